@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# `assay io` beside fio: the same work on the same files, in turn.
+# Compares `assay io` with fio: the same operations on the same files, alternating.
 #
 #     benches/beside-fio.sh FOLDER [ASSAY [FIO]]
 #
-# FOLDER lies on the drive to be measured; files of SIZE (1G) are made there and removed at the end. Each of PAIRS (15)
-# pairs runs both for SECONDS (5), the first of them by turns: READERS (4) threads read random blocks of 16 KiB, one
-# writer keeps DEPTH (16) random writes in flight, one logger appends 8 KiB and makes them safe by fdatasync. Data files
-# are opened with O_DIRECT. Prints the medians of both and of the ratios of the pairs, with the ratios' interval at 95 %
-# (order statistics) and their quartiles.
+# FOLDER is on the drive to be measured; files of SIZE (1G) are created there and removed at the end. Each of PAIRS (15)
+# pairs runs both for SECONDS (5), alternating which one starts: READERS (4) threads read random blocks of 16 KiB, one
+# writer keeps DEPTH (16) random writes in flight, one logger appends 8 KiB and syncs them with fdatasync. Data files are
+# opened with O_DIRECT. Prints the medians of both and of the ratios of the pairs, with the 95 % confidence interval of
+# the ratio (order statistics) and its quartiles.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
 folder=$1 assay=${2:-assay} fio=${3:-fio}
@@ -74,14 +74,14 @@ for pair in $(seq "$pairs"); do
   echo "$ours $theirs" | tee -a "$work/pairs" >&2
 done
 
-# Of n values the k-th and the (n + 1 - k)-th hold the median at 95 %: n/2 less 0.98 times the root of n.
+# With 95 % confidence the median of n values is between the k-th and the (n + 1 - k)-th; k = n/2 - 0.98 sqrt(n).
 column() { awk "{ print $1 }" "$work/pairs" | sort -g; }
 middle() { awk '{ all[NR] = $1 } END { print (all[int((NR + 1) / 2)] + all[int(NR / 2) + 1]) / 2 }'; }
 interval() {
   awk '{ all[NR] = $1 } END { k = int(NR / 2 - 0.98 * sqrt(NR)); if (k < 1) k = 1
     printf "[%.3f, %.3f]  quartiles %.3f to %.3f\n", all[k], all[NR + 1 - k], all[int((NR + 3) / 4)], all[int((3 * NR + 1) / 4)] }'
 }
-printf '%-6s %10s %10s  %s\n' kind assay/s fio/s 'ratio, median and interval'
+printf '%-6s %10s %10s  %s\n' kind assay/s fio/s 'ratio: median, 95 % interval'
 for kind in 1:read 2:write 3:log; do
   at=${kind%:*}
   printf '%-6s %10.0f %10.0f  %.3f %s\n' "${kind#*:}" "$(column "\$$at" | middle)" "$(column "\$$((at + 3))" | middle)" \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# CPU of `assay pgbench` beside pgbench: what both take for the same transactions, in turn.
+# Compares the CPU time of `assay pgbench` and pgbench for the same transactions, alternating.
 #
 #     benches/beside-pgbench.sh HOST PORT DATABASE [ASSAY [PGBENCH]]
 #
 # The database holds the tables of `pgbench -i`. For each script and number of clients a run of one transaction per
-# client is subtracted from a run of many: what remains is user and system time of the client process per transaction,
+# client is subtracted from a run of many: the rest is user and system time of the client process per transaction,
 # without start and login. Prints the median of REPEATS (5) runs of each, and the median of the ratios of neighboring
 # runs.
 set -euo pipefail

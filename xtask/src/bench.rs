@@ -23,7 +23,7 @@ mod tools;
 
 /// What `cargo xtask bench` takes.
 #[derive(Args)]
-#[group(skip)] // Else it would be a group of the same name as the one flattened into it.
+#[group(skip)] // Otherwise its group would have the name of the one flattened into it.
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -78,7 +78,7 @@ fn document(report: &str) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-/// `text` with `report` between the marks; a heading of the report becomes one of a section.
+/// `text` with `report` between the marks; headings of the report are moved down one level.
 fn replaced(text: &str, report: &str) -> Option<String> {
     let (before, rest) = text.split_once(FROM)?;
     let (_, after) = rest.split_once(TO)?;

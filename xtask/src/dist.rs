@@ -39,7 +39,7 @@ pub(crate) fn run_all() -> Result<()> {
     Ok(())
 }
 
-/// Why nothing can be built for `target`; `None`: it can.
+/// Why nothing can be built for `target`; `None` if it can.
 fn missing_for(target: &str) -> Option<String> {
     let installed = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     let library = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
@@ -77,7 +77,7 @@ fn pack(program: &Path, target: &str) -> Result<PathBuf> {
         fs::copy(from, folder.join(name)).with_context(|| format!("copying {}", from.display()))
     };
     copy(program, "assay")?;
-    // Function names stay, for panics; the rest of the debug information is four fifths of the file.
+    // Function names stay, for panics; the other debug information is four fifths of the file.
     run(Command::new("strip").arg("--strip-debug").arg(folder.join("assay")))?;
     for file in FILES {
         copy(&root().join(file), file)?;

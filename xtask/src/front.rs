@@ -21,7 +21,7 @@ const FOLDER: &str = "docs/front";
 const RECORD: &str = "docs/front/run.json.zst";
 const BEGIN: &str = "<!-- written by `cargo xtask front` from here -->\n";
 const END: &str = "<!-- to here -->\n";
-/// What is said to have been typed; the record has the whole command.
+/// The command as shown; the record has the complete one.
 const TYPED: &str = "assay run oltp_read_write --db postgres://app@host/bench --sessions 1,2,4,8,16 --time 10s";
 /// The part of the report above the details.
 const LINES: usize = 18;
@@ -58,7 +58,7 @@ fn between(text: &str, new: &str) -> Option<String> {
     Some(format!("{before}{BEGIN}{new}{END}{after}"))
 }
 
-/// A ladder on a PostgreSQL that nobody else uses.
+/// A ladder on a PostgreSQL of its own.
 fn measure() -> Result<()> {
     let settings =
         Settings { config: vec!["fsync = on".into(), "shared_buffers = 256MB".into()], ..Settings::default() };

@@ -19,13 +19,13 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Long enough to find what is easy to find.
+    /// Long enough to find simple bugs.
     pub(crate) fn brief() -> Options {
         Options { seconds: 10, seed: None }
     }
 }
 
-/// Runs xtask/tests/fuzz.rs: a test, so that xtask itself need not be built with the parsers.
+/// Runs xtask/tests/fuzz.rs, which is a test so that xtask itself need not be built with the parsers.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     run_command(

@@ -1,10 +1,10 @@
 //! Instructions per statement on the measured path, compared with the accepted counts.
 //!
-//! Times differ from run to run and from machine to machine; instructions hardly do, so a change of a few percent can
-//! be detected and refused in CI. Callgrind counts the instructions of a run against a null server (the crate
-//! measured-path): script, engine, protocol and histograms, without the kernel. The start is removed by subtracting two
-//! runs of different length. A new compiler or LuaJIT may change the numbers: then `--accept` them, separately from
-//! other changes.
+//! Times differ from run to run and from machine to machine; instruction counts hardly do, so a change of a few percent
+//! can be detected and refused in CI. Callgrind counts the instructions of a run against a null server (the crate
+//! measured-path): script, engine, protocol and histograms, without the kernel. The startup cost is removed by
+//! subtracting two runs of different length. A new compiler or LuaJIT may change the numbers: then accept them with
+//! `--accept`, in a commit of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ const PATHS: [(&str, &str, u64); 3] = [
     ("postgres", "oltp_read_write", 500),
 ];
 
-/// How far a count may be from the expected one.
+/// The tolerance of a count.
 const TOLERANCE: f64 = 0.03;
 
 const EXPECTED: &str = "crates/measured-path/instructions.txt";
@@ -87,7 +87,7 @@ fn expected_of(text: &str, name: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-/// Builds the program like a release, from the same crates.
+/// Builds the program with release settings, from the same crates.
 fn build() -> Result<PathBuf> {
     let arguments = ["build", "--release", "-p", "measured-path", "--message-format=json"];
     let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What was done so far.
+/// The steps done so far.
 pub(crate) struct Steps {
     start: Instant,
     done: Vec<(&'static str, Duration, Option<anyhow::Error>)>,
 }
 
 impl Steps {
-    /// Nothing yet.
+    /// No steps yet.
     pub(crate) fn new() -> Steps {
         Steps { start: Instant::now(), done: Vec::new() }
     }
 
-    /// Does one step. A failure is remembered, not fatal: the next steps find further errors. Returns whether it
+    /// Runs one step. A failure is remembered, not fatal: later steps may find more errors. Returns whether it
     /// succeeded.
     pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> bool {
         println!("\n== {name}");
@@ -37,7 +37,7 @@ impl Steps {
         succeeded
     }
 
-    /// Prints every step once more; returns an error if one failed.
+    /// Prints every step again; returns an error if one failed.
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n== summary");
         for (name, spent, error) in &self.done {
@@ -57,12 +57,12 @@ impl Steps {
 /// A command that runs in parallel with steps. Killed when dropped.
 pub(crate) struct Beside {
     child: Child,
-    /// Its output that has not been shown yet.
+    /// Output that has not been shown yet.
     output: File,
 }
 
 impl Beside {
-    /// Starts it. What it prints is kept.
+    /// Starts it and collects its output.
     pub(crate) fn start(command: &mut Command) -> Result<Beside> {
         let file = tempfile::NamedTempFile::new().context("a file for what a command prints")?;
         let output = file.reopen()?;
@@ -71,7 +71,7 @@ impl Beside {
         Ok(Beside { child, output })
     }
 
-    /// Shows what it has printed since it was last shown.
+    /// Shows the output since the last call.
     pub(crate) fn show(&mut self) -> Result<()> {
         io::copy(&mut self.output, &mut io::stdout())?;
         Ok(())
@@ -106,8 +106,9 @@ pub(crate) fn root() -> PathBuf {
 
 /// A cargo command in the root of the workspace.
 ///
-/// The variables that cargo set for *us* are removed: build scripts that read them (ring's does) would run again, and
-/// everything above them recompile, each time somebody alternates between `cargo test` and `cargo xtask test`.
+/// Removes the variables that cargo set for *us*: build scripts that read them (ring's does) would run again, and
+/// everything that depends on them would be recompiled, whenever somebody alternates between `cargo test` and `cargo
+/// xtask test`.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());

@@ -21,11 +21,11 @@ pub(crate) fn compile() -> Result<()> {
     run(&mut cargo(&["test", "--workspace", "--no-run"]))
 }
 
-/// Runs all tests, as many binaries at once as there are CPUs. What each printed is shown whole when it is done.
-/// `ready` completes each command.
+/// Runs all tests, as many binaries at once as there are CPUs. The output of each is shown as a whole when it has
+/// ended. `ready` completes each command.
 ///
 /// # Errors
-/// The suites that failed, after all have run.
+/// Names the suites that failed, after all have run.
 pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
     let suites = all()?;
     let count = suites.len();
@@ -81,8 +81,8 @@ fn one(suite: &Suite, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<(String, 
     Ok((String::from_utf8_lossy(&bytes).into_owned(), status.success()))
 }
 
-/// All suites of the workspace: tests in files of their own, those with the longest sources first, since they take
-/// longest; then the tests beside the code, then those in documentation.
+/// All suites of the workspace: tests in files of their own, longest sources first, since they take longest; then the
+/// unit tests, then those in documentation.
 fn all() -> Result<Vec<Suite>> {
     let output =
         cargo(&["metadata", "--no-deps", "--format-version", "1"]).output().context("running cargo metadata")?;
@@ -110,7 +110,7 @@ fn files(metadata: &serde_json::Value) -> Result<Vec<String>> {
     Ok(names.into_iter().map(|(name, _)| name).collect())
 }
 
-/// Bytes of a test's source: of its whole folder where it is one with a `main.rs`.
+/// The size of a test's source in bytes; for a test with a `main.rs`, of its whole folder.
 fn size(source: &Path) -> Result<u64> {
     let about = || format!("reading {}", source.display());
     if source.file_name().is_some_and(|name| name != "main.rs") {

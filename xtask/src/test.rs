@@ -11,7 +11,7 @@ use crate::{fuzz, install, instructions, suites, tidy};
 /// Options of the task.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Start every version of every server that can be fetched, too (some 600 MB the first time)
+    /// Start every version of every server that can be fetched, too (about 600 MB the first time)
     #[arg(long)]
     matrix: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     let compiled = steps.run("compiling the tests", suites::compile);
     let installed = steps.run("install", || installing.finish());
     if compiled && installed {
-        // Nothing may be missing now, so nothing may be skipped.
+        // Everything is installed now, so no test may be skipped.
         steps.run("tests", || {
             suites::run_all(&|tests| {
                 tests.env("ASSAY_TEST_STRICT", "1");
@@ -45,8 +45,8 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     steps.finish()
 }
 
-/// Warnings fail the step with the compiler for which this tree is kept clean, `rust-version` of the workspace. A newer
-/// one has more lints, which is not the tree's fault: then they are only shown.
+/// Warnings fail the step only with the compiler for which this tree is kept clean, `rust-version` of the workspace. A
+/// newer one has more lints, so its warnings are only shown.
 fn lints() -> Result<()> {
     let output = Command::new("rustc").arg("--version").output().context("running rustc")?;
     let version = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,7 +1,7 @@
-//! Mutations of what real servers sent, against the wire machines: nothing may panic, nothing may hang.
+//! Feeds mutations of what real servers sent to the protocol machines: nothing may panic, nothing may hang.
 //!
-//! Without coverage, so it finds less than cargo-fuzz, but with any compiler and within `cargo test`. Seconds and
-//! seed come from `cargo xtask fuzz`; without it the seed is fixed, so that the tests of a tree never disagree.
+//! Without coverage feedback, so it finds less than cargo-fuzz, but it needs no special compiler and runs within `cargo
+//! test`. Seconds and seed come from `cargo xtask fuzz`; without it the seed is fixed, so that tests are repeatable.
 
 #![forbid(unsafe_code)]
 
@@ -49,11 +49,11 @@ fn fuzz(name: &str, seeds: &str, entry: fn(&[u8])) {
 }
 
 thread_local! {
-    /// What the last panic of this thread said, if it runs what is fuzzed; there it is a finding, to be reported once.
+    /// The message of this thread's last panic if it is fuzzing; it is a finding, to be reported once.
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps panics of threads that have `SAID` from the terminal.
+/// Hides panics of threads that have `SAID` from the terminal.
 fn listen_to_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -67,8 +67,8 @@ fn listen_to_panics() {
     });
 }
 
-/// `name`: whose input is kept when it fails. `seeds`: the folder of inputs to begin with. What was done, or what went
-/// wrong.
+/// `name`: the parser, whose input is kept if it fails. `seeds`: the folder of initial inputs. Returns what was done,
+/// or what went wrong.
 fn fuzzed(name: &str, seeds: &str, entry: fn(&[u8])) -> Result<String, String> {
     let number = |variable, default| match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {text}")),
@@ -91,7 +91,7 @@ fn fuzzed(name: &str, seeds: &str, entry: fn(&[u8])) -> Result<String, String> {
     let seeds: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
     assert!(!seeds.is_empty(), "no inputs to begin with for {name}");
 
-    // In a thread of its own, for one that hangs cannot be stopped, only reported.
+    // In a thread of its own, because a hang cannot be stopped, only reported.
     listen_to_panics();
     let current = Arc::new(Mutex::new(Vec::new()));
     let (sender, outcomes) = mpsc::channel();
@@ -131,7 +131,7 @@ fn fuzzed(name: &str, seeds: &str, entry: fn(&[u8])) -> Result<String, String> {
     Ok(format!("{name}: {inputs} inputs in {seconds} s, seed {seed}"))
 }
 
-/// One to eight changes to one of the seeds: what protocols are sensitive to are lengths, tags and cuts.
+/// One to eight changes to one of the seeds, mostly to what protocols are sensitive to: lengths, tags and cuts.
 fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut below = |bound: usize| random.below(bound as u64) as usize;
     const LENGTHS: [u32; 12] = [0, 1, 3, 4, 5, 0x7f, 0x80, 0xff, 0xffff, 0x00ff_ffff, 0x7fff_ffff, 0xffff_ffff];

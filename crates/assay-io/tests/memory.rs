@@ -1,4 +1,4 @@
-//! What the loop allocates while it works, and what a socket costs while it waits, counted by the allocator.
+//! What the loop allocates while it works, and what an idle socket costs, counted by the allocator.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use assay_seam::{Nanos, TlsMode, TlsSettings};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// Takes events until `done` says so.
+/// Takes events until `done` returns true.
 fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, Event) -> bool) {
     let started = io.now();
     loop {
@@ -55,7 +55,7 @@ fn calls_per_round(io: &mut Kernel, id: SocketId) -> f64 {
     measure(|| echo(io, id, 200)).count_total as f64 / 200.0
 }
 
-/// A loop over epoll, and one of the better form where there is one.
+/// A loop over epoll, and one over io_uring where the kernel has it.
 fn both() -> Vec<Kernel> {
     let backends = [Backend::Epoll, Backend::best(usize::MAX, 1).0];
     backends.map(|backend| Kernel::new(backend, Clock::start(), backend.batch_default()).unwrap()).into()
@@ -148,7 +148,8 @@ fn an_encrypted_socket_keeps_no_buffers_and_allocates_little() {
         let counted = measure(|| others.extend((1..20).map(|_| connect(&mut io))));
         let bytes = counted.bytes_current / others.len() as i64;
         println!("{:?}: {calls} allocations per round trip, {bytes} bytes per idle session", version.version);
-        // Both calls are rustls's own, one per record sent and received; a buffer of ours would be 16 KiB.
+        // Both allocations are rustls's own, one per record sent and one per record received; a buffer of ours would be
+        // 16 KiB.
         assert!(calls <= 3.0 && bytes <= 8192);
         others.into_iter().chain([first]).for_each(|id| io.close(id));
         thread.join().unwrap();

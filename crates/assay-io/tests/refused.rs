@@ -1,6 +1,6 @@
-//! Where io_uring is forbidden, epoll takes over and says why.
+//! Where io_uring is forbidden, epoll is used instead, and the reason is reported.
 //!
-//! A seccomp filter forbids it to one thread, as the runtimes of containers do to a process.
+//! A seccomp filter forbids it to one thread, as container runtimes do to a process.
 
 use assay_io::{Backend, Clock, Kernel};
 
@@ -45,7 +45,7 @@ fn a_kernel_that_refuses_io_uring_leaves_epoll_and_a_reason() {
             why
         });
         let why = told.join().unwrap().expect("it says why");
-        // Where it is switched off anyway, that is the reason.
+        // Where it is disabled anyway, that is the reason.
         assert!(why.contains(reason) || why.contains("io_uring_disabled"), "{why}");
     }
 }

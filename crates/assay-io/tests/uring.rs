@@ -7,7 +7,7 @@ mod cases;
 #[path = "sockets/tls.rs"]
 mod tls;
 
-/// Over epoll, said aloud, where the kernel has no io_uring or does not allow it.
+/// Uses epoll, with a message, where the kernel has no io_uring or forbids it.
 fn kernel() -> Kernel {
     let (backend, why) = Backend::best(usize::MAX, 1);
     if let Some(why) = why {

@@ -1,8 +1,8 @@
-//! Every product really starts with the settings, the placement, the replicas and the fronts that it was asked for;
-//! what goes wrong is said with its cause; and nothing is left behind.
+//! Every product really starts with the requested settings, placement, replicas and fronts; errors name their cause;
+//! and nothing is left behind.
 //!
-//! One version of each product is enough for most of it. The oldest and the newest of each are started too, and all
-//! versions by `cargo xtask test --matrix` (`ASSAY_TEST_MATRIX`).
+//! One version of each product is enough for most tests. The oldest and the newest version of each are started too, and
+//! all versions by `cargo xtask test --matrix` (`ASSAY_TEST_MATRIX`).
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ use testkit::Kind;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A description of a server with a name of its own.
+/// A description of a server with a unique name.
 fn of(wanted: &str) -> Description {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let name = format!("{}-lab-{}", wanted.replace(':', "-"), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -36,7 +36,7 @@ fn home() -> Home {
     testkit::home().unwrap()
 }
 
-/// A topology that ends with the test.
+/// A topology that is removed at the end of the test.
 struct Guard(Topology);
 
 impl std::ops::Deref for Guard {
@@ -79,7 +79,7 @@ fn value(server: &Server, sql: &str) -> String {
     server.session().unwrap().value(sql).unwrap()
 }
 
-/// What the tests may count on: two of PostgreSQL, one of the others.
+/// What the tests can rely on: two versions of PostgreSQL, one of each other product.
 fn here() -> Vec<&'static str> {
     let all = [
         (Kind::Postgres, "postgres"),
@@ -108,7 +108,7 @@ fn a_server_has_the_settings_that_were_asked_for_and_says_what_it_made_of_them()
             topology.in_effect.iter().map(|one| (one.value.clone().unwrap_or_default(), one.same)).collect();
         let expected = match wanted {
             "postgres" | "postgres:18" => [("5MB", true), ("20MB", true), ("x", true)],
-            // It has it in pieces of 128 MB.
+            // The buffer pool is a multiple of 128 MB.
             "mysql:8.0" => [("5242880", true), ("268435456", false), ("ON", true)],
             _ => [("5242880", true), ("136314880", true), ("ON", true)],
         };
@@ -135,7 +135,7 @@ fn a_configuration_file_is_checked_and_compared_as_single_settings_are() {
                 [("sort_buffer_size", "6291456"), ("max_connections", "41")],
             ),
         };
-        // What is set by name holds against the file.
+        // A setting given by name overrides the file.
         let settings = vec![Asked::new("max_connections", "41")];
         let topology = start(&Description { file: Some(text.to_owned()), settings, ..of(wanted) });
         let found: Vec<(String, Option<String>, bool)> =
@@ -181,7 +181,7 @@ fn a_stopped_server_comes_back_with_its_data_and_a_removed_one_leaves_nothing() 
         assert!(matches!(ended.by, Some(Signal::SIGINT | Signal::SIGTERM)), "{wanted}: {ended:?}");
         assert!(!identity.runs() && server.status() == Status::Stopped && server.session().is_err());
         assert_eq!(server.stop(PATIENCE).unwrap().by, None);
-        // Another process finds it by its name.
+        // Another process finds the server by its name.
         let again = Server::open(&home(), &server.name()).unwrap();
         again.restart(PATIENCE).unwrap();
         assert_eq!((again.status(), again.port()), (Status::Running, server.port()));
@@ -214,16 +214,16 @@ fn faults_of_a_start_name_their_cause() {
     if !Kind::Postgres.present() {
         return;
     }
-    // A port that is taken.
+    // A port in use.
     let first = start(&of("postgres"));
     let taken = refused(&Description { port: Some(first.primary.port()), ..of("postgres") });
     assert!(taken.hints.iter().any(|hint| hint.contains("is in use")), "{taken}");
-    // A name that is taken, whose server is left alone.
+    // A name in use; its server is left alone.
     let same = Description { name: Some(first.primary.name()), ..of("postgres") };
     let fault = Topology::start(&home(), &same, &|_| ()).unwrap_err();
     assert!(fault.cause.contains("already"), "{fault}");
     assert_eq!(first.primary.status(), Status::Running);
-    // A data directory that is in use, of another version, or none.
+    // A data directory in use, of another version, or missing.
     let What::Database { data, .. } = first.primary.snapshot().what else { unreachable!() };
     let used = refused(&Description { data: Some(data), ..of("postgres") });
     assert!(used.cause.contains("in use"), "{used}");
@@ -247,7 +247,7 @@ fn a_taken_port_and_a_data_directory_in_use_are_named_by_every_product() {
         let used = refused(&Description { data: Some(data), ..of(wanted) });
         assert!(used.cause.contains("in use"), "{wanted}: {used}");
         assert_eq!(value(&first.primary, "SELECT 1"), "1");
-        // It is killed where it stands: a stop that it cannot hear.
+        // A server that is suspended and cannot react to a stop is killed.
         let identity = first.primary.identity().unwrap();
         first.primary.suspend();
         let ended = first.primary.stop(Duration::from_millis(50)).unwrap();
@@ -263,7 +263,7 @@ fn a_data_directory_that_the_servers_user_may_not_write_is_named() {
     let first = start(&of(wanted));
     first.primary.stop(PATIENCE).unwrap();
     let What::Database { data, .. } = first.primary.snapshot().what else { unreachable!() };
-    // A copy that belongs to root, in a folder that others may only read.
+    // A copy that belongs to root, in a folder that others can only read.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("data");
@@ -278,7 +278,7 @@ fn a_data_directory_that_the_servers_user_may_not_write_is_named() {
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
-    /// `None`, said aloud, where this machine lets nobody mount: a container's root may not.
+    /// `None`, with a message, where mounting is not allowed: root in a container may not.
     fn new(options: &[&str]) -> Option<Mounted> {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("mounted");
@@ -313,7 +313,7 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
         let disk = disks.path().join(kind);
         fs::File::create(&disk).unwrap().set_len(512 << 20).unwrap();
         let Ok(made) = std::process::Command::new(format!("mkfs.{kind}")).args(options).arg(&disk).output() else {
-            // `cargo xtask install` gets the one, the other is as good.
+            // `cargo xtask install` installs one of them; either will do.
             assert!(kind == "xfs" || testkit::absent("mkfs.btrfs is missing"));
             continue;
         };
@@ -325,7 +325,7 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
         let restored = topology.restored.unwrap();
         assert_eq!(restored.method, image::Method::Reflink, "{kind}");
         assert_eq!(value(&topology.primary, "SELECT 1"), "1");
-        // What the server wrote since is not in the image.
+        // What the server wrote since then is not in the image.
         topology.stop(PATIENCE).unwrap();
         for image in image::list(&home).unwrap() {
             image::verify(&home, &image.key).unwrap();
@@ -336,7 +336,7 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
 #[test]
 fn a_full_disk_is_said_and_leaves_nothing_half_made() {
     let Some(wanted) = here().first().copied().filter(|_| root("mounting")) else { return };
-    // Too small to initialize a data directory; then big enough for that, and too small for its image.
+    // Too small to initialize a data directory; then large enough for that, but too small for its image.
     for size in ["size=20M", "size=62M"] {
         let Some(mounted) = Mounted::new(&["-t", "tmpfs", "-o", size, "tmpfs"]) else { return };
         let home = mounted.home();
@@ -364,7 +364,7 @@ fn a_program_that_cannot_run_says_which_library_or_permission_is_missing() {
     let folder = open_folder();
     let program = folder.path().join("postgres");
     let script = |text: &str| {
-        // Whatever writes the file has closed it before it is run: written by another process.
+        // Whoever writes the file must have closed it before it is executed, so another process writes it.
         let made = std::process::Command::new("sh")
             .args(["-c", "printf '%s' \"$1\" >\"$2\" && chmod 755 \"$2\"", "sh", text])
             .arg(&program)
@@ -413,7 +413,7 @@ fn a_server_that_hangs_at_its_stop_is_killed_within_a_bound_and_a_dead_one_is_se
     assert!(matches!(ended.by, Some(Signal::SIGKILL)), "{ended:?}");
     assert!(!identity.runs() && server.status() == Status::Stopped);
     server.restart(PATIENCE).unwrap();
-    // It dies by itself.
+    // It ends by itself.
     server.identity().unwrap().kill(PATIENCE);
     assert_eq!(server.status(), Status::Died);
     server.restart(PATIENCE).unwrap();
@@ -430,7 +430,7 @@ fn a_process_of_the_same_number_is_never_taken_for_the_server() {
     let path = server.folder().join(PID_FILE);
     let text = fs::read_to_string(&path).unwrap();
     server.stop(PATIENCE).unwrap();
-    // A process of ours that has the number of the dead server.
+    // A process of ours that has the process id of the dead server.
     let mut innocent = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
     let rest = text.split_once(' ').unwrap().1;
     fs::write(&path, format!("{} {rest}", innocent.id())).unwrap();
@@ -450,7 +450,7 @@ fn servers_of_a_process_that_is_gone_are_stale_until_they_were_let_stay() {
     let topology = start(&of("postgres"));
     let server = &topology.primary;
     assert_eq!(server.snapshot().owner, Some(Identity::own()));
-    // As if the owner were a process that has ended.
+    // As if the owner had ended.
     let mut other = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
     let owner = Identity::of(other.id()).unwrap();
     let path = server.folder().join("server.json");
@@ -551,7 +551,7 @@ fn a_proxy_stands_before_several_servers() {
         let query = if wanted.starts_with("postgres") { "?sslmode=disable" } else { "?ssl-mode=disabled" };
         let url = format!("{}{query}", topology.url());
         let ask = |_| assay_lab::sql::SqlClient::open(&driver, &url, PATIENCE).unwrap().value(which).unwrap();
-        // They take turns, some of which the proxy needs for itself.
+        // They are balanced round-robin, and the proxy itself needs some connections.
         let met: std::collections::BTreeSet<String> = (0..20).map(ask).collect();
         assert_eq!(met.into_iter().collect::<Vec<_>>(), ["0", "1"], "{wanted}");
     }
@@ -578,7 +578,7 @@ fn an_image_of_loaded_data_starts_another_server_with_it() {
         assert!(first.checkpoint(PATIENCE).unwrap().complete);
         if !wanted.starts_with("postgres") {
             assert!(settled.reached[1].starts_with("checkpoint age "), "{settled:?}");
-            // What made it hurry is as it was.
+            // The settings that made it flush faster are restored.
             assert_ne!(value(&first.primary, "SELECT @@innodb_max_dirty_pages_pct + 0"), "0");
         }
         let unique = format!("test {} of {}", description.name.as_ref().unwrap(), std::process::id());
@@ -594,7 +594,7 @@ fn an_image_of_loaded_data_starts_another_server_with_it() {
     }
 }
 
-/// Whether this machine lets us; said aloud where not.
+/// Whether this machine allows it; reports if not.
 fn root(what: &str) -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root {
@@ -619,7 +619,7 @@ fn a_server_runs_on_the_cpus_it_was_given_and_as_a_user_that_is_not_root() {
         let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
         assert!(!status.contains("Uid:\t0\t"), "{status}");
     }
-    // Ourselves are where we were.
+    // Our own process is back where it was.
     assert_eq!(cpus::allowed(std::process::id())[0].1.to_string(), cpu);
     assert!(Cpus::of_this_machine("99999").unwrap_err().cause.contains("no cpu 99999"));
     let fault = Account::choose(Some("no-such-user")).unwrap_err();
@@ -639,13 +639,13 @@ fn a_server_has_no_more_memory_than_it_was_given_and_its_group_is_gone_afterward
     assert_eq!((limit, killed), (bytes, 0));
     let groups: Vec<PathBuf> = server.snapshot().undo.iter().filter_map(group_of).collect();
     assert!(groups[0].is_dir());
-    // The limit is hit on purpose: a sort that may take far more than there is.
+    // The limit is exceeded on purpose: a sort that may use far more memory than there is.
     let hungry = [
         "SET work_mem = '2GB'",
         "SELECT count(*) FROM (SELECT repeat('x', 1000) || i FROM generate_series(1, 1000000) AS g (i) ORDER BY 1) AS s",
     ];
     server.session().unwrap().run(&hungry).unwrap_err();
-    // PostgreSQL ends all backends when the kernel kills one, and goes on.
+    // PostgreSQL ends all backends when the kernel kills one, and recovers.
     let killed = assay_lab::wait::until(PATIENCE, || {
         Ok::<_, ()>(memory::limit_of(pid).map(|(_, killed)| killed).filter(|killed| *killed > 0))
     });
@@ -666,7 +666,7 @@ fn too_little_memory_is_said_and_undone() {
     assert!(fault.to_string().contains("memory"), "{fault}");
 }
 
-/// All of it changes the whole machine, so it is one test.
+/// It changes the whole machine, so it is a single test.
 #[test]
 fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
     if here().is_empty() || !root("huge pages") {
@@ -682,7 +682,7 @@ fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
     };
     let before = state();
     if fs::File::options().write(true).open("/proc/sys/vm/nr_hugepages").is_err() {
-        // A container's root may not; what is then said is what a user sees.
+        // Root in a container may not; then the test checks the message that a user sees.
         let placement = Placement { huge_pages_bytes: Some(64 << 20), ..Placement::default() };
         let fault = refused(&Description { placement, ..of(here()[0]) });
         assert!(fault.cause.contains("nr_hugepages"), "{fault}");
@@ -694,7 +694,7 @@ fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
             Placement { huge_pages_bytes: Some(100 << 20), transparent: Some(other), ..Placement::default() };
         let buffers =
             if wanted.starts_with("postgres") { "shared_buffers=16MB" } else { "innodb_buffer_pool_size=16M" };
-        // Verified by the start itself: some of the server's memory lies in huge pages.
+        // The start itself verifies it: some of the server's memory is in huge pages.
         let started = Topology::start(
             &home(),
             &Description { placement, settings: vec![Asked::parse(buffers)], ..of(wanted) },
@@ -702,7 +702,7 @@ fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
         );
         let topology = match started.map(Guard) {
             Ok(topology) => topology,
-            // What other programs hold is in the way: then nothing of it is left.
+            // Memory held by other programs is in the way: then nothing of the change remains.
             Err(fault) if fault.cause.contains("the kernel found room for") => {
                 eprintln!("SKIPPED ALOUD: {fault}");
                 assert_eq!(state(), before, "{wanted}");

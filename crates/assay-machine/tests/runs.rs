@@ -1,4 +1,4 @@
-//! Whole runs of each test through what the crate offers: what is counted is what was to be done.
+//! Complete runs of each test through the crate's interface: the counts match what was requested.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use assay_machine::mutex::Mutexes;
 use assay_machine::threads::Threads;
 use assay_machine::{MachinePlan, Moment, Snapshot, Test, run};
 
-/// A run of three threads; the moments at which threads were ready, began, and were done.
+/// A run of three threads; the times at which threads were ready, started, and finished.
 #[track_caller]
 fn check<T: Test>(test: T, events: Option<u64>) -> Snapshot {
     let mut moments = Vec::new();
@@ -55,7 +55,7 @@ fn memory_is_moved_until_the_total_is() {
     ] {
         let options = Options { operation, access, local, ..options };
         let snapshot = check(Memory::new(options).unwrap(), None);
-        // Each thread moves its share, in whole blocks.
+        // Each thread transfers its share, in whole blocks.
         assert!((252..=256).contains(&snapshot.events), "{}", snapshot.events);
     }
 }

@@ -13,7 +13,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// What reading a file of these bytes says, with its folder taken out.
+/// The message for a file with these bytes, without its folder.
 fn refusal(bytes: &[u8]) -> String {
     let folder = folder();
     let path = folder.path().join("x.json.zst");

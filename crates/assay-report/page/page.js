@@ -1,15 +1,15 @@
-// Draws the charts of a report from the figures in the page. Computes nothing but places on the screen: every number was
-// made by assay, and so were ranges, ticks and looks (`chart.layout`). Text from records reaches the page as text
-// (textContent, canvas), never as markup.
+// Draws the charts of a report from the data in the page. It computes only positions on the screen: all numbers, ranges,
+// ticks and line styles (`chart.layout`) come from assay. Text from records is inserted as text (textContent, canvas),
+// never as markup.
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const charts = new Map(JSON.parse(document.getElementById("data").textContent).map((chart) => [chart.id, chart]));
   const drawn = new Map();
-  // Rows of a table made at once: a table of 36,000 rows stands still for seconds.
+  // Rows added to a table at a time: 36,000 at once would block the page for seconds.
   const ROWS = 500;
 
-  // ---- words
+  // ---- text
 
   const element = (name, className, text) => {
     const made = document.createElement(name);
@@ -23,7 +23,7 @@
     made.addEventListener("click", action);
     return made;
   };
-  // Three significant digits, thousands in groups: as in the tables.
+  // Three significant digits, thousands separators: as in the tables.
   const figure = (value) => {
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
@@ -45,7 +45,7 @@
     if (chart.x.label === "sessions") return figure(value) + (value === 1 ? " session" : " sessions");
     return clock(value);
   };
-  // 0:05, 1:00, 1:00:00; tenths only where there are some.
+  // 0:05, 1:00, 1:00:00; tenths only if not zero.
   const clock = (seconds) => {
     const tenths = Math.round(seconds * 10);
     const whole = Math.floor(tenths / 10);
@@ -62,7 +62,7 @@
 
   // ---- axes
 
-  // Those of the whole range, where enough of them are seen; else some of our own.
+  // The ticks of the whole range, if enough of them are visible; otherwise new ones.
   const ticksOf = (range, min, max, time) => {
     const inside = range.ticks.filter((tick) => tick.at >= min && tick.at <= max);
     if (inside.length > 1 || (inside.length === range.ticks.length && inside.length > 0)) return inside;
@@ -74,7 +74,7 @@
     for (let at = Math.ceil(min / step) * step; at <= max; at += step) own.push({ at, text: time ? clock(at) : tick(at) });
     return own;
   };
-  // As many as have room for their names side by side.
+  // Only those whose labels do not overlap.
   const sideBySide = (ticks, place) => {
     let free = -Infinity;
     return ticks.filter(({ at, text }) => {
@@ -119,7 +119,7 @@
       values: (u, splits) => splits.map((at) => range.ticks.find((tick) => tick.at === at)?.text ?? tick(at)),
     });
   };
-  // What is seen fills the height, with the room above it that the whole has.
+  // The visible part fills the height, with the same margin as the whole.
   const yScale = ({ layout: { y } }) =>
     y.logarithmic
       ? { distr: 3, log: 10, range: (u, min, max) => (min > 0 ? [min / y.room, max * y.room] : [y.low, y.high]) }
@@ -129,7 +129,7 @@
 
   // ---- marks
 
-  // `draw`, with nothing outside the axes.
+  // `draw`, clipped to the plot area.
   const inside = (draw) => (u) => {
     const { ctx, bbox } = u;
     ctx.save();
@@ -181,7 +181,7 @@
       if (at < free) continue;
       const width = ctx.measureText(mark.text).width;
       const beside = at + width + 6 * ratio < bbox.left + bbox.width;
-      // At the foot: the line has its top where the knee is.
+      // At the bottom: the curve is at the top where the knee is.
       ctx.fillText(mark.text, beside ? at + 5 * ratio : at - width - 5 * ratio, bbox.top + bbox.height - 18 * ratio);
       free = at + width + 12 * ratio;
     }
@@ -195,19 +195,19 @@
 
   // ---- lines and heat, by uPlot
 
-  // Every line, then the lower and the upper end of every band.
+  // All lines, then the lower and upper edge of every band.
   const banded = (chart) => chart.lines.filter((line) => line.band.length > 0);
   const joined = (chart) => uPlot.join([
     ...chart.lines.map((line) => [line.x, line.y]),
     ...banded(chart).map((line) => [line.x, line.band.map((ends) => ends && ends[0]), line.band.map((ends) => ends && ends[1])]),
   ]);
-  // What a line adds to those below it, where lines are stacked.
+  // A line's own value; a stacked line includes those below it.
   const own = (chart, data, number, index) => {
     const line = chart.lines?.[number];
     if (!line?.stacked) return data[number + 1][index];
     return data[number + 1][index] - data[chart.lines.length + 1 + 2 * banded(chart).indexOf(line)][index];
   };
-  // Lines of several records seldom share an instant: the nearest point of each is shown.
+  // Lines of different records rarely have a point at the same time: show the nearest of each.
   const nearest = (values, at) => {
     for (let away = 0; away < 200; away++) {
       if (values[at - away] !== undefined) return at - away;
@@ -293,7 +293,7 @@
   };
 
   const uplot = (chart, plot, data, series, controls, special) => {
-    // Charts of the same time share a cursor and a zoom.
+    // Charts with the same time axis share cursor and zoom.
     const group = chart.x.scale === "time" ? chart.id.replace(/^.*-/, "") : null;
     const { low, high, logarithmic } = chart.layout.x;
     const whole = [low, high];
@@ -344,7 +344,7 @@
     };
   };
 
-  // ---- boxes, by ourselves: names need room that no axis has
+  // ---- boxes, as SVG: an axis of uPlot has no room for their names
 
   const boxes = (chart, figureElement, plot, controls) => {
     const node = (parent, name, attributes, text) => {
@@ -447,7 +447,7 @@
       shown += next.length;
       const left = rows.length - shown;
       note.hidden = rows.length <= ROWS;
-      note.textContent = `${shown.toLocaleString("en-US")} of ${rows.length.toLocaleString("en-US")} rows; the saved figures have all. `;
+      note.textContent = `${shown.toLocaleString("en-US")} of ${rows.length.toLocaleString("en-US")} rows; the CSV file has all of them. `;
       if (left > 0) {
         more.textContent = `Show ${Math.min(left, ROWS)} more`;
         note.append(more);
@@ -482,7 +482,7 @@
     if (!chart || plot.clientWidth === 0) return;
     const legend = element("div", "legend");
     const readout = element("p", "readout");
-    // What the cursor meets, in words; said aloud where the cursor moves by keys.
+    // The values at the cursor; read aloud by screen readers if the cursor is moved by keys.
     const heard = element("p", "heard");
     heard.setAttribute("aria-live", "polite");
     let byKey = false;
@@ -597,8 +597,8 @@
     });
     figureElement.querySelector(".plot").tabIndex = 0;
   }
-  // Charts near the screen are drawn first, the others one by one after them, so that who prints or saves the page has them all.
-  // Those in a record that is closed wait until it is opened: ten records have forty of them.
+  // Charts near the screen are drawn first, then all others one by one, so that a printed or saved page is complete.
+  // Those in a closed record wait until it is opened: ten records have forty of them.
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (entry.isIntersecting && !drawn.has(entry.target)) draw(entry.target);

@@ -1,4 +1,4 @@
-//! One record, one number: what every output says of it is the same, and is what was put into the record.
+//! One record, one number: all outputs agree, and match what was put into the record.
 
 #[path = "../../assay-record/tests/example/mod.rs"]
 mod example;
@@ -9,14 +9,14 @@ use assay_report::*;
 use example::example;
 use serde_json::Value;
 
-/// The rows of a CSV by the names of their columns. No cell of the example has a comma.
+/// The rows of a CSV by column name. No cell of the example contains a comma.
 fn rows(text: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     lines.map(|line| head.iter().copied().zip(line.split(',')).collect()).collect()
 }
 
-/// The sample of a Prometheus text whose line begins with `name` and has all of `labels`.
+/// The sample in a Prometheus text whose line begins with `name` and has all of `labels`.
 #[track_caller]
 fn sample(text: &str, name: &str, labels: &[&str]) -> f64 {
     let is = |line: &&str| line.starts_with(&format!("{name}{{")) && labels.iter().all(|label| line.contains(label));
@@ -25,7 +25,7 @@ fn sample(text: &str, name: &str, labels: &[&str]) -> f64 {
     found[0].rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// The cells of the line of a table that begins with `name`: the first such line.
+/// The cells of the first table line that begins with `name`.
 #[track_caller]
 fn cells<'a>(text: &'a str, name: &str, between: &str) -> Vec<&'a str> {
     let line =
@@ -35,7 +35,7 @@ fn cells<'a>(text: &'a str, name: &str, between: &str) -> Vec<&'a str> {
 
 #[test]
 fn every_output_says_the_same_of_a_record() {
-    // Of the second stage: 2 servers did 2 x 1,000 `shop` and 2 x 200 `refund` each in 2 s.
+    // Second stage: each of 2 servers ran 2 x 1,000 `shop` and 2 x 200 `refund` in 2 s.
     let (transactions, tps, statements, qps) = (4800, 2400.0, 14_400, 7200.0);
     let found = findings(&example());
     let both = report(vec![("r.json.zst".into(), found.clone())]);
@@ -45,7 +45,7 @@ fn every_output_says_the_same_of_a_record() {
     assert_eq!([&total["tps"], &total["qps"]], [tps, qps]);
     let ns = |name: &str| total["response"][name].as_u64().unwrap();
     let (p50, p95, p99, max) = (ns("p50_ns"), ns("p95_ns"), ns("p99_ns"), ns("max_ns"));
-    // Even between 1 and 5 ms and, a sixth of them, between 1 and 9 ms: HDR errs upwards by less than a thousandth.
+    // Uniform between 1 and 5 ms and, for a sixth of them, between 1 and 9 ms: HDR rounds up by less than a thousandth.
     for (found, exact) in [(p50, 3_181_818.0), (max, 9e6)] {
         assert!((exact * 0.999..exact * 1.003).contains(&(found as f64)), "{found} {exact}");
     }
@@ -89,7 +89,7 @@ fn every_output_says_the_same_of_a_record() {
         .sum();
     assert_eq!(of_classes, f64::from(statements));
 
-    // As people read them: three digits.
+    // As shown to people: three digits.
     let shown = [p50, p95, p99].map(|ns| format!("{:.2}", ns as f64 / 1e6));
     let text = text_in(&found, View { width: 120, ..View::default() });
     assert_eq!(cells(&text, "transactions  ", "  ")[1..3], ["4,800", "2,400"]);
@@ -105,7 +105,7 @@ fn every_output_says_the_same_of_a_record() {
     let row = page.split("<th scope=\"row\">64</th>").nth(1).unwrap().split("</tr>").next().unwrap();
     let row: Vec<&str> = row.split(['<', '>']).filter(|cell| cell.starts_with(|c: char| c.is_ascii_digit())).collect();
     assert_eq!(row[..5], ["2,400", "7,200", &shown[0], &shown[1], &shown[2]]);
-    // And the points of the charts.
+    // The points of the charts, too.
     let charts = charts(&both);
     let ladder = charts.of_all.iter().find(|chart| chart.id == "ladder-throughput").unwrap();
     let Body::Lines { lines } = &ladder.body else { panic!("a ladder is lines") };

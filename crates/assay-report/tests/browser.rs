@@ -1,4 +1,4 @@
-//! Pages as a reader sees them: in a browser without a window, at two widths, in the dark and on paper.
+//! Pages as a reader sees them: in a headless browser, at two widths, in dark mode and on paper.
 
 #[path = "../../assay-record/tests/example/mod.rs"]
 mod example;
@@ -16,7 +16,7 @@ use testkit::{Browser, View};
 const WIDE: View = View { width: 1400, height: 900, dark: false };
 const NARROW: View = View { width: 390, height: 800, dark: false };
 
-/// Looks at every chart that can be seen, as a reader would; how many are drawn then.
+/// Scrolls to every visible chart, as a reader would; returns how many are drawn then.
 const DRAWN: &str = "new Promise((done) => { const figures = [...document.querySelectorAll('figure')]; let [at, patience] = [0, 600]; \
     const drawn = (figure) => figure.dataset.drawn || !figure.checkVisibility(); \
     const step = () => { while (at < figures.length && drawn(figures[at])) at++; \
@@ -43,10 +43,10 @@ impl Page {
         assert_eq!(self.browser.evaluate(expression).unwrap(), expected.into(), "{expression}");
     }
 
-    /// Nothing sticks out, nothing went wrong, and the picture is kept for people.
+    /// Nothing is clipped, no errors; keeps a screenshot for people to look at.
     #[track_caller]
     fn is_sound(&mut self, name: &str) {
-        // Charts take the width of the window with its next frame; frames come only when somebody looks.
+        // Charts adapt to the window's width in its next frame; frames are only made when something looks.
         self.browser.screenshot().unwrap();
         self.browser.evaluate("new Promise((done) => setTimeout(done, 100)).then(() => 0)").unwrap();
         let wide = "[...document.querySelectorAll('body *')].filter((one) => !one.closest('.wide, svg') && \
@@ -59,7 +59,7 @@ impl Page {
     }
 }
 
-/// One browser for all: starting it takes longer than everything it is asked.
+/// One browser for all tests: starting it takes longer than everything they do.
 #[test]
 fn a_page_can_be_read_zoomed_printed_and_used_by_keyboard() {
     if !Browser::present() {
@@ -78,7 +78,7 @@ fn one_record(page: &mut Page) {
     page.check("document.querySelector('h1').textContent", "shop.lua");
     page.check("document.querySelector('.figures dd').textContent", "2,400 tx/s");
     page.check(DRAWN, 10);
-    // The result is on the first screen, whatever there is to warn of.
+    // The result is on the first screen, however many warnings there are.
     page.browser.evaluate("scrollTo(0, 0)").unwrap();
     page.check("document.querySelector('.figures').getBoundingClientRect().bottom < innerHeight", true);
     page.check("document.querySelector('details.warning').open", false);
@@ -92,14 +92,14 @@ fn one_record(page: &mut Page) {
             .getImageData(0, 0, canvas.width, canvas.height).data.buffer).some((pixel) => pixel !== 0))",
         true,
     );
-    // By keyboard: to the first second, further, closer, and back.
+    // By keyboard: to the first second, further, zoom in, and back.
     let readout = "document.querySelector('#chart-throughput-1 .readout').textContent";
     let output = "document.querySelector('#chart-throughput-1 .value').textContent";
     let whole = "document.querySelector('#chart-throughput-1 .tools button').hidden";
     page.browser.evaluate("document.querySelector('#chart-throughput-1 .plot').focus()").unwrap();
     page.browser.press("ArrowRight").unwrap();
     page.check(readout, "0:01 · 16 sessions · 6 errors");
-    // What is heard has the values too.
+    // What a screen reader hears includes the values.
     let heard = "document.querySelector('#chart-throughput-1 .heard').textContent";
     page.check(heard, "0:01, transactions/s 1,200, due/s 1,300, 16 sessions, 6 errors");
     page.check(output, "1,200");
@@ -111,7 +111,7 @@ fn one_record(page: &mut Page) {
     page.check(whole, false);
     page.browser.press("0").unwrap();
     page.check(whole, true);
-    // A line can be taken away, and the table has what the chart has.
+    // A line can be hidden, and the table has what the chart has.
     page.browser.evaluate("document.querySelectorAll('#chart-latency-1 .legend button')[1].click()").unwrap();
     page.check("document.querySelectorAll('#chart-latency-1 .legend button')[1].getAttribute('aria-pressed')", "false");
     page.browser.evaluate("document.querySelector('#chart-throughput-1 .behind').open = true").unwrap();
@@ -127,7 +127,7 @@ fn one_record(page: &mut Page) {
     page.is_sound("narrow");
     assert!(page.browser.pdf().unwrap().starts_with(b"%PDF"));
     page.is_sound("after-print");
-    // On paper nothing scrolls, so nothing may be wider.
+    // On paper nothing scrolls, so nothing may be wider than the paper.
     page.browser.print_preview(718).unwrap();
     page.browser.evaluate("dispatchEvent(new Event('beforeprint'))").unwrap();
     page.is_sound("paper");
@@ -150,7 +150,7 @@ fn empty_seconds(page: &mut Page) {
     page.check(readout, "no transactions");
 }
 
-/// A table of tens of thousands of rows is made as far as it is read.
+/// A table of tens of thousands of rows is built only as far as it is read.
 fn long_tables(page: &mut Page) {
     let mut record = example();
     record.stages.truncate(1);
@@ -177,7 +177,7 @@ fn several_records(page: &mut Page) {
     page.check("document.querySelectorAll('div.record').length", 2);
     page.check("document.querySelector('#record-2 summary').textContent", "SET synchronous_commit TO off");
     page.check("document.querySelectorAll('#chart-throughput-all').length", 1);
-    // Those of the records are drawn when somebody looks.
+    // Charts of the single records are drawn when they are opened.
     page.check(DRAWN, 7);
     page.browser.evaluate("document.querySelector('#record-2 > details').open = true").unwrap();
     page.check(DRAWN, 13);

@@ -1,4 +1,4 @@
-//! Comparisons, grids and summaries of trials as people read them, from records made up here.
+//! Comparisons, grids and summaries of trials as text, from invented records.
 
 #[path = "../../assay-record/tests/example/mod.rs"]
 mod example;
@@ -7,7 +7,7 @@ use assay_record::*;
 use assay_report::*;
 use example::{example, spread};
 
-/// One trial: a run of so many seconds of `rate(second)` transactions each, with latencies up to `slowest_ms`.
+/// One trial: a run with `rate(second)` transactions in each second and latencies up to `slowest_ms`.
 fn trial(seconds: u64, slowest_ms: u64, rate: impl Fn(u64) -> u64) -> Record {
     let mut record = example();
     record.status = Status::Complete;
@@ -67,7 +67,7 @@ fn narrow_and_plain(text: &str) {
     }
 }
 
-/// What `mend` changes of the candidate's trials, as text.
+/// The comparison, as text, after `mend` changed the candidate's trials.
 fn shown(rates: [&[u64]; 2], mend: impl Fn(&mut Record)) -> String {
     let side = |rates: &[u64], mend: &dyn Fn(&mut Record)| -> Vec<Findings> {
         let one = |rate: &u64| {
@@ -343,7 +343,7 @@ fn conditions_are_met_by_real_changes_only() {
     assert_eq!(check(&steady, &slower, "tps < -25%"), (Judged::NotMet, false, false));
     assert_eq!(check(&steady, &slower, "shop.p99 > +5%"), (Judged::Met, true, false));
     assert_eq!(check(&slower, &steady, "tps < -3%"), (Judged::NotMet, false, false));
-    // The spread of the trials is larger than the change.
+    // The trials differ more among each other than the two sides do.
     let chance = check(&[1000, 1200, 800, 1100], &[950, 1150, 750, 1050], "tps < -3%");
     assert_eq!(chance, (Judged::MayBeChance, false, true));
     assert_eq!(check(&[1000], &[900], "tps < -3%"), (Judged::TooFewTrials, false, true));
@@ -372,7 +372,7 @@ fn a_run_of_two_minutes_has_an_interval_and_its_waves_and_stalls_are_told() {
             .collect::<Vec<_>>()
             .join("\n")
     };
-    // Decimals of a quadratic sequence have no pattern that matters.
+    // The decimals of a quadratic sequence have no pattern that matters here.
     let noise = |t: u64| ((t * t) as f64 * 0.618_034).fract();
     insta::assert_snapshot!(text(&|t| 1000 + (40.0 * noise(t)) as u64), @r"
     steady      yes, from the start · 1,020 tx/s [1,018, 1,022] at 95%
@@ -421,7 +421,7 @@ fn short_intervals_are_put_together_to_seconds() {
         .map(|at| Interval {
             start_ns: at * 100_000_000,
             length_ns: 100_000_000,
-            // Every other tenth of a second stands still, no second does.
+            // Every other tenth of a second is a stall, but no whole second is.
             transactions: vec![if at % 2 == 0 { 200 } else { 0 }],
             response: spread(if at % 2 == 0 { 200 } else { 0 }, 1_000_000, 5_000_000),
             ..Interval::default()
@@ -448,7 +448,7 @@ fn the_knee_is_the_step_after_which_throughput_stops_growing() {
     };
     assert_eq!(knee(&[100, 200, 400, 410, 390]), Some(2));
     assert_eq!(knee(&[100, 200, 400]), None);
-    // A dip in between is not the end of growth.
+    // A dip in between is not the end of the growth.
     assert_eq!(knee(&[100, 200, 190, 400, 405]), Some(3));
     assert_eq!(knee(&[400, 300, 200]), Some(0));
     assert_eq!((knee(&[100]), knee(&[0, 0])), (None, None));
@@ -477,7 +477,7 @@ fn throughput_that_falls_from_trial_to_trial_is_pointed_out() {
     assert_eq!(words.matches("drifts").count(), 1, "{text}");
 }
 
-/// A trial of a setting of the server, from which another follows, in the order of starts.
+/// A trial of a server setting that implies another one, in the order of starts.
 fn with_buffers(number: u64, buffers: &str, sessions: u32, rate: u64) -> (String, Findings) {
     let mut record = trial(30, 5, |second| rate + second % 3);
     record.started = Time::from_unix_ms(record.started.unix_ms() + number * 60_000);
@@ -489,7 +489,7 @@ fn with_buffers(number: u64, buffers: &str, sessions: u32, rate: u64) -> (String
     (format!("{number}.json.zst"), findings(&record))
 }
 
-/// Three rounds of three sizes with two numbers of sessions; the machine is slower in the last round.
+/// Three rounds of three sizes at two session counts; the machine is slower in the last round.
 fn grid() -> Report {
     let mut records = Vec::new();
     for (round, slow) in [(0, 0), (1, 3), (2, 40)] {
@@ -532,7 +532,7 @@ fn records_become_pivot_tables_with_ratios() {
     assert_eq!((&cell["row"], &cell["column"], &cell["verdict"]), (&"4".into(), &"16MB".into(), &"less".into()));
     assert!(cell["low"].as_f64() < cell["value"].as_f64() && cell["ratio"].as_f64() < Some(0.6), "{cell}");
     assert_eq!((&asked[1]["cells"][2]["of_best"], &asked[1]["columns"]), (&1.0.into(), &serde_json::Value::Null));
-    // Sizes are in order, and what follows from them makes no setting of its own.
+    // Sizes are in numeric order, and an implied setting is not a setting of its own.
     insta::assert_snapshot!(shown_text(&shown, 120), @r"
     tps
     sessions  shared_buffers 16MB  shared_buffers 128MB  shared_buffers 1GB          16MB / 128MB        1GB / 128MB
@@ -636,7 +636,7 @@ fn charts_of_settings_share_their_axes_in_every_output() {
     let page = html(&report, &shown);
     assert!(page.contains("id=\"chart-asked-1\"") && page.contains("on-dark") && page.contains("Results"));
     assert!(markdown(&report, &shown).contains("### Throughput by shared\\_buffers"));
-    // Every box stands in the figures, with its number of seconds: three trials of 30.
+    // Every box is in the table, with its number of seconds: three trials of 30.
     let figures = shown_csv(&shown[..1]);
     assert_eq!(figures.lines().filter(|line| line.ends_with(",90")).count(), 6, "{figures}");
 }
@@ -688,7 +688,7 @@ fn a_window_is_as_a_run_of_its_own() {
     let found = findings_within(&with_errors, Window::Last { ns: 60_000_000_000 }).unwrap();
     let errors: Vec<(&str, u64)> = found.errors.iter().map(|error| (&*error.class, error.count)).collect();
     assert_eq!(errors, [("connection", 59), ("deadlock", 5)]);
-    // Where the whole run is in the window, nothing changes but what is not known of parts.
+    // If the window covers the whole run, only values unknown for parts of a run change.
     let whole = findings_within(&record, Window::Between { from_ns: 0, to_ns: None }).unwrap();
     let all = findings(&record);
     let [part, of_all] = [&whole, &all].map(|of| of.stages[0].total.response);
@@ -708,7 +708,7 @@ fn a_window_is_as_a_run_of_its_own() {
     assert_eq!(found.stages[0].window.map(|of| of.from_ns), Some(20_000_000_000));
 }
 
-/// What settings of three trials with such session SQL and tags are called.
+/// The names of settings of three trials with this session SQL and these tags.
 fn names(sql: [&str; 3], tags: [&str; 3]) -> Vec<String> {
     let records = sql.iter().zip(tags).enumerate().map(|(number, (sql, tag))| {
         let mut record = trial(2, 5, |_| 1000);
@@ -727,11 +727,11 @@ fn names(sql: [&str; 3], tags: [&str; 3]) -> Vec<String> {
 #[test]
 fn settings_are_called_by_what_differs_as_briefly_as_needed() {
     assert_eq!(names(["SET a = 1", "SET a = 2", "SET a = 3"], ["x", "y", "z"]), ["disk=x", "disk=y", "disk=z"]);
-    // What all statements have in common says nothing.
+    // What all statements have in common is not part of the names.
     let long = |value: &str| format!("SET some_setting_with_a_long_name TO {value}");
     let [one, two, three] = ["on", "off", "auto"].map(long);
     assert_eq!(names([&one, &two, &three], [""; 3]), ["work_mem=0MB, on", "work_mem=1MB, off", "work_mem=2MB, auto"]);
-    // What is too long even so is left out where something else tells them apart.
+    // What is still too long is left out if something else distinguishes the settings.
     let long = |letter: &str| letter.repeat(40);
     let [one, two, three] = ["a", "b", "c"].map(long);
     assert_eq!(names([&one, &two, &three], [""; 3]), ["work_mem=0MB", "work_mem=1MB", "work_mem=2MB"]);
@@ -743,7 +743,7 @@ fn outages_of_single_servers_are_listed_with_their_errors() {
     record.manifest.targets = vec!["postgres://one".into(), "postgres://two".into()];
     let second = |number: u64| number * 1_000_000_000;
     for (number, interval) in (0..).zip(&mut record.stages[0].intervals) {
-        // The second server is away from 3.2 s to 5.7 s.
+        // The second server is down from 3.2 s to 5.7 s.
         let away = match number {
             3 => (100, Some((second(3), second(3) + 200_000_000))),
             4 => (0, None),

@@ -1,4 +1,4 @@
-//! Pages and what is behind their charts, from records good and bad.
+//! Pages and the data behind their charts, from good and bad records.
 
 #[path = "../../assay-record/tests/example/mod.rs"]
 mod example;
@@ -14,7 +14,7 @@ fn told(records: Vec<Record>) -> Report {
     report(records.iter().enumerate().map(|(number, record)| (file(number), findings(record))).collect())
 }
 
-/// The page without the style and scripts that are ours.
+/// The page without our own style and scripts.
 fn markup(page: &str) -> String {
     let (before, rest) = page.split_once("<style>").unwrap();
     let (_, rest) = rest.split_once("</style>").unwrap();
@@ -78,7 +78,7 @@ fn a_ladder_that_stops_growing_has_its_knee_in_words_table_and_chart() {
         assert!(markup.contains(told), "{told}");
     }
     assert!(markup.contains("Audit: 1 FAILED, 4 passed"), "{markup}");
-    // The order of the page is that of the questions.
+    // The page answers questions in the order in which readers ask them.
     let at = |heading: &str| markup.find(&format!("<h2>{heading}</h2>")).unwrap();
     assert!(["Ladder", "Audit", "Over time", "Distribution", "Environment"].map(at).is_sorted(), "{markup}");
 }
@@ -103,7 +103,7 @@ fn nothing_in_a_record_becomes_markup() {
         assert!(!markup.contains(forbidden), "{forbidden:?} in {markup}");
     }
     assert!(markup.contains("&lt;/script&gt;&lt;script&gt;alert(1)"));
-    // Two scripts of ours and the figures: nothing ends one early or begins another.
+    // Two scripts of ours and the data: no text ends one of them or begins another.
     assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (3, 3));
     assert!(!page.contains(" onerror=alert(2)>") || !markup.contains("<img"));
 }
@@ -198,7 +198,7 @@ fn a_chart_shows_the_figures_of_the_findings() {
         Body::Lines { lines } => lines.clone(),
         _ => panic!("{id} has no lines"),
     };
-    // Two stages of two seconds, the second 2.1 s after the first.
+    // Two stages of two seconds; the second starts 2.1 s after the first.
     let throughput = &lines("throughput-1")[0];
     assert_eq!(throughput.x, [1.0, 2.0, 2.1, 3.1, 4.1]);
     assert_eq!(throughput.y, [Some(1200.0), Some(1200.0), None, Some(2400.0), Some(2400.0)]);
@@ -206,7 +206,7 @@ fn a_chart_shows_the_figures_of_the_findings() {
     assert_eq!(marks, ["16 sessions", "64 sessions", "6 errors", "12 errors"]);
     let ladder = &lines("ladder-throughput")[0];
     assert_eq!((&ladder.x[..], &ladder.y[..]), (&[16.0, 64.0][..], &[Some(1200.0), Some(2400.0)][..]));
-    // The percentile of two nines is p99.
+    // Two nines are p99.
     let curve = &lines("percentiles")[1];
     let p99 = curve.x.iter().position(|nines| *nines == 2.0).unwrap();
     assert_eq!(curve.y[p99], Some(8.5197));
@@ -282,7 +282,7 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
     );
     assert!(code.split_once("\n````\n").unwrap().0.contains("```"), "{code}");
     assert!(text.lines().all(|line| !line.starts_with("# h")));
-    // CSV: a cell that would be a formula is text, and quotes are doubled.
+    // CSV: a cell that could be a formula is text, and quotes are doubled.
     for text in [intervals_csv(&report), csv(&report.entries[0].findings)] {
         commands(&text);
         assert!(text.contains(",\"'=cmd|"), "{text}");
@@ -292,7 +292,7 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
     commands(&text);
     assert!(!text.contains(['"', '\'', '=', '<']), "{text}");
     assert_eq!(text.lines().map(|line| line.matches(',').count()).collect::<Vec<_>>(), [18; 3]);
-    // Prometheus: every line is a comment or a sample, whatever its labels hold.
+    // Prometheus: every line is a comment or a sample, whatever is in the labels.
     let text = prometheus(&report);
     commands(&text);
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -310,7 +310,7 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
     let text = comparison_csv(&both.comparisons);
     commands(&text);
     assert!(!text.contains(",=cmd") && !text.contains("\n=cmd"), "{text}");
-    // Pictures: XML without elements of theirs.
+    // Pictures: XML without injected elements.
     for chart in charts(&report).iter() {
         let text = svg(chart, &PictureOptions::default());
         commands(&text);
@@ -323,7 +323,7 @@ fn no_output_passes_on_what_a_hostile_record_wants_to_do() {
 fn every_interval_is_a_row_of_the_csv() {
     let text = intervals_csv(&told(vec![example()]));
     let lines: Vec<&str> = text.lines().collect();
-    // Two stages of two intervals: all together, two types, three classes.
+    // Two stages of two intervals: total, two types, three classes.
     assert_eq!(lines.len(), 1 + 4 * 6);
     assert!(lines[0].ends_with(",cpus_used,type,class,time,server,load,seed,option_items,option_refund_share,option_regions,option_secondary,option_table"));
     let settings = "2026-03-14T15:09:26.635Z,2 servers,\"Poisson 2,000 tx/s\",18446744073709551615,100000,0.25,\"north,south\",false,orders";
@@ -340,7 +340,7 @@ fn every_interval_is_a_row_of_the_csv() {
     assert_eq!(lines[5], format!("{interval},,,1200{}write,{settings}", ",".repeat(16)));
 }
 
-/// One stage of `rates`, a second each.
+/// One stage with these rates, one second each.
 fn of_rates(rates: &[u64]) -> Record {
     let mut record = example();
     record.manifest.load = Load::Closed;
@@ -415,11 +415,11 @@ fn trials_of_a_setting_are_drawn_as_one() {
     assert_eq!((&*a.name, a.y[0], a.band[0]), ("a", Some(1250.0), Some((1000.0, 1500.0))));
     assert_eq!((&*b.name, b.y[29], b.band[29], b.group), ("b", Some(750.0), Some((700.0, 800.0)), 1));
     assert_eq!(lines_of(chart_of(&charts, "percentiles")).len(), 2);
-    // All seconds of a setting in one box.
+    // All seconds of a setting are in one box.
     let Body::Boxes { boxes } = &chart_of(&charts, "boxes").body else { panic!("boxes") };
     assert_eq!(boxes.iter().map(|one| (&*one.name, one.count)).collect::<Vec<_>>(), [("a", 180), ("b", 60)]);
     assert!(boxes[0].quartiles.is_some() && boxes[0].interval.is_none());
-    // The verdict: a point for each trial, and the interval where there are enough.
+    // The verdict: a point for each trial, and the interval where there are enough trials.
     let Body::Boxes { boxes } = &chart_of(&charts, "trials").body else { panic!("boxes") };
     assert_eq!((boxes[0].points.len(), boxes[0].quartiles), (6, None));
     assert!(boxes[0].interval.is_some_and(|(low, high)| low <= boxes[0].median && boxes[0].median <= high));
@@ -463,7 +463,7 @@ fn a_picture_says_what_it_is_of_and_looks_as_asked() {
     );
     assert!(picture.contains("width=\"500\" height=\"700\"") && picture.contains("fill=\"#14161a\""), "{picture}");
     for chart in charts.iter() {
-        // Nothing is drawn beside the paper.
+        // Nothing is drawn outside the picture.
         let picture = svg(chart, &PictureOptions { width: 320, ..PictureOptions::default() });
         let beside = |text: &str| text.parse::<f32>().is_ok_and(|x| !(0.0..=321.0).contains(&x));
         let places = picture.split(" x=\"").chain(picture.split(" cx=\"")).filter_map(|rest| rest.split('"').next());
@@ -484,7 +484,7 @@ fn a_file_for_prometheus_is_open_metrics() {
             ["#", "HELP", name, _] => assert!(families.iter().all(|(known, _)| known != name), "{name} twice"),
             ["#", "TYPE", name, kind] => families.push((name.into(), kind.into())),
             _ => {
-                // Samples stand below the head of their family, under its name, each once.
+                // Samples follow the head of their family, have its name, and occur once.
                 let (name, kind) = families.last().unwrap();
                 let (series, value) = line.rsplit_once(' ').unwrap();
                 let suffix = series.split('{').next().unwrap().strip_prefix(name.as_str()).unwrap();
@@ -493,7 +493,7 @@ fn a_file_for_prometheus_is_open_metrics() {
             }
         }
     }
-    // As somebody else reads it.
+    // As an independent parser reads it.
     let read = testkit::metric_families(&text, testkit::Exposition::OpenMetrics).unwrap();
     assert!(read.iter().any(|family| family == "assay_errors_of_stage counter 3"), "{read:#?}");
     assert!(testkit::metric_families("x 1\n", testkit::Exposition::OpenMetrics).is_err());

@@ -1,4 +1,4 @@
-//! Reports as people and programs read them, from records as assay-record writes them.
+//! Reports for people and for programs, from records as assay-record writes them.
 
 #[path = "../../assay-record/tests/example/mod.rs"]
 mod example;
@@ -39,7 +39,7 @@ fn plain() -> Record {
     record
 }
 
-/// Where a run that measured nothing leaves off.
+/// Where the report of a run without measurements ends.
 fn nothing() -> Record {
     let mut record = plain();
     record.status = Status::Failed;
@@ -286,7 +286,7 @@ fn the_json_holds_what_the_text_shows() {
 fn the_figures_are_those_of_the_values_measured() {
     let mut record = plain();
     let total = &mut record.stages[0].total;
-    // 1 ms … 1,000 ms, once each; measured for 2 s.
+    // 1 ms … 1,000 ms, one of each; measured for 2 s.
     total.transactions[0].response = latencies((1..=1000).map(|ms| ms * 1_000_000));
     total.transactions[0].count = 1000;
     let findings = findings(&record);
@@ -346,7 +346,7 @@ fn a_busy_worker_is_a_warning_whose_advice_knows_the_machine() {
             _ => panic!("{warnings:?}"),
         }
     };
-    // The stage lasts 2 s, so a computing worker uses about 2 s of CPU.
+    // The stage lasts 2 s, so a worker that computes all the time uses about 2 s of CPU.
     assert_eq!(advice(1, 4, 16, Place::Remote, 2), Some(Advice::AddWorkers { workers: 1, useful: 4 }));
     assert_eq!(advice(1, 4, 2, Place::Remote, 2), Some(Advice::AddWorkers { workers: 1, useful: 2 }));
     assert_eq!(advice(1, 4, 16, Place::Local, 2), Some(Advice::AddWorkers { workers: 1, useful: 4 }));
@@ -365,7 +365,7 @@ fn a_worker_that_waited_for_a_cpu_is_a_warning_whose_advice_knows_the_machine() 
             record.environment.host.cpus = 2;
             record.environment.servers[0].place = place;
             let generator = &mut record.stages[0].generator;
-            // A worker that waits is busy too, but that is not what is in its way.
+            // A worker that waits for locks is busy too, but CPU is not its bottleneck.
             (generator.longest_wait_ppm, generator.busiest_worker_ppm) = (ppm, 950_000);
             (generator.cpu_user_ns, generator.cpu_system_ns) = (cpu_s * 1_000_000_000, 0);
         });
@@ -375,7 +375,7 @@ fn a_worker_that_waited_for_a_cpu_is_a_warning_whose_advice_knows_the_machine() 
             _ => panic!("{warnings:?}"),
         }
     };
-    // The stage lasts 2 s: 4 s of CPU is all there is.
+    // The stage lasts 2 s: 4 s of CPU time is all there is.
     assert_eq!(starved(Some(200_000), Place::Remote, 3), Some(Advice::LargerMachine));
     assert_eq!(starved(Some(200_000), Place::Remote, 1), Some(Advice::QuietMachine));
     assert_eq!(starved(Some(200_000), Place::Local, 1), Some(Advice::SeparateFromServer));
@@ -417,7 +417,7 @@ fn too_few_transactions_for_a_p99_of_lag_do_not_put_the_blame_for_a_late_generat
     assert!(overloaded.warnings.iter().any(is_late), "{:?}", overloaded.warnings);
     let text = text(&overloaded);
     assert!(text.contains("the generator was late: the largest lag is 399 ms, the median"), "{text}");
-    // One of a few may be late by chance.
+    // With a few transactions, one may be late by chance.
     assert!(!late(0).warnings.iter().any(is_late));
 }
 
@@ -452,7 +452,7 @@ fn an_open_loop_whose_transactions_wait_longer_than_they_take_is_overloaded_thou
     assert!(words.contains("waited 990 ms or longer for a session, and then took 10.0 ms"), "{text}");
 }
 
-/// Two minutes at 1,000 per second with noise of 2 %, of which `rate` makes what was done in each second.
+/// Two minutes at 1,000 per second with 2 % noise; `rate` changes each second's count.
 fn two_minutes(seed: u64, rate: impl Fn(u64, f64) -> f64) -> Record {
     let mut random = assay_random::Random::new(seed);
     let done: Vec<u64> = (0..120).map(|t| rate(t, 1000.0 * (1.0 + 0.02 * random.normal())) as u64).collect();
@@ -484,7 +484,7 @@ fn a_run_that_changed_or_stood_still_is_never_steady() {
         let stopped = findings(&two_minutes(seed, |t, rate| if (50..53).contains(&t) { 0.0 } else { rate }));
         assert_eq!(stopped.stages[0].throughput.steady, SteadyFindings::Outage);
         assert_eq!(stopped.stages[0].throughput.shifts, []);
-        // It trickles on: no outage, but not steady either.
+        // A trickle remains: not an outage, but not steady either.
         let trickle = findings(&two_minutes(seed, |t, rate| if (50..53).contains(&t) { 0.05 * rate } else { rate }));
         assert!(matches!(trickle.stages[0].throughput.steady, SteadyFindings::Dip { start_ns: 50_000_000_000, .. }));
         let even = findings(&two_minutes(seed, |_, rate| rate));
@@ -542,7 +542,7 @@ fn an_outage_is_a_warning_unless_few_transactions_could_be_expected() {
     assert!(matches!(still(10)[..], [Warning::TooShort { transactions: 20, .. }]));
 }
 
-/// A stage of a closed loop: its seconds, each with the number of transactions and when the first and the last ended.
+/// A stage of a closed loop: for each second the number of transactions, and when the first and the last of them ended.
 fn seconds(record: &mut Record, each: &[(u64, u64, u64)], took: u64) {
     let stage = &mut record.stages[0];
     let interval = |(number, &(count, first_ms, last_ms)): (usize, &(u64, u64, u64))| Interval {
@@ -570,7 +570,7 @@ fn seconds(record: &mut Record, each: &[(u64, u64, u64)], took: u64) {
 fn a_stall_is_as_long_as_nothing_finished_not_as_the_whole_seconds_in_it() {
     let mut record = example();
     record.stages.truncate(1);
-    // From 2.4 s to 5.4 s: two whole seconds.
+    // From 2.4 s to 5.4 s: two of the seconds are empty.
     let each = [
         (1000, 1, 999),
         (1000, 1001, 1999),
@@ -596,8 +596,8 @@ fn a_stall_is_as_long_as_nothing_finished_not_as_the_whole_seconds_in_it() {
     assert!(findings.warnings.iter().any(is_told), "{:?}", findings.warnings);
 }
 
-/// The process was stopped from 1.2 s to 4.8 s, in the middle of a transaction on an embedded database: that one is
-/// counted in the second in which it was running.
+/// The process was suspended from 1.2 s to 4.8 s, in the middle of a transaction on an embedded database, which counts
+/// in the second in which it was running.
 #[test]
 fn an_outage_ends_with_its_first_transaction_also_when_intervals_were_sent_late() {
     let mut record = example();
@@ -954,7 +954,7 @@ fn every_field_of_records_and_findings_is_documented() {
     assert!(keys.len() > 100, "{}", keys.len());
     let document = include_str!("../../../docs/record.md");
     let words: Vec<&str> = document.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
-    // Named together with its sibling `…_min`; a figure of one warning.
+    // Named together with its counterpart `…_min`; a figure of one warning.
     let elsewhere = ["session_transactions_mean", "session_transactions_max", "share", "stage"];
     let missing: Vec<_> =
         keys.iter().filter(|key| !words.contains(&key.as_str()) && !elsewhere.contains(&key.as_str())).collect();
@@ -977,11 +977,11 @@ fn what_was_read_is_told_by_second_and_by_transaction_and_a_counter_that_began_a
     let found = findings(&example_with_telemetry());
     let [first, second] = &found.stages[..] else { panic!("there are two stages") };
     let log = first.telemetry[0].metric("log_bytes").unwrap();
-    // 720,000 bytes and 1,200 transactions a second, but for half a millisecond at either end; too short for an
-    // interval.
+    // 720,000 bytes and 1,200 transactions per second, except for half a millisecond at either end; too short for a
+    // confidence interval.
     assert_eq!((log.per_s, log.per_transaction_low), (Some(720_000.0), None));
     assert!((log.per_transaction.unwrap() - 600.0).abs() < 0.2, "{log:?}");
-    // A record that says nothing of the first sample has one value less, and no zero.
+    // A record without the first sample has one value less, and not a zero.
     let age = first.telemetry[0].metric("checkpoint_age_bytes").unwrap();
     assert_eq!((age.mean, age.max, age.last, age.points[0].value), (Some(1.5), Some(2.0), Some(2.0), None));
     let waits = first.telemetry[0].waits.as_ref().unwrap();
@@ -1040,7 +1040,7 @@ fn records_are_trials_of_one_setting_only_when_nothing_differs_that_may_matter()
             ["swappiness 60", "swappiness 1"],
         ),
         (|record| drop(record.tags.insert("disk".into(), "sata".into())), ["disk=nvme", "disk=sata"]),
-        // Where nothing is known of the drive, another folder may be on another one.
+        // If the drives are unknown, two folders may be on different ones.
         (
             |record| drop(record.environment.servers[1].settings.insert("data_directory".into(), "/x".into())),
             ["no 2 data_directory", "2 data_directory=/x"],
@@ -1071,7 +1071,7 @@ fn readings_are_rows_of_time_scope_metric_and_value() {
     assert!(metrics.contains("tag_disk=\"nvme\""), "{metrics}");
 }
 
-/// A search with these looks: rates, and how many were due and not begun.
+/// A search with these stages: rates, and how many transactions were due but not started.
 fn searched(looks: &[(f64, u64)]) -> Record {
     let mut record = plain();
     record.manifest.load = Load::Open { rate_per_s: 100.0, arrival: Arrival::Constant, backlog_max: None };
@@ -1099,7 +1099,7 @@ fn a_search_is_concluded_from_the_stages_of_its_record() {
     plain_to(120, &said);
     assert!(said.contains("capacity 400 tx/s: p99 < 10ms and errors < 1% holds there, and not at 420 tx/s"), "{said}");
     assert!(said.contains("50.0  fell short"), "{said}");
-    // What was beyond capacity by design is no reason to doubt anything.
+    // Overload beyond capacity is part of a search, so it is not a warning.
     assert!(!said.contains("did not keep up"), "{said}");
     let unfinished = findings(&searched(&looks[..3])).capacity.unwrap();
     assert_eq!((unfinished.state, unfinished.low), (SearchState::Unfinished, Some(400.0)));

@@ -1,4 +1,4 @@
-//! docs/findings.schema.json against everything that is written as JSON: it knows every field, and refuses wrong ones.
+//! docs/findings.schema.json against all JSON output: the schema knows every field, and rejects wrong ones.
 
 #[path = "../../assay-record/tests/example/mod.rs"]
 mod example;
@@ -13,7 +13,7 @@ fn ladder() -> Findings {
     findings(&example())
 }
 
-/// A closed loop with terminals, of so many thousandths of the example's throughput.
+/// A closed loop with terminals, with this many thousandths of the example's throughput.
 fn trial(thousandths: u64) -> Findings {
     let mut record = example();
     record.status = Status::Complete;
@@ -25,7 +25,7 @@ fn trial(thousandths: u64) -> Findings {
     findings(&record)
 }
 
-/// A search, whose rate changed in every stage and came from a file: more than any run does.
+/// A search whose rate changed in every stage and came from a file: more than any real run does.
 fn searched(search: Search) -> Findings {
     let mut record = example();
     record.manifest.profile = vec![RatePoint { at_ns: 0, per_s: 100.0 }];
@@ -35,7 +35,7 @@ fn searched(search: Search) -> Findings {
     findings(&record)
 }
 
-/// Minutes at one transaction per millisecond: steady, or with what `rate` makes of it.
+/// Minutes at one transaction per millisecond: steady, or as `rate` changes it.
 fn minutes(rate: impl Fn(u64) -> u64) -> Findings {
     let mut record = example();
     record.stages.truncate(1);
@@ -49,7 +49,7 @@ fn minutes(rate: impl Fn(u64) -> u64) -> Findings {
     findings(&record)
 }
 
-/// With what was read beside the load.
+/// With telemetry.
 fn watched() -> Findings {
     findings(&example_with_telemetry())
 }
@@ -64,7 +64,7 @@ fn compared() -> Comparison {
     comparison
 }
 
-/// A pivot table and charts of lines and of columns.
+/// A pivot table, a line chart and a column chart.
 fn asked(report: &Report) -> Vec<Shown> {
     let table = PivotAsked {
         rows: "sessions".into(),
@@ -93,7 +93,7 @@ fn schema() -> Value {
     serde_json::from_str(include_str!("../../../docs/findings.schema.json")).unwrap()
 }
 
-/// The schema of one kind of output, which knows no field that is not listed.
+/// The schema of one kind of output, which rejects unlisted fields.
 fn strict(kind: &str) -> jsonschema::Validator {
     let mut schema = schema();
     schema.as_object_mut().unwrap().remove("anyOf");

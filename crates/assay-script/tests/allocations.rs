@@ -1,6 +1,6 @@
-//! The measured path of scripts allocates nothing on our side once it is warm.
+//! On the measured path of scripts our Rust code does not allocate once it is warm.
 //!
-//! A file of its own, since the counting allocator serves the whole test program. Lua's memory is Lua's own matter.
+//! In a file of its own, because the counting allocator covers the whole test program. Lua's own memory is not counted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The driver through the traits the engine uses: connections on one thread, time that passes only when told to.
+//! The driver through the traits that the engine uses: connections on one thread, and a clock that advances only on
+//! request.
 
 use assay_seam::{
     Cell, Class, ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, Reply,
@@ -273,7 +274,7 @@ fn two_sessions_on_one_thread_take_turns_at_the_write_lock() {
     bench.prepare(&mut two, 1, "INSERT INTO t VALUES(?, ?)");
     bench.say(&mut one, "BEGIN IMMEDIATE; INSERT INTO t VALUES(1, 'one')");
 
-    // The parameters are gone by the time it is tried again.
+    // The parameters are no longer there when it is retried.
     let parameters = [String::from("two"), String::from("too")];
     let values = [Value::Text(parameters[0].as_bytes()), Value::Text(parameters[1].as_bytes())];
     let first = bench.begin(&mut two, Operation::Execute { statement: StatementId(1), parameters: &values });

@@ -1,5 +1,5 @@
-//! Does every interval hold what it promises, and how often is a verdict wrong? Experiments with simulated series
-//! whose truth is known, and seeds that never change.
+//! Does every confidence interval have its coverage, and how often is a verdict wrong? Experiments with simulated
+//! series whose truth is known, and fixed seeds.
 //!
 //! With 2,000 repetitions a coverage is known to ±1 %.
 
@@ -22,14 +22,14 @@ impl Noise {
     }
 }
 
-/// `truth` must lie in 95 ± 2 % of the intervals that an experiment gives, in nine of ten repetitions.
+/// In nine of ten repetitions there must be an interval, and 95 ± 2 % of the intervals must contain `truth`.
 #[track_caller]
 fn check(what: &str, repetitions: usize, truth: f64, experiment: impl FnMut(&mut Noise) -> Option<(f64, f64)>) {
     let coverage = coverage(what, repetitions, 0.9, truth, experiment);
     assert!((0.93..=0.97).contains(&coverage), "{what}: coverage {coverage}");
 }
 
-/// How often `truth` lies in the intervals, of which `least` of the repetitions must give one.
+/// The share of intervals that contain `truth`; at least `least` of the repetitions must give an interval.
 #[track_caller]
 fn coverage(
     what: &str,
@@ -47,7 +47,7 @@ fn coverage(
     coverage
 }
 
-/// The interval of the mean of what `series` makes around 100.
+/// The interval of the mean of `series` around 100.
 fn interval(series: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     mean_interval(&series.map(|x| 100.0 + 10.0 * x).collect::<Vec<_>>()).ok().map(|mean| (mean.low, mean.high))
 }
@@ -57,7 +57,8 @@ fn intervals_of_the_mean_hold_95_percent_however_seconds_depend_on_each_other() 
     let mut wrong = Vec::new();
     for length in [60, 120, 300, 600] {
         for correlation in [0.0, 0.3, 0.5, 0.8, 0.9] {
-            // A minute that correlates at 0.9 is worth four seconds: a third of them are told to say nothing.
+            // A minute with an autocorrelation of 0.9 is worth four seconds: in a third of the cases there must be no
+            // interval.
             let least = if (length, correlation) == (60, 0.9) { 0.6 } else { 0.9 };
             let coverage = coverage(
                 &format!("correlation {correlation}, {length} s"),
@@ -77,20 +78,20 @@ fn intervals_of_the_mean_hold_95_percent_however_seconds_depend_on_each_other() 
 
 #[test]
 fn intervals_of_the_mean_hold_for_series_that_are_no_autoregression() {
-    // A slow wandering under the noise of single seconds, as strong and four times as strong.
+    // A slow drift under the noise of single seconds, as strong as it and four times as strong.
     for (correlation, deviation, length) in [(0.8, 1.0, 300), (0.8, 1.0, 600), (0.95, 2.0, 600)] {
         check(&format!("{correlation} under {deviation}, {length} s"), 1000, 100.0, |noise| {
             let slow = noise.autoregression(correlation, length);
             interval(slow.iter().map(|x| x + deviation * noise.0.normal()))
         });
     }
-    // Work carried over into the next second makes neighbors differ: that is not made use of.
+    // Work carried over into the next second makes neighbors differ: the interval does not get narrower by it.
     let carried_over = coverage("carried over", 1000, 0.9, 100.0, |noise| {
         let carried: Vec<f64> = (0..=120).map(|_| noise.0.normal()).collect();
         interval(carried.windows(2).map(|pair| pair[0] - 0.5 * pair[1]))
     });
     assert!(carried_over >= 0.95, "{carried_over}");
-    // Few slow seconds among many fast ones.
+    // A few slow seconds among many fast ones.
     check("skewed", 1000, 100.0, |noise| interval((0..300).map(|_| 1.0 + noise.0.unit().ln())));
 }
 
@@ -98,7 +99,7 @@ fn intervals_of_the_mean_hold_for_series_that_are_no_autoregression() {
 fn short_series_have_no_interval() {
     assert_eq!(mean_interval(&[100.0; 29]), Err(Missing::TooShort));
     assert_eq!(mean_interval(&[100.0; 30]), Ok(Estimate { value: 100.0, low: 100.0, high: 100.0 }));
-    // Five minutes of one long swing say nothing about the next.
+    // Five minutes of one long swing do not predict the next five.
     let swing: Vec<f64> = (0..300).map(|t| 100.0 + (f64::from(t) / 60.0).sin()).collect();
     assert_eq!(mean_interval(&swing), Err(Missing::TooDependent));
 }
@@ -107,7 +108,7 @@ fn short_series_have_no_interval() {
 fn intervals_of_quantiles_hold_95_percent_when_seconds_share_their_fate() {
     // Latencies of a second are exponential around a mean that wanders.
     for (quantile, share) in [(500_000, 0.5), (950_000, 0.95)] {
-        // Of the mixture, by a long run.
+        // Of the mixture, from a long run.
         let mut noise = Noise(Random::new(1));
         let mut long: Vec<f64> = noise.autoregression(0.6, 20_000).iter().map(|x| latency(*x, &mut noise)).collect();
         for _ in 0..9 {
@@ -210,7 +211,7 @@ fn intervals_of_a_change_hold_95_percent() {
             let (low, high) = found.interval.unwrap();
             held += u32::from(low <= 1.1 && 1.1 <= high);
         }
-        // Few trials allow few levels: the next above 95 % is taken.
+        // With few trials there are few levels: the next one above 95 % is taken.
         assert!((1410..=1470).contains(&held), "{held} of 1500");
     }
 }
@@ -226,7 +227,7 @@ fn noise_is_rarely_taken_for_a_wave_a_trend_or_a_beginning() {
             wrong.0 += u32::from(waves(&series).is_some());
             let found = course(&series);
             wrong.1 += u32::from(!found.shifts.is_empty());
-            // What wanders widely may be left in doubt.
+            // With a strong drift the verdict may be "unknown".
             wrong.2 += u32::from(!matches!(found.steady, Steady::From(0) | Steady::Not(Unsteady::Doubtful(_))));
         }
         assert!(
@@ -236,8 +237,8 @@ fn noise_is_rarely_taken_for_a_wave_a_trend_or_a_beginning() {
     }
 }
 
-/// Series of 1,000 per second with 2 % of noise whose level falls by `size` somewhere between a tenth and nine tenths
-/// of its length: for each, where that was and what was found.
+/// Series of 1,000 per second with 2 % noise whose level falls by `size` somewhere between a tenth and nine tenths of
+/// the length: for each, where it fell and what was found.
 fn falling(correlation: f64, length: usize, size: f64) -> Vec<(usize, Course)> {
     let mut noise = Noise(Random::new(2026));
     let one = |_| {
@@ -255,7 +256,7 @@ fn a_level_that_falls_by_a_tenth_is_called_steady_in_at_most_one_of_a_hundred_se
     for (correlation, length) in [(0.0, 60), (0.5, 60), (0.8, 60), (0.0, 120), (0.5, 120), (0.8, 120), (0.5, 300)] {
         for size in [0.1, 0.4] {
             let found = falling(correlation, length, size);
-            // Steady from the fall on is true.
+            // "Steady from the fall on" is correct.
             let wrong = |(at, found): &&(usize, Course)| matches!(found.steady, Steady::From(start) if start + 3 < *at);
             let (wrong, all) = (found.iter().filter(wrong).count(), found.len());
             assert!(wrong * 100 <= all, "correlation {correlation}, {length} s, {size}: {wrong} of {all}");
@@ -291,7 +292,7 @@ fn a_stationary_series_is_said_to_have_changed_in_at_most_one_of_twenty() {
     }
 }
 
-/// Experiments in which nothing differs, on a machine that gets 10 % slower from the first trial to the last.
+/// Experiments without any difference, on a machine that gets 10 % slower from the first trial to the last.
 #[test]
 fn of_grids_of_equal_cells_on_a_drifting_machine_at_most_one_in_twenty_finds_a_difference() {
     const CELLS: usize = 12;

@@ -1,4 +1,4 @@
-//! Text in, text out: from a command line to what a run needs, and from what it counted to what is printed.
+//! Text in, text out: from a command line to the settings of a run, and from its counters to the report.
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
 use assay_sysbench::{
@@ -6,7 +6,7 @@ use assay_sysbench::{
     settings,
 };
 
-/// What `sysbench WORDS` would run with, or the line it refuses it with.
+/// What `sysbench WORDS` would run with, or the message with which it is refused.
 fn read(words: &str) -> Result<(Arguments, CoreSettings), String> {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let file = |path: &str| Err(format!("{path} is not there"));

@@ -1,8 +1,8 @@
-//! The whole measured path, from the script through engine and protocol to the histograms and back, allocates nothing
+//! The whole measured path, from the script through engine and protocol to the histograms and back, does not allocate
 //! per statement once it is warm.
 //!
-//! A file of its own, since the counting allocator serves the whole test program. Lua's memory is Lua's own matter, and
-//! what sockets take is counted beside them, in assay-io.
+//! In a file of its own, because the counting allocator covers the whole test program. Lua's own memory is not counted,
+//! and sockets are tested in assay-io.
 
 use allocation_counter::measure;
 use assay_engine::{Control, End, Notice, Observer, run_inline};
@@ -14,7 +14,7 @@ impl Observer for Nobody {
     fn notice(&mut self, _notice: Notice<'_>) {}
 }
 
-/// Allocations of a whole run, and statements it ran.
+/// Number of allocations of a whole run, and of statements it ran.
 fn allocations(server: Box<dyn Server>, words: &[&str], transactions: u64) -> (u64, u64) {
     let transactions = transactions.to_string();
     let plan = plan_of(&[words, &["--sessions=20", "--workers=1", "--transactions", &transactions]].concat());
@@ -27,8 +27,7 @@ fn allocations(server: Box<dyn Server>, words: &[&str], transactions: u64) -> (u
     (counted.count_total, statements)
 }
 
-/// A longer run allocates as often as a shorter one: what comes on top is a buffer that grew late, not one per
-/// statement.
+/// A longer run allocates as often as a shorter one; a difference is a buffer that grew late, not one per statement.
 #[track_caller]
 fn check<S: Server + Default + 'static>(words: &[&str], transactions: u64) {
     let (short, few) = allocations(Box::<S>::default(), words, transactions);
@@ -48,7 +47,7 @@ fn statements_of_the_bundled_workloads_allocate_nothing_once_warm() {
     check::<MySql>(&["oltp_point_select", MYSQL, "--time=0"], 4000);
     check::<Postgres>(&["oltp_read_write", POSTGRES, "--time=0"], 400);
     check::<MySql>(&["oltp_read_write", MYSQL, "--time=0"], 400);
-    // Text that differs every time, in the protocols without preparation.
+    // Text that is different every time, in the protocols without prepared statements.
     check::<Postgres>(&["select_random_points", POSTGRES, "--time=0"], 4000);
 }
 

@@ -1,9 +1,8 @@
 //! Conformance with pgbench: the same command lines for PostgreSQL's pgbench 15 and for our binary called as `pgbench`.
 //!
-//! Each runs in a folder with the same files, on the same server, in a database of its own. Exit code, stdout and
-//! stderr are compared to the letter, after times, rates and what the server says beside errors (notices, details) have
-//! been masked. Nothing that races is compared: what depends on which transaction is first, or on how many fit into a
-//! time.
+//! Each runs in a folder with the same files, on the same server, in its own database. Exit code, stdout and stderr
+//! must be identical once times, rates and the server's additions to errors (notices, details) are masked. Tests avoid
+//! races: nothing depends on which transaction is first, or on how many fit into a time.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -18,7 +17,7 @@ struct Bench {
     databases: [String; 2],
 }
 
-/// What a command did, masked.
+/// The masked result of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Did {
     code: Option<i32>,
@@ -38,7 +37,7 @@ fn masked(text: &[u8], database: &str) -> String {
         [
             (r"(?m)^pgbench \((?:PostgreSQL\) )?15.*$", "pgbench (#)"),
             (r"(?m)^(?:NOTICE|WARNING|DETAIL|HINT|CONTEXT):.*\n", ""),
-            // How many of them there are depends on the time.
+            // Their number depends on the time.
             (r"(?m)^\d+ of \d+ tuples .*\n", ""),
             (r"\s+-?\d+\.\d+", " #"),
             (r"(?m)^number of transactions actually processed: \d+$", "number of transactions actually processed: #"),
@@ -84,7 +83,7 @@ impl Bench {
         command
     }
 
-    /// What both did, the oracle first; they run at the same time.
+    /// The results of both, the oracle's first; they run at the same time.
     fn both(&self, line: &str) -> [Did; 2] {
         let words = words(line);
         let programs = [oracle(), self.folder.path().join("bin/pgbench")];
@@ -100,7 +99,7 @@ impl Bench {
         [(); 2].map(|()| children.next().expect("there are two"))
     }
 
-    /// What is different, if anything is.
+    /// The differences, if there are any.
     fn difference(&self, line: &str) -> Option<String> {
         let [theirs, ours] = self.both(line);
         (theirs != ours).then(|| format!("pgbench {line}\n=== pgbench 15: {theirs:#?}\n=== ours: {ours:#?}\n"))
@@ -113,7 +112,7 @@ impl Bench {
         Did { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
-    /// Every line does the same with both.
+    /// Every line does the same in both.
     #[track_caller]
     fn same(&self, lines: &[&str]) {
         let wrong: Vec<String> = lines.iter().filter_map(|line| self.difference(line)).collect();
@@ -138,7 +137,7 @@ impl Bench {
     }
 }
 
-/// Splits at blanks; `'…'` keeps them.
+/// Splits at blanks; `'…'` protects them.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('\'').enumerate();
     parts
@@ -157,7 +156,7 @@ fn command_lines_are_understood_and_refused_alike() {
     let bench = Bench::new();
     bench.write("e.sql", "SELECT 1;\n");
     bench.same(&[
-        // Nothing is there yet.
+        // Nothing exists yet.
         "-n -t 1",
         "-n -t 1 -f e.sql",
         "-c 0",
@@ -317,7 +316,7 @@ fn initialization_and_runs_report_alike() {
         "--verbose-errors -n -t 1",
         "-n -T 1 -P 60 -S",
     ]);
-    // What one made the other runs on, and balances hold.
+    // Each runs on the other's tables, and balances hold.
     for of in 0..2 {
         let sums = "SELECT (SELECT sum(abalance) FROM pgbench_accounts) - (SELECT sum(tbalance) FROM pgbench_tellers) > -100000000";
         assert_eq!(bench.rows(of, sums).trim(), "t");
@@ -453,7 +452,7 @@ fn scripts_are_read_and_carried_out_alike() {
     ]);
 }
 
-/// From the second transaction on, a script of integers and SQL runs without Lua, until something is to be decided.
+/// From the second transaction on, a script of integers and SQL runs without Lua until a decision is needed.
 #[test]
 fn what_happens_after_the_first_transaction_is_the_same() {
     if !Kind::Postgres.present() {
@@ -498,7 +497,7 @@ fn what_happens_after_the_first_transaction_is_the_same() {
     assert_eq!(bench.rows(0, seen), bench.rows(1, seen));
 }
 
-/// Expressions whose values both compute; what is random is not among them.
+/// Expressions that both compute; random functions are not among them.
 const EXPRESSIONS: &[&str] = &[
     "1 + 2 * 3",
     "5 / 2",
@@ -615,14 +614,14 @@ fn expressions_have_the_same_values() {
     assert_eq!(ours.lines().count(), 3 * EXPRESSIONS.len());
 }
 
-/// Serialization failures, made without a race: the second of two transactions of one script cannot go on.
+/// Serialization failures without a race: the second of two transactions in one script cannot continue.
 #[test]
 fn failed_transactions_are_tried_again_counted_and_logged() {
     if !Kind::Postgres.present() {
         return;
     }
     let bench = Bench::new();
-    // The code alone decides: raised for every third number of a sequence at first, then always.
+    // Only the code decides: raised for every third number of a sequence first, then always.
     bench.rows(
         1,
         "CREATE SEQUENCE s; CREATE FUNCTION may_fail(every int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN \

@@ -13,12 +13,12 @@ use assay_record::{Search, Status};
 use assay_report::{CapacityFindings, Promise, SearchState};
 use assay_seam::Nanos;
 
-/// Answers as a PostgreSQL server does (protocol 3.0), without keeping any data: SELECT gives one row, everything else
-/// changes one. One UPDATE in a hundred loses a deadlock, and once the whole server stands still.
+/// Answers as a PostgreSQL server does (protocol 3.0) without storing data: SELECT returns one row, everything else
+/// changes one. One UPDATE in a hundred deadlocks, and the whole server stalls once.
 struct Postgres {
     statements: Rc<Cell<u64>>,
     stall: Option<Nanos>,
-    /// One request after the other, each for so long; when the last will be done.
+    /// One request after the other, with this service time; when the last one will be done.
     queue: Option<(Nanos, Nanos)>,
     prepared: Vec<Prepared>,
     bound: Kind,
@@ -173,7 +173,7 @@ impl Observer for Nobody {
     fn notice(&mut self, _notice: Notice<'_>) {}
 }
 
-/// Runs a command line in the virtual world; the record's bytes, and the statements the server ran.
+/// Runs a command line in the virtual world; returns the record's bytes, and the statements that the server received.
 fn simulate(folder: &Path, seed: &str, extra: &[&str]) -> (Vec<u8>, u64) {
     let fixed = [
         "assay",
@@ -255,15 +255,15 @@ fn what_the_record_counts_is_what_the_server_ran() {
             stage.total.errors
         );
         counted += statements.read.count + statements.write.count + statements.other.count + deadlocks;
-        // The stall of 300 ms is in the response times of the stage that lived through it.
+        // The stall of 300 ms shows in the response times of its stage.
         let response = &stage.total.transactions[0].response;
         assert_eq!(response.max_ns > 300_000_000, stage.sessions == 2, "{response:?}");
     }
-    // Rolling back before a retry is the engine's own statement, and counted by nobody.
+    // The rollback before a retry is the engine's own statement, and is not counted.
     assert!(counted <= ran && ran - counted < ran / 50, "{counted} of {ran}");
 }
 
-/// Decides about the next stage of a search from what the stages so far have left in the record.
+/// Decides on the next stage of a search from the stages in the record so far.
 struct Searching {
     record: assay_record::Record,
 }
@@ -308,7 +308,7 @@ fn search(words: &str, service: Nanos, settings: NetworkSettings) -> CapacityFin
 
 #[test]
 fn the_fewest_sessions_that_keep_a_server_busy_are_found() {
-    // 3.5 ms each way and 0.5 ms of service: one session has 133 per second, the server 2,000, and 95 % of that takes
+    // 3.5 ms each way and 0.5 ms of service: one session does 133 per second, the server 2,000, and 95 % of that needs
     // 14.25 sessions.
     let settings = NetworkSettings { latency: Nanos::from_micros(3500), ..NetworkSettings::default() };
     let found = search("--sessions auto:64 --time 2s", Nanos::from_micros(500), settings);
@@ -319,7 +319,7 @@ fn the_fewest_sessions_that_keep_a_server_busy_are_found() {
 
 #[test]
 fn a_generator_that_cannot_keep_the_rate_is_not_taken_for_the_server() {
-    // The server could do 100,000 per second; an event of ours takes 0.5 ms.
+    // The server could do 100,000 per second; each event costs us 0.5 ms.
     let settings = NetworkSettings { event_cost: Nanos::from_micros(500), ..NetworkSettings::default() };
     let words = "--sessions 64 --find-rate p99<50ms --time 2s";
     let found = search(words, Nanos::from_micros(10), settings);

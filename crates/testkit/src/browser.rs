@@ -52,7 +52,7 @@ impl Browser {
     pub fn start() -> Result<Browser> {
         let program = Browser::program().context("there is no chromium")?;
         let profile = tempfile::tempdir()?;
-        // The protocol is spoken on descriptors 3 and 4, which only a shell can connect without unsafe code.
+        // The protocol uses descriptors 3 and 4, which only a shell can connect without unsafe code.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh"])
             .arg(program)
@@ -139,8 +139,7 @@ impl Browser {
         Ok(base64::engine::general_purpose::STANDARD.decode(data)?)
     }
 
-    /// Everything that the page has written to the console or thrown, and what the browser refused it, since it was
-    /// opened.
+    /// Everything that the page wrote to the console or threw, and what the browser blocked, since it was opened.
     pub fn complaints(&self) -> Vec<String> {
         let kinds = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
         let is = |event: &&Value| kinds.iter().any(|kind| event["method"] == *kind);
@@ -184,7 +183,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // By the browser itself, so that all its processes are gone and none writes into the profile any more.
+        // The browser ends itself, so that all of its processes are gone and none writes to the profile any more.
         self.tab.clear();
         if self.call("Browser.close", json!({})).is_err() {
             let _ = self.child.kill();

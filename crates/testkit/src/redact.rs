@@ -21,7 +21,7 @@ pub fn redact(text: &str) -> String {
     static COLUMN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r" {2,}\x00+").expect("a valid expression"));
 
     let times = TIME.replace_all(text, |found: &Captures| found[0].replace(|c: char| c.is_ascii_digit(), "#"));
-    // First as many signs as there were characters, to preserve the width of a column.
+    // First one sign per character, to preserve the width of a column.
     let numbers =
         NUMBER.replace_all(&times, |found: &Captures| format!("{}{}", &found[1], "\0".repeat(found[2].len())));
     let columns = COLUMN.replace_all(&numbers, |found: &Captures| format!("{:>1$}", "#", found[0].len()));

@@ -1,4 +1,4 @@
-//! A running server: its address, administration, and everything that can happen to its process.
+//! A running server: its address, its administration, and what can be done to its process.
 //!
 //! The lab runs it; here it is killed with its data when dropped, and queried with the usual clients.
 
@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 
 use crate::{Certificates, Kind};
 
-/// How long a server may take to shut down on a machine that is busy with other tests.
+/// How long a server may take to stop on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A server for tests. Dropping it kills it and removes its data.
@@ -31,7 +31,7 @@ impl Server {
         Server { kind, lab, socket, version, certificates }
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }

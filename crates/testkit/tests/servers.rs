@@ -52,7 +52,7 @@ fn a_suspended_server_answers_when_resumed() {
         let pid = server.pid().unwrap();
         server.suspend().unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        // The kernel stops a process of many threads one by one.
+        // The kernel stops a process with many threads one thread at a time.
         while !state().contains("State:\tT") {
             std::thread::yield_now();
         }
@@ -96,7 +96,7 @@ fn a_killed_test_leaves_no_process_and_no_folder() {
     let [_, pid, folder] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
     child.kill().unwrap();
     child.wait().unwrap();
-    // Whoever reaps orphans here may be slow, so a zombie counts as gone.
+    // Orphans may be reaped late here, so a zombie counts as gone.
     let runs = || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     let start = Instant::now();
     while runs() || Path::new(folder).exists() {
@@ -132,7 +132,7 @@ fn a_server_that_cannot_start_says_why_in_its_own_words() {
     }
 }
 
-/// Asks a real client to log in over TCP.
+/// Logs in over TCP with a real client.
 fn psql(port: u16, connection: &str, environment: &[(&str, &str)]) -> Result<String, String> {
     let output = Command::new(Kind::Postgres.program("psql"))
         .args(["-XAtq", "-c", "SELECT current_user", &format!("host=127.0.0.1 port={port} {connection}")])
@@ -230,7 +230,7 @@ fn mysql_and_mariadb_refuse_plain_connections_where_tls_is_required() {
     for kind in [Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present()) {
         let server = kind.start(&Settings { tls: Tls::Required, ..Settings::default() }).unwrap();
         let refused = mariadb(server.port(), &["--user=app", "--skip-ssl"]).unwrap_err();
-        // MariaDB does not say why; the same login with TLS, below, shows what it was about.
+        // MariaDB does not give the reason; the same login with TLS, below, shows it.
         assert!(refused.contains("insecure transport") || refused.contains("Access denied"), "{kind:?}: {refused}");
         assert_eq!(mariadb(server.port(), &["--user=app", "--ssl"]).as_deref(), Ok("app"), "{kind:?}");
         let off = kind.start(&Settings::default()).unwrap();

@@ -69,7 +69,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
     Ok(report)
 }
 
-/// Fills the tables of a new database and makes sure that they are full. Only the filling is timed.
+/// Fills the tables of a new database and checks that they are full. Only the filling is timed.
 fn fill(server: &Server, tool: Tool, options: &Options) -> Result<Usage> {
     let database = server.fresh_database()?;
     if is_postgres(server.kind()) {

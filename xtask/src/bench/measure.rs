@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// What one run of a tool took.
+/// The resources of one run of a tool.
 pub(super) struct Usage {
     /// From start to end, connecting and all.
     pub(super) elapsed: Duration,
@@ -20,8 +20,8 @@ pub(super) struct Usage {
     pub(super) output: String,
 }
 
-/// Runs a command to its end. Nothing else that this process started may end meanwhile: the kernel adds up the CPU
-/// time of all children that ended.
+/// Runs a command to its end. No other child of this process may end meanwhile: the kernel adds up the CPU time of all
+/// children that ended.
 pub(super) fn measure(command: &mut Command) -> Result<Usage> {
     let mut output = tempfile::tempfile()?;
     let mut errors = tempfile::tempfile()?;
@@ -66,7 +66,7 @@ fn text(file: &mut fs::File) -> Result<String> {
     Ok(text)
 }
 
-/// One number of several runs.
+/// One number over several runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
     /// Sorted, at least one.
@@ -86,14 +86,14 @@ impl Sample {
         (self.values[(n - 1) / 2] + self.values[n / 2]) / 2.0
     }
 
-    /// `9.31 [9.02–9.77]`: median, least and most.
+    /// `9.31 [9.02–9.77]`: median, minimum and maximum.
     pub(super) fn text(&self, decimals: usize) -> String {
         let [least, most] = [self.values[0], self.values[self.values.len() - 1]];
         format!("{} [{}–{}]", number(self.median(), decimals), number(least, decimals), number(most, decimals))
     }
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(super) fn number(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
@@ -111,7 +111,7 @@ pub(super) fn number(value: f64, decimals: usize) -> String {
 mod tests {
     use super::*;
 
-    // Other tests of this process have children too, so only too little can be told from here.
+    // Other tests of this process have children too, so only a lower bound can be checked.
     #[test]
     fn a_child_is_charged_for_its_work() {
         let mut busy = Command::new("sh");

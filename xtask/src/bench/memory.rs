@@ -1,7 +1,7 @@
-//! Memory of many sessions: the largest resident set of a whole process, with and without encryption.
+//! Memory of many sessions: the maximum resident set of the whole process, with and without encryption.
 //!
-//! Sessions of oltp_read_write with prepared statements, on MariaDB with its thread pool, which holds many connections.
-//! The server counts for nothing here, and neither does the load of the machine.
+//! Sessions of oltp_read_write with prepared statements, on MariaDB with its thread pool, which can hold many
+//! connections. Neither the server nor the load of the machine affects the result.
 
 use std::fmt::Write;
 use std::process::Command;

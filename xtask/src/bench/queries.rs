@@ -44,13 +44,13 @@ pub(super) struct Options {
     pub(super) out: Option<PathBuf>,
 }
 
-/// What a tool showed in a cell.
+/// The results of a tool in a cell.
 struct Shown {
     tool: Tool,
     /// Microseconds of client CPU per query.
     cpu: Sample,
     qps: Sample,
-    /// Microseconds; pgbench says the mean.
+    /// Microseconds; for pgbench the mean.
     middle: Sample,
     /// Bytes per session.
     memory: Sample,
@@ -80,7 +80,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
             let server = start(*kind, *most)?;
             measure(&mut Tool::Assay.prepare(&server, "app", 1, options.table_size))?;
             if is_postgres(*kind) {
-                server.sql("app", "VACUUM ANALYZE;")?; // Autovacuum would do it at a time of its own.
+                server.sql("app", "VACUUM ANALYZE;")?; // Autovacuum would do it at an arbitrary time.
             }
             for workload in &options.workloads {
                 for sessions in &group {
@@ -103,7 +103,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
 /// PostgreSQL has a process per session.
 const PROCESSES_MAX: u32 = 1500;
 
-/// What assay's median over a peer's should be: CPU at most, QPS at least.
+/// The target for assay's median relative to a peer's: CPU at most, QPS at least.
 #[derive(Clone, Copy)]
 struct Target {
     cpu: f64,
@@ -131,7 +131,7 @@ fn target(kind: Kind, tool: Tool, trial: &Trial<'_>) -> Option<Target> {
     Some(Target { cpu, qps })
 }
 
-/// Runs every tool that has the workload in turn, `repeats` times. What failed is said and left out.
+/// Runs every tool that has the workload in turn, `repeats` times. Failures are reported and left out.
 fn cell(server: &testkit::Server, trial: &Trial<'_>, options: &Options, folder: &std::path::Path) -> Vec<Shown> {
     let floors = Tool::FLOORS.into_iter().filter(|_| options.floor);
     let tools = Tool::PEERS.into_iter().chain(floors).filter(|tool| tool.takes(server.kind(), trial.workload));
@@ -169,7 +169,7 @@ fn cell(server: &testkit::Server, trial: &Trial<'_>, options: &Options, folder: 
         .collect()
 }
 
-/// Waits until the server is done with the connections of the run before, which would take their places and its time.
+/// Waits until the server has closed the connections of the previous run, which would use its slots and time.
 fn wait_for_rest(server: &testkit::Server) -> Result<()> {
     let others = if is_postgres(server.kind()) {
         "SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend';"
@@ -186,7 +186,7 @@ fn wait_for_rest(server: &testkit::Server) -> Result<()> {
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A row for every tool; the peers' say how assay compares to them. What falls short of its target is added to `lost`.
+/// A row for every tool; those of the peers show how assay compares. Missed targets are added to `lost`.
 fn rows(start: &str, shown: &[Shown], target: impl Fn(Tool) -> Option<Target>, lost: &mut String) -> String {
     let ours = shown.iter().find(|one| one.tool == Tool::Assay);
     let mut rows = String::new();

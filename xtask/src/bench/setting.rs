@@ -8,10 +8,10 @@ use testkit::{Kind, Server, Settings};
 
 use super::tools::Tool;
 
-/// More sessions than this get a server that is set up for them.
+/// With more sessions than this, the server is configured for them.
 pub(super) const MANY: u32 = 500;
 
-/// A server that has room for the data and for every session, and does not write checkpoints meanwhile.
+/// A server with room for the data and for every session, and without checkpoints during the measurement.
 pub(super) fn start(kind: Kind, sessions_max: u32) -> Result<Server> {
     let mut config: Vec<&str> = match kind {
         Kind::Postgres | Kind::Postgres18 => {
@@ -19,7 +19,7 @@ pub(super) fn start(kind: Kind, sessions_max: u32) -> Result<Server> {
         }
         _ => vec!["innodb_buffer_pool_size = 1G", "innodb_log_file_size = 1G"],
     };
-    // As its manual advises for many connections; the others have none, or not for free.
+    // As its manual recommends for many connections; the other servers have no thread pool, or not for free.
     if kind == Kind::MariaDb && sessions_max > MANY {
         config.push("thread_handling = pool-of-threads");
     }
@@ -27,7 +27,7 @@ pub(super) fn start(kind: Kind, sessions_max: u32) -> Result<Server> {
     kind.start(&Settings { config, max_connections: sessions_max + 100, ..Settings::default() })
 }
 
-/// What the numbers were measured on.
+/// The machine that the numbers were measured on.
 pub(super) fn heading(title: &str, servers: &[Kind]) -> Result<String> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("\t: unknown");

@@ -1,4 +1,4 @@
-//! How each tool is called, and how its report is read.
+//! How each tool is called, and how its report is parsed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use testkit::{Kind, Server};
 
 use crate::steps::root;
 
-/// A load generator, or a program that does what one cannot do without.
+/// A load generator, or a program that does only what a load generator cannot avoid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
     Assay,
@@ -17,11 +17,11 @@ pub(super) enum Tool {
     Pgbench,
     /// The example `floor` of assay-io: event loop, protocol and a histogram, without script and engine.
     Protocol,
-    /// The same with bytes that were made before.
+    /// The same with bytes that were prepared in advance.
     Bare,
 }
 
-/// One thing to run.
+/// One run.
 pub(super) struct Trial<'a> {
     pub(super) workload: &'a str,
     pub(super) sessions: u32,
@@ -29,21 +29,21 @@ pub(super) struct Trial<'a> {
     pub(super) table_size: u64,
 }
 
-/// What a tool says it did.
+/// The results that a tool reports.
 #[derive(Debug, PartialEq)]
 pub(super) struct Done {
-    /// Statements answered, all kinds, over the whole run.
+    /// Statements executed, of all kinds, over the whole run.
     pub(super) queries: f64,
     /// The same per second, by the tool's own clock.
     pub(super) qps: f64,
-    /// Median latency of a transaction in microseconds; pgbench says its mean.
+    /// Median latency of a transaction in microseconds; for pgbench the mean.
     pub(super) middle_us: f64,
 }
 
 impl Tool {
     /// The load generators, in the order of tables; assay first.
     pub(super) const PEERS: [Tool; 3] = [Tool::Assay, Tool::Sysbench, Tool::Pgbench];
-    /// What assay cannot cost less than.
+    /// Lower bounds of assay's cost.
     pub(super) const FLOORS: [Tool; 2] = [Tool::Protocol, Tool::Bare];
 
     pub(super) fn name(self) -> &'static str {
@@ -56,7 +56,7 @@ impl Tool {
         }
     }
 
-    /// Its name and version, in its own words.
+    /// Its name and version, as it prints them.
     pub(super) fn version(self) -> Result<String> {
         let output = Command::new(self.program()).arg("--version").output()?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -71,7 +71,7 @@ impl Tool {
         }
     }
 
-    /// Whether it has this workload: pgbench and the floors are compared where one statement is the whole transaction.
+    /// Whether it has this workload: pgbench and the floors are compared where a transaction is a single statement.
     pub(super) fn takes(self, kind: Kind, workload: &str) -> bool {
         match self {
             Tool::Assay | Tool::Sysbench => true,
@@ -80,7 +80,7 @@ impl Tool {
         }
     }
 
-    /// The command that runs a trial on tables that are prepared; `folder` is for a script, where one is needed.
+    /// The command that runs a trial on prepared tables; `folder` is for a script, if one is needed.
     pub(super) fn run(self, server: &Server, trial: &Trial<'_>, folder: &Path) -> Result<Command> {
         let mut command = Command::new(self.program());
         let Trial { workload, sessions, seconds, table_size } = *trial;
@@ -133,7 +133,7 @@ impl Tool {
         Ok(command)
     }
 
-    /// The command that creates and fills tables; pgbench's own tables are others.
+    /// The command that creates and fills tables; pgbench has its own tables.
     pub(super) fn prepare(self, server: &Server, database: &str, tables: u32, rows: u64) -> Command {
         let mut command = Command::new(self.program());
         match self {
@@ -144,7 +144,7 @@ impl Tool {
         command
     }
 
-    /// Reads its report.
+    /// Parses its report.
     pub(super) fn read(self, output: &str) -> Result<Done> {
         match self {
             Tool::Assay | Tool::Protocol | Tool::Bare => read_assay(output),
@@ -203,7 +203,7 @@ fn read_pgbench(output: &str) -> Result<Done> {
     Ok(Done { queries, qps, middle_us: after("latency average = ")? * 1e3 })
 }
 
-/// Where the build left a program.
+/// Where the build put a program.
 pub(super) fn built(program: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     root().join(target).join("release").join(program)

@@ -1,9 +1,9 @@
 //! Which crate may depend on which, and what no crate may depend on.
 //!
-//! A crate exists to forbid a dependency, so the table below is the architecture: how to say it (wire), what to do
-//! (script) and when to do it (engine) meet in the seam and do not know each other's insides, only assay-io meets the
-//! kernel, results (record, stats, report) know nothing of how they were measured, and only the binary knows
-//! everything. A new arrow is an event: it comes with a paragraph in its commit.
+//! A crate exists to forbid a dependency, so the table below is the architecture: protocols (wire), scripts (script)
+//! and schedules (engine) meet in the seam and do not know each other's internals, only assay-io uses the kernel's
+//! interfaces, results (record, stats, report) do not depend on how they were measured, and only the binary knows
+//! everything. A new arrow is an event: it needs a paragraph in its commit.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::file::File;
 use super::metadata::{list, text};
 use crate::steps::root;
 
-/// A crate, what it may depend on, and what else its tests may.
+/// A crate, its allowed dependencies, and additional ones of its tests.
 const ARROWS: [(&str, &[&str], &[&str]); 24] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
@@ -70,7 +70,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 24] = [
     ("xtask", &["assay-record", "testkit"], &["assay-random", "assay-wire"]),
 ];
 
-/// External crates with few users: who may use them.
+/// External crates that only certain crates may use.
 const OUTSIDERS: [(&str, &[&str]); 6] = [
     // Only assay-io touches sockets.
     ("mio", &["assay-io"]),
@@ -79,7 +79,7 @@ const OUTSIDERS: [(&str, &[&str]); 6] = [
     ("libc", &["assay-io", "assay-machine"]),
     // Its declarations alone would not link with any library.
     ("mlua-sys", &["assay-luajit"]),
-    // There is no async runtime on the measured path. The bus of a fleet has one, on a thread of its own.
+    // There is no async runtime on the measured path. A fleet's message bus has one, on a thread of its own.
     ("tokio", &["assay-fleet"]),
     ("async-std", &[]),
 ];

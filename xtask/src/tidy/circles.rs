@@ -1,4 +1,4 @@
-//! Finds files of a crate that depend on each other in a circle, so that none can be read first.
+//! Finds files of a crate that depend on each other in a circle, so that there is no order in which to read them.
 //!
 //! The dependencies of a file are read from its tokens: `use` declarations and paths such as `crate::plan::Plan` or
 //! `super::Worker`. A name that a file only re-exports (`pub use child::Name`) belongs to the child. Tests may use
@@ -59,7 +59,7 @@ fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/transcripts.rs")
 }
 
-/// A module's path in its crate: `["worker", "link"]`; the root's is empty.
+/// A module's path in its crate: `["worker", "link"]`; empty for the root.
 type Place = Vec<String>;
 
 /// The modules of a crate that are files.
@@ -73,7 +73,7 @@ struct Module {
 /// A path as written: `super`, `link`, `Link`.
 struct Use {
     path: Vec<String>,
-    /// Stands in a `pub use`, so that the last name of the path is also one of this module.
+    /// Is part of a `pub use`, so that the last name of the path is also a name of this module.
     passed_on: bool,
 }
 
@@ -84,7 +84,7 @@ impl Modules {
             let mut place: Place = inside.split('/').map(str::to_owned).collect();
             place.pop_if(|last| ["lib", "main", "mod"].contains(&last.as_str()));
             let mut uses = Vec::new();
-            // Invalid Rust is the compiler's business.
+            // Invalid Rust is left to the compiler.
             collect(file.text.parse().unwrap_or_default(), &mut uses);
             Some((place, Module { file: inside.to_owned(), uses }))
         };
@@ -129,7 +129,7 @@ impl Modules {
     }
 }
 
-/// Files that use a layer above their own, or belong to none. The crate's root is above all.
+/// Files that use a layer above their own, or belong to no layer. The crate's root is above all.
 fn out_of_layer(modules: &Modules, layers: &[&[&str]]) -> Vec<String> {
     let layer =
         |place: &Place| layers.iter().position(|layer| place.first().is_some_and(|top| layer.contains(&&**top)));
@@ -145,7 +145,7 @@ fn out_of_layer(modules: &Modules, layers: &[&[&str]]) -> Vec<String> {
     complaints
 }
 
-/// The files of each circle: those that reach themselves, together with those that reach each other.
+/// The files of each circle: those that reach themselves, grouped with those that reach each other.
 fn circles(modules: &Modules) -> Vec<Vec<String>> {
     let arrows: BTreeMap<&Place, BTreeSet<Place>> =
         modules.0.keys().map(|place| (place, modules.used_by(place))).collect();
@@ -171,7 +171,7 @@ fn circles(modules: &Modules) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-/// Adds the paths in these tokens, without those of items under `#[cfg(test)]`.
+/// Adds the paths in these tokens, except those of items under `#[cfg(test)]`.
 fn collect(tokens: TokenStream, uses: &mut Vec<Use>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut rest = &tokens[..];
@@ -219,7 +219,7 @@ fn collect(tokens: TokenStream, uses: &mut Vec<Use>) {
     }
 }
 
-/// What follows an item: its end is a `;` or a body in braces.
+/// The rest of an item ends with a `;` or a body in braces.
 fn after_item(tokens: &[TokenTree]) -> &[TokenTree] {
     let ends = |token: &TokenTree| {
         is_mark(token, ';') || matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
@@ -244,7 +244,7 @@ fn add_tree(tree: &[TokenTree], before: &[String], passed_on: bool, uses: &mut V
             TokenTree::Group(group) => {
                 let inside: Vec<TokenTree> = group.stream().into_iter().collect();
                 add_tree(&inside, &path, passed_on, uses);
-                // The branches were added; after them comes a comma or nothing.
+                // The branches were added; then comes a comma or nothing.
                 return add_tree(tree.get(index + 2..).unwrap_or_default(), before, passed_on, uses);
             }
             TokenTree::Punct(_) | TokenTree::Literal(_) => {}

@@ -11,7 +11,7 @@ pub(super) struct File {
     pub(super) text: String,
 }
 
-/// Every text file of the tree, except what tools make.
+/// Every text file of the tree, except generated ones.
 pub(super) fn all(root: &Path) -> Result<Vec<File>> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -19,7 +19,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<File>> {
         for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
             let entry = entry?;
             let (path, name) = (entry.path(), entry.file_name());
-            // `.git` is a file in a second worktree.
+            // `.git` is a file in a linked worktree.
             if ["target", ".git", "assay-records", "corpus", "artifacts"].iter().any(|made| name == *made) {
                 continue;
             }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::steps::cargo;
 
-/// What cargo knows of the workspace and everything it depends on.
+/// Cargo's metadata of the workspace and all dependencies.
 pub(super) fn read() -> Result<Value> {
     let output = cargo(&["metadata", "--format-version", "1"]).output()?;
     if !output.status.success() {
@@ -14,12 +14,12 @@ pub(super) fn read() -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// A package's list of that name.
+/// The list with this name in a package.
 pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A value's text of that name.
+/// The text with this name in a value.
 pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }

@@ -4,13 +4,12 @@
 
 use super::file::File;
 
-/// Text of code, the only places where it may occur, and where it belongs.
+/// Text in code, the only places where it may occur, and where it belongs.
 const PLACES: [(&[&str], &[&str], &str); 3] = [
     (
         &["Instant::now", "SystemTime::now"],
-        // assay-machine has no database on its path, and its own threads. assay-lab starts servers before a trial, and
+        // assay-machine measures without a database, in its own threads. assay-lab starts servers before a trial, and
         // waits for them.
-        // assay-fleet compares clocks of machines, and has a thread of its own.
         &[
             "crates/assay-io/",
             "crates/assay-machine/",

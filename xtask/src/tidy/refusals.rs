@@ -1,7 +1,7 @@
-//! What the crates must not know: enforces the last column of ARCHITECTURE.md's table.
+//! What each crate must not know: enforces the last column of ARCHITECTURE.md's table.
 //!
-//! Each word of the column is listed below with the packages that a crate which refuses it must not reach in any way,
-//! and with text that must not occur in its code.
+//! Each word of the column is listed below with the packages that a crate with this word must not reach in any way, and
+//! with text that must not occur in its code.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::file::File;
 use super::metadata::{list, text};
 use super::places::product_lines;
 
-/// A word of the column, the packages it stands for, and text that reveals it.
+/// A word of the column, the packages it stands for, and text that reveals them.
 const WORDS: [(&str, &[&str], &[&str]); 15] = [
     ("sockets", &["assay-io", "mio", "io-uring"], &["std::net", "os::unix::net"]),
     ("clocks", &["assay-io"], &CLOCKS),
@@ -59,14 +59,14 @@ pub(super) fn complaints(metadata: &Value, files: &[File]) -> Vec<String> {
     complaints
 }
 
-/// Crate and refusals of a line of the table; several crates in one line refuse nothing together.
+/// Crate and refusals of a line of the table; `None` for a line about several crates, which refuse nothing.
 fn row(line: &str) -> Option<(&str, &str)> {
     let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
     let [name, _, refuses] = cells[..] else { return None };
     (name.starts_with("assay") && !name.contains(',')).then_some((name, refuses))
 }
 
-/// The names of the crates of the program.
+/// The names of the crates that are part of the program.
 fn members(metadata: &Value) -> Vec<&str> {
     let members = list(metadata, "workspace_members");
     let packages = list(metadata, "packages").iter().filter(|package| members.contains(&package["id"]));

@@ -1,11 +1,11 @@
-//! What every file's text must and must not contain.
+//! What the text of every file must and must not contain.
 
 use super::file::File;
 
-/// Paths of the machines on which this was written; a reader of the project has no such place.
+/// Paths on the machines of the authors, which readers do not have.
 const PRIVATE_PLACES: [&str; 2] = [concat!("../", "shared"), concat!("/wo", "rk/")];
 
-/// British spellings; names and texts are American, as are the terms of the databases. An alias may keep one.
+/// British spellings. The project uses American ones, like the databases; an alias may keep a British one.
 const BRITISH: [&str; 8] = [
     concat!("col", "our"),
     concat!("behavi", "our"),

@@ -1,5 +1,4 @@
-//! Prose and comments are no wider than code: rustfmt enforces `max_width` of rustfmt.toml for code but not for
-//! comments.
+//! Limits the width of prose and comments: rustfmt enforces `max_width` of rustfmt.toml for code but not for comments.
 //!
 //! Lines without a place to break are allowed: tables, fenced blocks, headings, and a single long word such as an
 //! address. `wrap` refills only the paragraphs with a line that is too long.
@@ -63,7 +62,7 @@ fn width() -> Result<usize> {
     width.context("rustfmt.toml has no max_width")
 }
 
-/// The file's text with no line of prose wider than `width`, where it can be broken.
+/// The file's text with all prose wrapped at `width` where it can be broken.
 fn wrapped(file: &File, width: usize) -> String {
     let ending = file.path.rsplit('.').next().unwrap_or_default();
     if !["md", "rs", "lua"].contains(&ending) || file.path.contains("/vendor/") {
@@ -120,12 +119,12 @@ fn stands_alone(text: &str) -> bool {
     is_code || text.trim().is_empty() || beginnings.iter().any(|beginning| text.trim().starts_with(beginning))
 }
 
-/// A comment of Lua begins with three dashes and goes on with two.
+/// A comment of Lua begins with three dashes and continues with two.
 fn continues(before: &str, prefix: &str) -> bool {
     before == prefix || before.replace("--- ", "-- ") == prefix
 }
 
-/// The length of what marks an item of a list, with the blank behind it.
+/// The length of a list item's mark, with the blank after it.
 fn item(text: &str) -> usize {
     let indent = text.len() - text.trim_start().len();
     let rest = &text[indent..];
@@ -141,7 +140,7 @@ fn begins_item(text: &str) -> bool {
     item(text) > 0
 }
 
-/// Outputs the paragraph: unchanged, or refilled if a line of it is too wide.
+/// Outputs the paragraph: unchanged, or refilled if one of its lines is too wide.
 fn flush(out: &mut String, paragraph: &mut Vec<Line>, width: usize) {
     let Some(first) = paragraph.first() else { return };
     let length = |line: &Line| line.prefix.chars().count() + line.text.chars().count();

@@ -6,7 +6,7 @@ use assay_stats::{Bracket, Look, Search, Step};
 
 use crate::world::{POINT, Queue, World, ms};
 
-/// Looks for the highest rate whose p99 stays below `limit_ms`, with stages of so many seconds, under an open loop.
+/// Searches for the highest rate with a p99 below `limit_ms`, in open-loop stages of this many seconds.
 fn search(queue: Queue, arrival: Arrival, limit_ms: u64, seconds: u64) -> Bracket {
     let search = Search { start: 50.0, min: 1.0, max: 1e5, growth: 4.0, precision: 0.05, whole: false, looks_max: 50 };
     let kept = move |stage: &StageOutcome| {
@@ -47,29 +47,30 @@ fn assert_finds(bracket: Bracket, capacity: std::ops::RangeInclusive<f64>) {
 #[test]
 fn the_capacity_of_a_queue_with_exponential_service_is_found() {
     // M/M/1: the time in the system is exponential with rate µ − λ, so p99 = ln 100 / (µ − λ). With µ = 1000 and 50 ms:
-    // λ = 1000 − 92.1 = 907.9. The percentile of a stage of 8 s is uncertain by some 10 % of µ − λ and more.
+    // λ = 1000 − 92.1 = 907.9. The percentile of an 8 s stage is uncertain by at least 10 % of µ − λ.
     let queue = Queue::exponential(ms(1), 3);
     assert_finds(search(queue, Arrival::Poisson, 50, 8), 850.0..=960.0);
 }
 
 #[test]
 fn the_capacity_of_a_queue_with_constant_service_is_found() {
-    // M/D/1 waits half as long as M/M/1 at the same load: with µ = 1000 and 50 ms it is near 953.
+    // In M/D/1 the wait is half that of M/M/1 at the same load: with µ = 1000 and 50 ms the answer is near 953.
     assert_finds(search(Queue::constant(ms(1)), Arrival::Poisson, 50, 8), 905.0..=995.0);
-    // D/D/1: nothing waits below 1000, everything above.
+    // D/D/1: nothing waits below 1000 per second, everything above.
     assert_finds(search(Queue::constant(ms(1)), Arrival::Constant, 50, 8), 950.0..=1060.0);
 }
 
 #[test]
 fn a_stall_in_one_stage_does_not_decide() {
-    // The server stands still for a second in the middle of one of the first stages.
+    // The server stalls for a second in the middle of one of the first stages.
     let queue = Queue { stall: Some((ms(25_000), ms(1000))), ..Queue::constant(ms(1)) };
     assert_finds(search(queue, Arrival::Constant, 50, 10), 950.0..=1060.0);
 }
 
 #[test]
 fn a_knee_below_the_end_of_throughput_is_where_the_promise_breaks() {
-    // From 10 in the queue on each takes 20 ms: 500 per second are possible, and from there on it gets worse at once.
+    // With 10 or more in the queue, each takes 20 ms: the capacity is 500 per second, and beyond it latency grows at
+    // once.
     let queue = Queue { slow_from: Some((10, ms(20))), ..Queue::exponential(ms(2), 5) };
     let bracket = search(queue, Arrival::Poisson, 50, 8);
     let (low, high) = (bracket.low.unwrap(), bracket.high.unwrap());
@@ -86,12 +87,12 @@ fn a_rate_that_changes_reaches_the_server_as_it_was_drawn() {
     world.plan.warmup = ms(2000);
     let outcome = world.run();
     let due: Vec<u64> = outcome.stages[0].intervals.iter().map(|interval| interval.due).collect();
-    // 150, 250, 350 and 450 per second in the middle of each second of the ramp.
+    // 150, 250, 350 and 450 per second at the middle of each second of the ramp.
     for (found, wanted) in due.iter().zip([150, 250, 350, 450, 50, 50]) {
         assert!(found.abs_diff(wanted) <= 1, "{due:?}");
     }
     assert_eq!((due.len(), outcome.stages[0].total.due), (6, 1300));
-    // In the warm-up it is as at the start of the measured part.
+    // The warm-up runs at the rate with which the measured part starts.
     let warm = world.server.borrow().statements.len() - 1300;
     assert!(warm.abs_diff(200) <= 1, "{warm}");
 }
@@ -106,10 +107,10 @@ fn a_trace_is_played_back_to_the_nanosecond_whatever_the_server_does() {
     let outcome = world.run();
     let total = &outcome.stages[0].total;
     assert_eq!((total.due, total.transactions[0].count), (7, 7));
-    // Two sessions, and 10.2 ms each: the third, due at 1 ms, begins at 10.2 ms.
+    // Two sessions, 10.2 ms per transaction: the third, due at 1 ms, starts at 10.2 ms.
     assert_eq!(total.transactions[0].response.max, Nanos(19_400_000));
     assert_eq!(outcome.stages[0].intervals.iter().map(|interval| interval.due).collect::<Vec<_>>(), [6, 1]);
-    // One that is due at the end of the stage or later is not due at all.
+    // A transaction due at the end of the stage or later is not counted as due.
     let mut world = World::new(POINT).sessions(&[2]);
     world.plan.load = Load::Trace { arrivals: instants.into(), backlog_max: None };
     world.plan.limit.time = Some(ms(700));

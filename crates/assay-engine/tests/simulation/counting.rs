@@ -1,4 +1,4 @@
-//! What counts, and as what: a test for each rule of the recorder.
+//! What is counted, and as what: one test for each rule of the recorder.
 //!
 //! `World::run` asserts after every run of this crate's simulations that nothing that became due is lost.
 
@@ -16,7 +16,7 @@ fn open(rate: f64, backlog_max: Option<u64>) -> Load {
     Load::Open { rate: rate.into(), arrival: Arrival::Constant, backlog_max }
 }
 
-/// The most that waited at once.
+/// The largest number of transactions that waited at the same time.
 fn backlog_max(outcome: &Outcome) -> u64 {
     outcome.stages[0].intervals.iter().map(|interval| interval.backlog_max).max().unwrap()
 }
@@ -89,7 +89,7 @@ fn a_limit_of_transactions_is_one_of_those_that_become_due() {
             assert_eq!((total.due, count(total), total.unstarted), (800, 800, 0), "{arrival:?} {warmup} {stall:?}");
         }
     }
-    // What is dropped does not use it up.
+    // Dropped transactions do not use up the limit.
     let mut world = World::new(POINT);
     world.plan.load = open(1000.0, Some(5));
     world.plan.limit = Limit { time: None, transactions: Some(50) };
@@ -116,11 +116,11 @@ fn the_largest_backlog_is_the_same_however_long_intervals_are() {
         world.plan.limit.time = Some(ms(4000));
         world.plan.interval = interval;
         world.server.borrow_mut().service = ms(1);
-        // Over before any end of an interval of a second.
+        // Ends before the first one-second interval does.
         world.server.borrow_mut().stall = Some((ms(2200), ms(500)));
         backlog_max(&world.run())
     };
-    // The ten that were begun do not wait.
+    // The ten that were started do not wait.
     assert_eq!(run(ms(1000)), run(ms(100)));
     assert!((485..=495).contains(&run(ms(1000))), "{}", run(ms(1000)));
 }
@@ -135,7 +135,7 @@ fn what_is_due_in_the_warm_up_is_not_measured_though_it_ends_later() {
         world.server.borrow_mut().stall = Some((ms(500), ms(1000)));
         let outcome = world.run();
         let total = &outcome.stages[0].total;
-        // Those due in the stall's second half waited for the rest of it, and for those before them.
+        // Those due in the second half of the stall waited for its end and for the transactions before them.
         assert!(count(total) >= 40, "{}", count(total));
         assert!(total.transactions[0].response.max < ms(1000), "{}", total.transactions[0].response.max);
     }
@@ -168,7 +168,7 @@ fn waiting_for_what_does_not_finish_is_part_of_the_last_interval() {
         world.plan.interval = ms(200);
         world.plan.grace = ms(1100);
         world.server.borrow_mut().service = ms(50);
-        // Two sessions hang, the third asks for one transaction more than there are.
+        // Two sessions hang; the third requests one transaction more than there are.
         world.server.borrow_mut().hang_after = Some(58);
         let outcome = world.run();
         let total = &outcome.stages[0].total;
@@ -176,7 +176,7 @@ fn waiting_for_what_does_not_finish_is_part_of_the_last_interval() {
     }
 }
 
-/// A transaction of three statements, one of a statement that changes something, and one of a statement that does not.
+/// Transactions of three statements, of one statement that changes something, and of one that does not.
 #[test]
 fn retries_after_a_lost_answer_to_a_commit_count_apart() {
     let transaction = "con:query('BEGIN') con:query('UPDATE') con:query('COMMIT')";

@@ -1,4 +1,4 @@
-//! A run shared by agents: together they do what one process does.
+//! A run shared by agents: together they do what one process would do.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use assay_seam::Nanos;
 use super::world::{POINT, World, ms};
 use super::{assert_complete, count};
 
-/// Counters that all agents share. They run one after the other here, so none waits for another.
+/// A counter that all agents share. Agents run one after the other here, so none waits for another.
 #[derive(Clone, Default)]
 struct Counters(Arc<Mutex<HashMap<Vec<u8>, u64>>>);
 
@@ -18,7 +18,7 @@ struct Alongside {
     counters: Counters,
 }
 
-/// When stages begin, whatever connecting took.
+/// When stages begin, however long connecting took.
 const STAGES: [Nanos; 3] = [Nanos::from_millis(500), Nanos::from_millis(4000), Nanos::from_millis(8000)];
 
 impl Fleet for Alongside {
@@ -47,7 +47,7 @@ impl Fleet for Alongside {
     }
 }
 
-/// Every statement that the server saw, with its instant, and the outcome of each agent.
+/// Every statement that the server received, with its time, and the outcome of each agent.
 fn run(agents: u32, world: impl Fn() -> World) -> (Vec<(Nanos, String)>, Vec<Outcome>) {
     let counters = Counters::default();
     let mut statements = Vec::new();
@@ -69,7 +69,7 @@ fn sum(outcomes: &[Outcome], stage: usize) -> u64 {
     outcomes.iter().map(|outcome| count(&outcome.stages[stage].total)).sum()
 }
 
-/// Draws random numbers, and says whose they are.
+/// Draws random numbers and reports which session drew them.
 const RANDOM: &str = r#"
 function thread_init() con = sysbench.sql.driver():connect() end
 function event()

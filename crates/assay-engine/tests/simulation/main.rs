@@ -1,4 +1,4 @@
-//! The engine in a virtual world: what it measures is known to the nanosecond, and everything repeats.
+//! The engine in a virtual world: the expected results are known to the nanosecond, and every run repeats exactly.
 
 mod capacity;
 mod counting;
@@ -14,7 +14,7 @@ use assay_seam::Nanos;
 
 use world::{POINT, World, ms};
 
-/// Transactions of all types that ended well.
+/// Successful transactions of all types.
 fn count(tally: &Tally) -> u64 {
     tally.transactions.iter().map(|transaction| transaction.count).sum()
 }
@@ -31,7 +31,7 @@ fn a_closed_loop_measures_the_round_trip_and_nothing_else() {
     let outcome = world.run();
     assert_complete(&outcome);
     let stage = &outcome.stages[0];
-    // 1.2 ms per transaction: 833 whole ones per session, the 834th ends 0.8 ms after the end of the time.
+    // 1.2 ms per transaction: 833 complete ones per session; the 834th would end 0.8 ms too late.
     assert_eq!(count(&stage.total), 4 * 834);
     assert_eq!(stage.measured, Nanos::from_micros(1200 * 834));
     let response = &stage.total.transactions[0].response;
@@ -55,22 +55,22 @@ fn a_stalled_server_shows_in_every_transaction_that_was_due_in_the_stall() {
     assert_eq!(stage.total.due, 5000);
     assert_eq!(count(&stage.total), 5000);
     let response = &stage.total.transactions[0].response;
-    // About 1,000 were due while the server stood still, and waited between 1 s and nothing; the backlog was then
-    // worked off at 10 sessions / 1.2 ms = 8.3 per ms against 1 arriving: within 136 ms.
+    // About 1,000 became due while the server was stalled, and waited for up to 1 s; the backlog was then worked off at
+    // 10 sessions / 1.2 ms = 8.3 per ms against 1 arriving per ms: within 136 ms.
     let in_time = response.buckets().filter(|bucket| bucket.highest < ms(3));
     let late = 5000 - in_time.map(|bucket| bucket.count).sum::<u64>();
     assert!((1100..1140).contains(&late), "{late}");
     assert!(response.quantile(0.99) > ms(900), "{}", response.quantile(0.99));
     assert!(response.max >= ms(1000) && response.max < ms(1010), "{}", response.max);
-    // Only the ten in flight were slow to be served, and none of it was our own lateness.
+    // Only the ten in flight had a long service time; none of it was lag of ours.
     let service = &stage.total.transactions[0].service;
     assert!(service.quantile(0.99) < ms(2), "{}", service.quantile(0.99));
     assert_eq!(stage.total.lag.max, Nanos::ZERO);
-    // The backlog is visible while it lasts.
+    // The backlog shows for as long as it lasts.
     assert!(stage.intervals.iter().any(|interval| interval.backlog > 500), "{:?}", stage.intervals);
 }
 
-/// What the schedule promises is what the server sees.
+/// The server receives what the schedule promises.
 #[test]
 fn poisson_arrivals_reach_the_server_at_the_rate_and_in_exponential_gaps() {
     let mut world = World::new(POINT).sessions(&[1000]);
@@ -84,7 +84,7 @@ fn poisson_arrivals_reach_the_server_at_the_rate_and_in_exponential_gaps() {
     let server = world.server.borrow();
     let arrivals: Vec<f64> = server.statements.iter().map(|(at, _)| at.as_secs_f64()).collect();
     assert_eq!(arrivals.len() as u64, total.due);
-    // The standard deviation of the count is √50,000 = 224: four of them.
+    // The standard deviation of the count is √50,000 = 224: allow four of them.
     assert!((49_100..50_900).contains(&arrivals.len()), "{}", arrivals.len());
     let mut gaps: Vec<f64> = arrivals.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_by(f64::total_cmp);
@@ -166,7 +166,7 @@ fn a_killed_server_is_reconnected_to_and_the_outage_is_in_the_intervals() {
     assert_eq!(sessions[..4], [5, 0, 0, 0]);
     assert_eq!(sessions[5], 5, "the last pause before reconnecting is under a second");
     assert!(matches!(world.warnings[..], [Warning::Outage { target: 0, .. }, Warning::Recovered { target: 0 }]));
-    // The outage is in the response times of those who lived through it.
+    // The outage shows in the response times of the transactions that lived through it.
     assert!(stage.total.transactions[0].response.max > ms(3000));
 }
 
@@ -184,7 +184,7 @@ fn a_server_that_stays_away_ends_the_run() {
 
 #[test]
 fn a_host_that_vanishes_is_noticed_when_it_has_been_silent_for_too_long() {
-    // In the middle of statements, and between transactions.
+    // Some in the middle of a statement, some between transactions.
     let idle = Load::Open { rate: 0.1.into(), arrival: Arrival::Constant, backlog_max: None };
     for load in [Load::Closed, idle] {
         let mut world = World::new(POINT).sessions(&[3]);
@@ -200,7 +200,7 @@ fn a_host_that_vanishes_is_noticed_when_it_has_been_silent_for_too_long() {
         assert!(matches!(outcome.end, End::Failed(RunError::Connect { .. })), "{:?}", outcome.end);
         let intervals = &outcome.stages[0].intervals;
         let lost = intervals.iter().find(|interval| interval.sessions == 0).expect("the connections were lost");
-        // Answers that are late are looked at eight times within the limit.
+        // Timeouts are checked eight times within the limit.
         assert!((ms(2900)..=ms(3300)).contains(&lost.start), "{load:?}: {lost:?}");
     }
 }
@@ -213,7 +213,7 @@ fn an_interrupt_ends_within_the_grace_period_when_nothing_answers() {
         function event() con:query("SELECT") end
         function thread_done() con:query("SELECT") end"#,
     );
-    // Two transactions are under way at the interrupt; the third session has nothing to do until it leaves.
+    // Two transactions are in flight at the interrupt; the third session is idle.
     world = world.sessions(&[3]);
     world.plan.load = Load::Open { rate: 1.0.into(), arrival: Arrival::Constant, backlog_max: None };
     world.plan.limit.time = Some(ms(60_000));
@@ -370,7 +370,7 @@ fn transactions_are_told_apart_by_type() {
     assert_eq!(counts, [("read", 75), ("write", 25)]);
 }
 
-/// One transaction of two statements; counts, and ends rolled back every fifth time.
+/// One transaction of two statements; counts, and every fifth is rolled back.
 const COUNTING: &str = r#"
     function thread_init() con = sysbench.sql.driver():connect() end
     local order = assay.transaction("order", function(n)
@@ -387,7 +387,7 @@ const COUNTING: &str = r#"
 fn what_a_script_counts_is_kept_of_transactions_that_end_well_and_of_nothing_else() {
     let mut world = World::new(COUNTING).sessions(&[1]);
     world.plan.limit = Limit { time: None, transactions: Some(100) };
-    // The first transaction is run twice, and a later one is given up: neither run counts.
+    // The first transaction is retried, and a later one is given up: neither attempt counts.
     world.server.borrow_mut().errors =
         vec!["ok 0", "error 1213 40001", "ok 0", "ok 1", "ok 0", "ok 0", "error 1 42000"];
     world.plan.policy.ignore = Ignore::Codes(vec!["42000".into()]);
@@ -395,7 +395,7 @@ fn what_a_script_counts_is_kept_of_transactions_that_end_well_and_of_nothing_els
     assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
     let total = &outcome.stages[0].total;
     let order = &total.transactions[1];
-    // `event` was called 101 times: the run that was started over had a number of its own.
+    // `event` was called 101 times: the retried attempt had a number of its own.
     assert_eq!((order.count, order.rolled_back, order.failed, order.retries), (79, 20, 1, 1));
     assert_eq!(order.response.count(), 99);
     assert_eq!(outcome.counters, ["lines", "remote"]);
@@ -422,7 +422,7 @@ fn the_journal_has_a_line_for_every_transaction_that_ends_well() {
     world.plan.limit = Limit { time: None, transactions: Some(100) };
     world.plan.warmup = ms(5);
     world.plan.setup.options.push(("journal".into(), OptionValue::Bool(true)));
-    // The first is started over behind its line, and the third given up: neither run is there.
+    // The first is retried after it wrote its line, and the third is given up: neither line is in the journal.
     world.server.borrow_mut().errors =
         vec!["ok 0", "ok 1", "error 1213 40001", "ok 0", "ok 0", "ok 1", "ok 0", "ok 0", "error 1 42000"];
     world.plan.policy.ignore = Ignore::Codes(vec!["42000".into()]);
@@ -441,7 +441,7 @@ fn the_journal_has_a_line_for_every_transaction_that_ends_well() {
         assert!(line.due <= line.sent && line.sent < line.done && line.done <= next.due, "{line:?}, {next:?}");
         assert!(next.done <= outcome.elapsed, "{next:?}");
     }
-    // Nobody keeps one where none is asked for.
+    // No journal unless one is requested.
     world = World::new("local note = assay.journal{ 'n' } function event() assay.sleep(0.1) note{ 1 } end");
     world.run();
     assert_eq!(world.journal, (vec!["n".to_owned()], Vec::new()));

@@ -1,4 +1,5 @@
-//! What counts, and as what: a test for each rule of `worker/recorder.rs`, and for each step of `worker/recovery.rs`.
+//! What is counted, and as what: one test for each rule of `worker/recorder.rs`, and for each step of
+//! `worker/recovery.rs`.
 
 use assay_engine::{Limit, Outcome, Stage, Tally};
 use assay_seam::Nanos;
@@ -42,7 +43,7 @@ fn outside(outcome: &Outcome) -> [u64; 3] {
 
 #[test]
 fn a_closed_loop_measures_what_ends_after_the_warm_up() {
-    // They end at 400.2, 800.4, 1200.6, 1600.8 and 2001.0 ms; the last one was begun before the end.
+    // They end at 400.2, 800.4, 1200.6, 1600.8 and 2001.0 ms; the last one started before the end.
     let outcome = world(POINT, 1000, a_second(), 400).run();
     let stage = &outcome.stages[0];
     let total = &stage.total;
@@ -68,7 +69,7 @@ fn with_a_limit_what_was_sent_in_the_warm_up_is_not_measured_though_it_ends_late
 
 #[test]
 fn statements_errors_and_retries_count_as_their_transaction_does() {
-    // The first transaction was sent in the warm-up, and its deadlock comes after that.
+    // The first transaction was sent during warm-up, its deadlock comes after it.
     let mut of_warmup = world(UPDATE, 500, transactions(1), 400);
     of_warmup.server.borrow_mut().errors = vec!["ok 0", "error 1213 40001"];
     let total = &of_warmup.run().stages[0].total;
@@ -135,7 +136,7 @@ fn deferred_statements_count_when_the_one_that_takes_them_along_is_answered() {
     let total = &plain.run().stages[0].total;
     assert_eq!((done(total), statements(total)), (2, [0, 4, 6]));
 
-    // A COMMIT that is refused undoes those it took along; they were executed all the same.
+    // A COMMIT that fails undoes the statements sent with it, but they were executed all the same.
     let mut refused = world(text, 0, transactions(1), 1);
     refused.server.borrow_mut().errors = vec!["ok 0", "ok 1", "ok 1", "ok 0", "error 1213 40001"];
     let total = &refused.run().stages[0].total;

@@ -1,4 +1,4 @@
-//! Users at terminals who share connections: what they wait for, how often they come, whose turn it is.
+//! Users at terminals that share connections: how long they wait, how often they come, and whose turn it is.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use assay_seam::Nanos;
 
 use super::world::{World, ms};
 
-/// Each transaction sends its terminal's number and a number drawn, and is followed by half a second of thought.
+/// Each transaction sends its terminal's number and a random number; half a second of think time follows.
 const USERS: &str = r#"
 function thread_init() con = sysbench.sql.driver():connect() end
 function event()
@@ -18,7 +18,7 @@ function event()
 end
 "#;
 
-/// The same, with arrivals spread over the time of a thought.
+/// The same, with the first arrivals spread over one think time.
 const SPREAD: &str = r#"
 function terminal_init() assay.think(0.5 * sysbench.rand.uniform(0, 999) / 1000) end
 "#;
@@ -44,7 +44,7 @@ fn sent(world: &World) -> Vec<[u32; 3]> {
 
 #[test]
 fn waiting_for_a_connection_is_part_of_the_response_time_and_shown_apart() {
-    // Ten users want something at once, and there is one connection: 1.2 ms each.
+    // Ten users want something at the same time, and there is one connection: 1.2 ms each.
     let mut world = users(USERS, 10, 1);
     let outcome = run(&mut world);
     let total = &outcome.stages[0].total;
@@ -60,7 +60,7 @@ fn waiting_for_a_connection_is_part_of_the_response_time_and_shown_apart() {
     );
     assert_eq!(total.wait.count(), transaction.count);
     assert_eq!(total.lag.max, Nanos::ZERO);
-    // Two rounds of thought fit into a second; the third is due after its end.
+    // Two rounds of think time fit into a second; the third is due after its end.
     assert_eq!((transaction.count, total.due, total.unstarted), (20, 20, 0));
 }
 
@@ -81,7 +81,7 @@ fn throughput_is_what_the_times_to_think_allow() {
         world.plan.limit.time = Some(ms(20_000));
         let outcome = run(&mut world);
         let stage = &outcome.stages[0];
-        // Little's law: so many users, each with one transaction per round of thinking and being served.
+        // Little's law: each user does one transaction per think time plus service time.
         let round = 0.5 * scale
             + stage.total.transactions[0].response.sum as f64 / 1e9 / stage.total.transactions[0].count as f64;
         let wanted = 200.0 * 20.0 / round;
@@ -114,7 +114,7 @@ fn a_terminal_keeps_its_table_and_draws_its_own_numbers_whoever_serves_it() {
 
 #[test]
 fn a_transaction_that_is_run_again_lets_its_user_think_once() {
-    // Whether it says so in every run, or in the first.
+    // Whether it is reported for every run, or for the first only.
     let first_only = USERS
         .replace("event()", "event(_, attempt)")
         .replace("assay.think(0.5)", "if attempt == 0 then assay.think(0.5) end");
@@ -136,7 +136,7 @@ fn ten_thousand_terminals_share_sixty_four_connections() {
     world.plan.load = Load::Terminals { terminals: 10_000, think_scale: 1.0 };
     let outcome = run(&mut world);
     let total = &outcome.stages[0].total;
-    // 64 connections of 1.2 ms do 53 per ms, and 20 per ms are wanted.
+    // 64 connections at 1.2 ms each can do 53 per ms; 20 per ms are requested.
     assert!((19_000..21_000).contains(&total.transactions[0].count), "{}", total.transactions[0].count);
     assert!(total.wait.max < ms(20), "{}", total.wait.max);
     let served: std::collections::BTreeSet<u32> = sent(&world).iter().map(|[terminal, ..]| *terminal).collect();

@@ -1,6 +1,6 @@
 //! A world to run the engine in: a virtual network, a scripted server and the line protocol it speaks.
 //!
-//! The protocol is the smallest that has the shapes that matter: a greeting, one line per statement, one line per
+//! The protocol is the smallest one with everything that matters: a greeting, one line per statement, one line per
 //! reply (`rows`, `ok AFFECTED`, `error ERRNO SQLSTATE`).
 
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ use assay_seam::{
     Reply, Retry, ServerFacts, StatementError, StatementId, TlsFacts, TlsSettings,
 };
 
-/// The script most tests run: one statement per transaction.
+/// The script that most tests run: one statement per transaction.
 pub(crate) const POINT: &str = r#"
 function thread_init() con = sysbench.sql.driver():connect() end
 function event() con:query("SELECT") end
@@ -31,37 +31,37 @@ pub(crate) fn ms(millis: u64) -> Nanos {
     Nanos::from_millis(millis)
 }
 
-/// What the server does, and what it has seen.
+/// How the server behaves, and what it has received.
 #[derive(Default)]
 pub(crate) struct Script {
-    /// Time each statement takes; statements are served side by side.
+    /// Service time of each statement; statements are served in parallel.
     pub(crate) service: Nanos,
-    /// At the first statement after this instant the server hangs for that long.
+    /// At the first statement after this time the server hangs for this long.
     pub(crate) stall: Option<(Nanos, Nanos)>,
-    /// Answers to statements by text; anything else is answered by its first word: SELECT → rows, others → ok.
+    /// Answers to statements by text; for other statements the first word decides: SELECT → rows, others → ok.
     pub(crate) answers: Vec<(&'static str, &'static str)>,
-    /// Answers the first this many statements with an error.
+    /// The first statements, this many, fail.
     pub(crate) errors: Vec<&'static str>,
-    /// Statements that are answered; those behind them are not.
+    /// Number of statements that are answered; later ones never are.
     pub(crate) hang_after: Option<usize>,
-    /// Logins are refused from this instant on.
+    /// Logins are refused from this time on.
     pub(crate) closed_from: Option<Nanos>,
     pub(crate) statements: Vec<(Nanos, String)>,
-    /// Statements are served one after the other by this, instead of side by side.
+    /// Statements are served by this queue, one after the other, instead of in parallel.
     pub(crate) queue: Option<Queue>,
 }
 
-/// One server that serves statements in the order in which they arrive.
+/// A single server that serves statements in the order of arrival.
 pub(crate) struct Queue {
-    /// Time each takes, or on average.
+    /// Service time of each, or its mean.
     pub(crate) service: Nanos,
-    /// Exponentially distributed, drawn from these.
+    /// If set, service times are exponentially distributed, drawn from this.
     pub(crate) random: Option<Random>,
-    /// From so many in the queue on each takes this long.
+    /// With this many in the queue or more, each takes this long.
     pub(crate) slow_from: Option<(usize, Nanos)>,
-    /// At the first statement after this instant it does nothing for that long.
+    /// At the first statement after this time it stalls for this long.
     pub(crate) stall: Option<(Nanos, Nanos)>,
-    /// When each of those in it will be done.
+    /// When each statement in the queue will be done.
     pub(crate) done: VecDeque<Nanos>,
 }
 
@@ -74,7 +74,7 @@ impl Queue {
         Queue { random: Some(Random::of_stream(seed, 1)), ..Queue::constant(mean) }
     }
 
-    /// How long the one that arrives now is in the system.
+    /// How long the statement that arrives now stays in the system.
     fn enter(&mut self, now: Nanos) -> Nanos {
         while self.done.front().is_some_and(|done| *done <= now) {
             self.done.pop_front();
@@ -132,19 +132,19 @@ impl Server for LineServer {
     }
 }
 
-/// The client's side of the line protocol. Prepared statements have no parameters; they are sent as their text.
+/// The client's side of the line protocol. Prepared statements have no parameters and are sent as text.
 #[derive(Default)]
 struct LineClient {
     partial: Vec<u8>,
     ready: bool,
     in_transaction: bool,
     statements: HashMap<StatementId, Vec<u8>>,
-    /// Texts that were deferred.
+    /// Texts of deferred statements.
     waiting: Vec<Vec<u8>>,
-    /// Lines still to come before that of the statement itself.
+    /// Lines still expected before the reply to the statement itself.
     ahead: usize,
     executed: Executed,
-    /// What is in flight ends the transaction if it succeeds.
+    /// The statement in flight ends the transaction if it succeeds.
     ends: bool,
 }
 
@@ -284,7 +284,7 @@ impl Database for LineDatabase {
     }
 }
 
-/// A run to be made in the virtual world.
+/// A run in the virtual world.
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) network: Network,
@@ -294,9 +294,9 @@ pub(crate) struct World {
     /// Columns of the journal, and its lines.
     pub(crate) journal: (Vec<String>, Vec<Line>),
     pub(crate) stop_after_intervals: Option<usize>,
-    /// Interrupts the run when the script says something.
+    /// Interrupts the run when the script reports something.
     pub(crate) stop_on_log: bool,
-    /// Decides about further stages.
+    /// Decides on further stages.
     pub(crate) next_stage: Option<NextStage>,
 }
 
@@ -414,7 +414,7 @@ impl World {
         self
     }
 
-    /// Runs it; what the server saw and what was warned of stays in `self`.
+    /// Runs it; what the server received and the warnings stay in `self`.
     pub(crate) fn run(&mut self) -> Outcome {
         let network = std::mem::replace(&mut self.network, Network::new(NetworkSettings::default()));
         let control = Control::default();
@@ -432,8 +432,7 @@ impl World {
     }
 }
 
-/// Whatever happened: every transaction that became due is found again, and every interval's numbers add up to the
-/// stage's.
+/// Whatever happened: every transaction that became due is accounted for, and the intervals add up to the stage.
 fn assert_nothing_is_lost(outcome: &Outcome) {
     for stage in &outcome.stages {
         let total = &stage.total;

@@ -1,4 +1,5 @@
-//! An event loop against real sockets on loopback, with plain threads as peers. `crate::kernel` says which.
+//! An event loop against real sockets on loopback, with plain threads as peers. `crate::kernel` selects the kernel
+//! interface.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -34,7 +35,7 @@ fn echo(mut stream: impl Read + Write) {
     {}
 }
 
-/// Takes events until `done` says so, calling it with each. Fails after 20 s of silence.
+/// Takes events until `done` returns true, calling it with each. Fails after 20 s without an event.
 fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, Event) -> bool) {
     let mut last = Instant::now();
     loop {
@@ -58,7 +59,7 @@ fn connected(io: &mut Kernel, address: &Address) -> SocketId {
     id
 }
 
-/// The bytes of one socket until it is closed, and why it was.
+/// The bytes that one socket receives until it is closed, and why it was closed.
 fn read_to_end(io: &mut Kernel) -> (Vec<u8>, Closed) {
     let (mut bytes, mut why) = (Vec::new(), None);
     drive(io, |io, event| match event {
@@ -75,7 +76,7 @@ fn read_to_end(io: &mut Kernel) -> (Vec<u8>, Closed) {
     (bytes, why.unwrap())
 }
 
-/// Bytes that differ with their place, so that a lost or doubled piece shows.
+/// Bytes that depend on their position, so that a lost or repeated piece is found.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect()
 }
@@ -158,7 +159,7 @@ fn a_thousand_sockets_are_served_side_by_side() {
     const ROUNDS: usize = 20;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Tcp(listener.local_addr().unwrap());
-    // The peer is our own loop's mirror image: one thread, all sockets in turn.
+    // The peer mirrors our own loop: one thread, all sockets in turn.
     let thread = thread::spawn(move || {
         let mut streams: Vec<TcpStream> = (0..SOCKETS).map(|_| listener.accept().unwrap().0).collect();
         let mut message = [0; 16];
@@ -173,7 +174,7 @@ fn a_thousand_sockets_are_served_side_by_side() {
     let mut pending: HashMap<SocketId, usize> = HashMap::new();
     for i in 0..SOCKETS {
         pending.insert(io.connect(&address, None).unwrap(), i);
-        // Our listener's backlog is 128: let it breathe.
+        // Our listener's backlog is 128: connect in portions.
         if i % 64 == 63 {
             let mut count = 0;
             drive(&mut io, |_, event| {
@@ -197,7 +198,7 @@ fn a_thousand_sockets_are_served_side_by_side() {
     drive(&mut io, |io, event| {
         let id = match event {
             Event::Received(id) => id,
-            // The peer hangs up on all sockets once it has answered the last of them.
+            // The peer closes all sockets once it has answered the last of them.
             Event::Closed(id, _) if rounds[pending[&id]] == ROUNDS => return false,
             event => panic!("{event:?}"),
         };
@@ -306,7 +307,7 @@ fn a_reset_is_told_as_one() {
     assert_eq!(why.message, format!("lost the connection to {address}: connection reset by peer"));
 }
 
-/// The refusal of a connect, however soon it comes.
+/// The error of a refused connect, whether immediate or later.
 fn refusal(address: &Address) -> Closed {
     let mut io = crate::kernel();
     match io.connect(address, None) {
@@ -363,7 +364,7 @@ fn events_of_closed_sockets_never_surface_and_ids_are_not_reused() {
     let mut io = crate::kernel();
     let ids: Vec<_> = (0..2).map(|_| io.connect(&address, None).unwrap()).collect();
     let mut connects = 0;
-    // Both are reported by the same `wait` or not: either way the second is closed while the first is looked at.
+    // Whether one `wait` reports both or not, the second is closed while the first is handled.
     drive(&mut io, |io, event| {
         let Event::Connected(id) = event else { panic!("{event:?}") };
         connects += 1;
@@ -422,7 +423,7 @@ fn a_past_instant_does_not_sleep() {
         let now = io.now();
         io.wait(Some(now)).unwrap();
     }
-    // Who sleeps gives up the CPU; that others take it says nothing.
+    // A sleeping thread gives up the CPU; that others then use it is not an error.
     assert_eq!((Usage::of_thread() - before).switches_voluntary, 0);
 }
 
@@ -437,23 +438,24 @@ fn timers_are_punctual() {
             let until = io.now() + Nanos::from_micros(100 + 37 * (i % 50));
             io.wait(Some(until)).unwrap();
             assert!(io.now() >= until, "woke early");
-            // That others had the CPU when it was time is not the timer's doing.
+            // If others had the CPU when the timer was due, that is not the timer's fault.
             (io.received_at() - until - (waited() - before)).0 / 1_000
         })
         .collect();
     late.sort_unstable();
     println!("timer lateness in µs: p50 {} p99 {} max {}", late[250], late[495], late[499]);
-    // An epoll timeout would be a millisecond late in the median.
+    // A timeout of epoll_wait would be a millisecond late in the median.
     assert!(late[250] < 900, "{late:?}");
 }
 
-/// The port of a server that is made of plain threads.
+/// The port of a server made of plain threads.
 fn port(address: &Address) -> u16 {
     let Address::Tcp(address) = address else { panic!("{address} has no port") };
     address.port()
 }
 
-/// Takes events until `done`, looking again and again at the peer of `asking`, as one does who waits for its answer.
+/// Takes events until `done`, polling the peer of `asking` again and again, as a session does that waits for its
+/// answer.
 fn watch(io: &mut Kernel, asking: SocketId, limit: Nanos, mut done: impl FnMut(&mut Kernel, Option<Event>) -> bool) {
     let begun = Instant::now();
     while !done(io, None) {
@@ -517,7 +519,7 @@ fn a_server_that_reads_nothing_for_long_is_not_a_host_that_vanished() {
         let id = connected(&mut io, &Address::Tcp(far[0]));
         let limit = Nanos::from_secs(2);
         io.keep_alive(id, limit);
-        // More than all buffers on the way take.
+        // More than all buffers on the way can hold.
         let sent = pattern(30_000_000);
         io.send(id, &sent);
         let until = io.now() + Nanos(2 * limit.0);

@@ -19,7 +19,7 @@ use rustls::{ProtocolVersion, RootCertStore, ServerConfig, ServerConnection, Str
 const TLS13: &SupportedProtocolVersion = &rustls::version::TLS13;
 const TLS12: &SupportedProtocolVersion = &rustls::version::TLS12;
 
-/// A folder with an authority, and certificates signed by it or not.
+/// A folder with a CA, and certificates that it did or did not sign.
 struct Authority {
     folder: tempfile::TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -72,7 +72,7 @@ fn self_signed(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> I
     (params.self_signed(&key).unwrap().der().to_vec(), key.serialize_der())
 }
 
-/// An X.509 version 1 certificate, as made by `openssl x509 -req`; many database servers have one.
+/// An X.509 version 1 certificate, as `openssl x509 -req` makes it; many database servers have one.
 fn version_1(authority: &Authority) -> Identity {
     let element = |tag: u8, content: &[u8]| {
         let length = match content.len() {
@@ -119,7 +119,7 @@ fn server(
     ServerConnection::new(Arc::new(config)).unwrap()
 }
 
-/// A rustls server for one connection: echoes, like the servers of tests/readiness.rs.
+/// A rustls server for one connection: echoes, like the servers of `cases.rs`.
 fn serve(
     identity: Identity,
     version: &'static SupportedProtocolVersion,
@@ -146,7 +146,7 @@ fn settings(mode: TlsMode, root: Option<PathBuf>) -> TlsSettings {
     TlsSettings { mode, root, client: None, server_name: "db.test".into() }
 }
 
-/// What happens on one socket until `done`: facts of the handshake, or why the socket is gone.
+/// What happens on one socket until `done`: facts about the handshake, or why the socket was closed.
 fn drive(io: &mut Kernel, mut on: impl FnMut(&mut Kernel, Event) -> bool) {
     let started = io.now();
     loop {
@@ -160,7 +160,7 @@ fn drive(io: &mut Kernel, mut on: impl FnMut(&mut Kernel, Event) -> bool) {
     }
 }
 
-/// Connects, encrypts, echoes `len` bytes; the facts, or why it failed.
+/// Connects, encrypts, echoes `len` bytes. Returns facts about the connection, or why it failed.
 fn echo(address: &Address, tls: &TlsSettings, len: usize) -> Result<TlsFacts, Closed> {
     let tls = Arc::new(Tls::new(tls).unwrap());
     let mut io = crate::kernel();
@@ -204,7 +204,7 @@ fn check(identity: &Identity, tls: &TlsSettings) -> Result<TlsFacts, Closed> {
 fn any_certificate_will_do_up_to_require_in_both_versions() {
     let far = self_signed(&["elsewhere.test"], |params| params.not_after = rcgen::date_time_ymd(2001, 1, 1));
     let authority = self_signed(&["db.test"], |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained));
-    // What MySQL and MariaDB make for themselves, or have made by their manuals' recipes.
+    // What MySQL and MariaDB generate themselves, and what the recipes in their manuals produce.
     let rsa = |pem: &str| {
         let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap().to_vec();
         let key = PrivateKeyDer::from_pem_slice(include_bytes!("keys/rsa.pkcs8.pem")).unwrap();
@@ -321,7 +321,7 @@ fn a_version_1_certificate_is_verified_up_to_the_host_that_it_cannot_name() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let identity = version_1(&authority);
     assert_eq!(check(&identity, &settings(TlsMode::VerifyCa, Some(authority.root()))).map(drop), Ok(()));
-    // Of the same name, with another key.
+    // With the same name and another key.
     let why = check(&identity, &settings(TlsMode::VerifyCa, Some(stranger.root()))).unwrap_err();
     assert!(why.message.ends_with("is signed by an unknown authority"), "{why}");
     let why = check(&identity, &settings(TlsMode::VerifyFull, Some(authority.root()))).unwrap_err();
@@ -342,7 +342,7 @@ fn a_client_certificate_of_version_1_is_shown_too() {
     );
     for version in [TLS12, TLS13] {
         let with = TlsSettings { client: Some(client.clone()), ..settings(TlsMode::Require, None) };
-        // rustls as a server refuses the version, and so has seen it; those of databases take it.
+        // rustls as a server refuses this version, which shows that it was offered; database servers accept it.
         let (address, thread) = serve(authority.issue(&["db.test"], |_| {}), version, Some(&authority.root()));
         let why = echo(&address, &with, 100).unwrap_err();
         assert!(why.tls && why.message.contains("the server refused the client certificate"), "{why}");
@@ -521,7 +521,7 @@ fn a_peer_that_does_not_speak_tls_is_told_in_plain_words() {
     }
 }
 
-/// A server program that does not outlive its test.
+/// A server program that is killed when its test ends.
 struct Program(Child);
 
 impl Drop for Program {

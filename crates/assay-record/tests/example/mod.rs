@@ -1,10 +1,10 @@
-//! A made-up record with something in every field: a ladder of two stages, two servers, two transaction types.
+//! An invented record with something in every field: a ladder of two stages, two servers, two transaction types.
 
 use std::collections::BTreeMap;
 
 use assay_record::*;
 
-/// The record. Its figures agree with each other as those of a real run do.
+/// The record. Its numbers are consistent, as those of a real run are.
 pub(crate) fn example() -> Record {
     Record {
         format: FORMAT,
@@ -32,8 +32,8 @@ pub(crate) fn example() -> Record {
     }
 }
 
-/// The same with what was read beside the load, and what the user says of it: a server that writes 600 bytes of log per
-/// transaction, and a device whose counter began anew in the second stage.
+/// The same with telemetry and tags: a server that writes 600 bytes of log per transaction, and a device whose counter
+/// is reset in the second stage.
 #[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_with_telemetry() -> Record {
     let mut record = example();
@@ -44,7 +44,7 @@ pub(crate) fn example_with_telemetry() -> Record {
     server.place = Place::Local;
     server.origins = names(&[("shared_buffers", "configuration file")]);
     server.facts = names(&[("command line", "postgres -D /data"), ("filesystem", "ext4")]);
-    // A sample at the start, the middle and the end of each stage, a millisecond long.
+    // A sample at the start, the middle and the end of each stage, each lasting a millisecond.
     let began_ns: Vec<u64> = [0, 1, 2].map(|second| 100_000_000 + second * 1_000_000_000).to_vec();
     let began_ns: Vec<u64> = began_ns.iter().copied().chain(began_ns.iter().map(|at| at + 2_100_000_000)).collect();
     for (stage, start_ns) in record.stages.iter_mut().zip([100_000_000, 2_200_000_000]) {
@@ -57,7 +57,7 @@ pub(crate) fn example_with_telemetry() -> Record {
         source: source.into(),
         values: values.map(Some).to_vec(),
     };
-    // 1,200 transactions a second in the first stage, 2,400 in the second.
+    // 1,200 transactions per second in the first stage, 2,400 in the second.
     let log = [0, 720_000, 1_440_000, 1_440_000, 2_880_000, 4_320_000];
     let ended_ns: Vec<u64> = began_ns.iter().map(|at| at + 1_000_000).collect();
     let mut age = series("checkpoint_age_bytes", Unit::Bytes, Reading::Gauge, "LSN − redo LSN", [0, 1, 2, 3, 4, 5]);
@@ -103,7 +103,7 @@ pub(crate) fn example_with_telemetry() -> Record {
     record
 }
 
-/// The same, made by two agents, of which one was lost before it sent anything.
+/// The same, made by two agents, one of which was lost before it sent anything.
 #[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_of_a_fleet() -> Record {
     let mut record = example();
@@ -222,7 +222,7 @@ fn environment() -> Environment {
     }
 }
 
-/// Two seconds. Every target did `factor` times 1,000 `shop` and 200 `refund` transactions of 1 statement of each
+/// Two seconds. Every target ran `factor` times 1,000 `shop` and 200 `refund` transactions with one statement of each
 /// class, with latencies spread evenly.
 fn stage(sessions: u32, started_ms: u64, factor: u64) -> Stage {
     let target = tally(factor);
@@ -345,13 +345,12 @@ fn tally(factor: u64) -> Tally {
     }
 }
 
-/// `count` values spread evenly from `from_ns` to `to_ns`, both included.
+/// `count` values spread evenly from `from_ns` to `to_ns`, inclusive.
 pub(crate) fn spread(count: u64, from_ns: u64, to_ns: u64) -> Latencies {
     let values = (0..count).map(|i| from_ns + (to_ns - from_ns) * i / (count - 1).max(1));
     latencies(values)
 }
 
-/// These values.
 pub(crate) fn latencies(values: impl IntoIterator<Item = u64>) -> Latencies {
     const HIGHEST_NS: u64 = 3_600_000_000_000;
     let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, 3).unwrap();
@@ -372,7 +371,7 @@ pub(crate) fn latencies(values: impl IntoIterator<Item = u64>) -> Latencies {
     Latencies { histogram: Some(EncodedHistogram::new(&histogram)), ..all }
 }
 
-/// Two statements that were timed, one of which was refused.
+/// Two timed statements, one of which was refused.
 #[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_of_cases() -> Record {
     let mut record = example();

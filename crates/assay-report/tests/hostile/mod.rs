@@ -1,14 +1,15 @@
-//! A record made by somebody who means harm.
+//! A malicious record.
 
 use assay_record::*;
 
 use crate::example::example;
 
-/// Ends scripts, comments, attributes, tables, fences and lines, commands terminals and spreadsheets, calls people.
+/// Tries to end scripts, comments, attributes, tables, fences and lines, to control terminals, to be a formula in
+/// spreadsheets, to mention people.
 const ATTACK: &str = "=cmd|'/c'!A1 </script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`--><!--\
     \u{202e}\x1b[31m\0```\n# h | [l](javascript:alert(3)) @all https://evil.example \\\"} 1\n";
 
-/// A record whose every text tries to become something else.
+/// A record in which every text tries to become something else.
 pub(crate) fn hostile() -> Record {
     let mut record = example();
     let attack = || ATTACK.to_owned();

@@ -1,4 +1,4 @@
-//! A tiny engine for tests: answers what sessions ask from canned replies and writes down the conversation.
+//! A tiny engine for tests: answers the requests of sessions from canned replies and records the conversation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,20 +36,20 @@ pub(crate) fn setup() -> Setup {
     }
 }
 
-/// How to answer, and what was asked.
+/// How to answer, and what was requested.
 pub(crate) struct Driver {
     /// Replies by statement text (or `execute N`); each used once, in order; then plain success.
     pub(crate) replies: HashMap<String, Vec<(Reply, Verdict)>>,
-    /// Transactions to allow per session.
+    /// Number of transactions allowed per session.
     pub(crate) transactions: u32,
     pub(crate) decision: Decision,
     pub(crate) pool: RowsPool,
     /// One line per request.
     pub(crate) asked: Vec<String>,
     pub(crate) claims: u64,
-    /// Loads are answered when they are flushed.
+    /// Loads are answered only when they are flushed.
     pub(crate) loads_ahead: bool,
-    /// What the next connect is answered with.
+    /// The answer to the next connect.
     pub(crate) refusal: Option<Box<StatementError>>,
 }
 
@@ -96,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// One step: what was asked, and the answer to it, if it is to be answered.
+    /// One step: the request, and the answer to it unless it is held back.
     pub(crate) fn answer(
         &mut self,
         state: &mut State,
@@ -213,7 +213,7 @@ pub(crate) fn error(number: u32, state: &str) -> StatementError {
     }
 }
 
-/// Runs one session of a script to its end; what it asked, a line each.
+/// Runs one session of a script to its end; returns its requests, one per line.
 pub(crate) fn conversation(text: &str, setup: &Setup, driver: Driver) -> String {
     let mut driver = driver;
     let program = program(text);
@@ -223,7 +223,7 @@ pub(crate) fn conversation(text: &str, setup: &Setup, driver: Driver) -> String 
     driver.asked.join("\n")
 }
 
-/// Compares a conversation with its lines, blanks in front of them ignored.
+/// Compares a conversation with the expected lines, ignoring leading blanks.
 #[track_caller]
 pub(crate) fn check(text: &str, driver: Driver, wanted: &str) {
     check_as(text, &setup(), driver, wanted);

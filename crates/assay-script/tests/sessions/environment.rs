@@ -1,4 +1,4 @@
-//! What belongs to one session and what to all of a state.
+//! What belongs to one session, and what all sessions of a state share.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use assay_seam::RowsPool;
 
 use crate::driver::*;
 
-/// What sessions asked that advance one step at a time, in turn, each with two transactions.
+/// The requests of sessions that advance one step at a time, in turn, with two transactions each.
 fn interleaved(program: &Program, sessions: u32) -> Vec<Vec<String>> {
     let mut state = State::new(program, &setup()).unwrap();
     let slots: Vec<Slot> = (0..sessions).map(|number| state.add_session(number).unwrap()).collect();
@@ -152,7 +152,7 @@ fn a_removed_session_leaves_its_slot_and_its_memory() {
         state.remove(slot, &mut pool);
     }
     state.collect_garbage();
-    // LuaJIT keeps the coroutine that used the FFI last, so one of the two strings may remain.
+    // LuaJIT keeps the last coroutine that used the FFI, so one of the two strings may remain.
     assert!(state.memory() + 100_000 < with, "{} after, {with} before", state.memory());
     assert_eq!(state.add_session(2).unwrap(), slots[0]);
 }

@@ -152,7 +152,7 @@ fn an_error_that_is_no_text_is_still_described() {
 fn endless_recursion_is_an_error_like_any_other() {
     let died =
         conversation("function f() return 1 + f() end function thread_init() f() end", &setup(), Driver::default());
-    // Whether the place is known depends on the room that was left to look for it.
+    // Whether the place is known depends on how much stack was left to look for it.
     assert!(died.starts_with("died: ") && died.contains("stack overflow"), "{died}");
 }
 

@@ -1,4 +1,4 @@
-//! What sessions ask for, in which order.
+//! What sessions request, in which order.
 
 use crate::driver::*;
 use assay_script::*;

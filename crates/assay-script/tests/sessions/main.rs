@@ -1,4 +1,4 @@
-//! Scripts against a tiny engine: what they ask for, what they see, how they fail.
+//! Scripts against a tiny engine: what they request, what they see, how they fail.
 
 mod additions;
 mod declarations;

@@ -14,7 +14,7 @@ const DRAWS: &str = r#"
         r.varstring(3, 9), math.random(6), math.random())
     end"#;
 
-/// What sessions `numbers` print in three events each, when they take turns in one state.
+/// What these sessions print in three events each when they take turns in one state.
 fn draws(seed: u64, numbers: &[u32]) -> Vec<Vec<String>> {
     let program = program(DRAWS);
     let mut state = State::new(&program, &Setup { seed, ..setup() }).unwrap();

@@ -5,7 +5,7 @@ use assay_seam::Reply;
 
 use crate::driver::*;
 
-/// Runs `body` with a connection `con`; what followed the connect.
+/// Runs `body` with a connection `con`; returns the requests after the connect.
 #[track_caller]
 fn check_sql(body: &str, driver: Driver, wanted: &str) {
     let script = format!("function top() con = sysbench.sql.driver():connect()\n{body}\nend");

@@ -1,4 +1,4 @@
-//! A script that does not give the worker back is named and stopped.
+//! A script that blocks its worker is named and stopped.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use assay_seam::RowsPool;
 
 use crate::driver::*;
 
-/// Runs `script` until its first request while a second thread finds it busy, asks where it is and then ends it.
-/// The place, and what the session asked at last.
+/// Runs `script` until its first request, while a second thread finds it busy, asks for its position and then ends it.
+/// Returns the position and the session's last request.
 fn interrupted(script: &str) -> (String, String) {
     let program = program(script);
     let mut state = State::new(&program, &Setup { entry: Entry::Function("top".into()), ..setup() }).unwrap();
@@ -38,7 +38,7 @@ fn interrupted(script: &str) -> (String, String) {
         told.send(place.take().unwrap()).unwrap();
         guard.interrupt(generation, "held its worker too long");
         wait_for(&|| guard.generation() != generation);
-        // Of a resume that is over, nothing is asked.
+        // After the end of a resume nothing is requested.
         guard.inspect(generation);
         guard.interrupt(generation, "too late");
     });

@@ -1,4 +1,4 @@
-//! What the OLTP workloads do to a database: on SQLite always, on real servers where there are any to start.
+//! What the OLTP workloads do to a database: on SQLite always, on every server that can be started here.
 
 mod run;
 
@@ -6,7 +6,7 @@ use assay_seam::Database;
 use run::{Outcome, Run, open, sql};
 use testkit::Kind;
 
-/// A database file, and the folder it lives in.
+/// A database file, and its folder.
 struct File {
     database: Box<dyn Database>,
     _folder: tempfile::TempDir,
@@ -104,7 +104,7 @@ fn options_take_statements_away_and_add_them() {
 fn prepare_loads_every_row_once_however_many_sessions_share_the_work() {
     on_each_database(|database| {
         for (tables, sessions) in [(1, 3), (3, 2), (2, 5)] {
-            // More than one chunk of rows a table, and not a whole number of chunks.
+            // More than one chunk of rows per table, and not a whole number of chunks.
             let options = &[&format!("tables={tables}") as &str, "table_size=60000"];
             let run = Run { database, workload: "oltp_read_write", options, sessions };
             let outcome = succeeds(run.command("prepare"));
@@ -166,7 +166,7 @@ fn prepare_refuses_existing_tables_before_it_changes_anything() {
     });
 }
 
-/// What a check that found something says once, whichever session found it.
+/// A failed check is reported once, whichever session found it.
 const ADVICE: &str =
     "use the options that the tables were prepared with, or remove them with `cleanup` and prepare them again";
 
@@ -238,7 +238,7 @@ fn the_same_seed_prepares_the_same_rows_however_many_sessions_share_the_work() {
         let run = Run { database, workload: "oltp_read_write", options: TWO_TABLES, sessions };
         succeeds(run.command("prepare"));
         let of = |what: &str| sql(database, &format!("SELECT {what}"));
-        // Rows draw one after the other: what differs in one differs in all behind it.
+        // All rows draw from one sequence: a difference in one row changes all later ones.
         let content = [1, 2].map(|n| {
             let sum = of(&format!("SUM(id * k) FROM sbtest{n}"));
             let c = of(&format!("RTRIM(c) FROM sbtest{n} WHERE id = 1999"));
@@ -270,7 +270,7 @@ fn warmup_says_where_it_exists() {
     }
 }
 
-/// Scripts in the wild take `oltp_common` and replace parts of it.
+/// Published scripts take `oltp_common` and replace parts of it.
 #[test]
 fn a_script_may_replace_any_part() {
     let script = r#"
@@ -312,7 +312,7 @@ fn create_table_alone_creates_fills_and_indexes() {
         end
     "#;
     on_each_database(|database| {
-        // The entry of `cmdline.commands` shadows the function of this name, as in sysbench.
+        // The entry of `cmdline.commands` takes precedence over the function of this name, as in sysbench.
         let shadowed =
             script.replace("function prepare()", "sysbench.cmdline.commands.prepare = nil\nfunction prepare()");
         let run = Run { database, workload: &shadowed, options: TWO_TABLES, sessions: 1 };

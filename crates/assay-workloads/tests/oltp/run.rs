@@ -1,7 +1,7 @@
-//! Runs a workload as the engine would, without one: sessions in turn on one thread, statements answered inline.
+//! Runs a workload as the engine would, but without it: sessions in turn on one thread, statements answered inline.
 //!
-//! A session is left only where it waits for others: at a barrier, between transactions, or, with SQLite, when it meets
-//! a lock. On servers no session ever holds a lock while another runs, so that blocking reads cannot deadlock.
+//! Another session gets its turn only where one waits for others: at a barrier, between transactions, or, with SQLite,
+//! at a lock. On servers no session ever holds a lock while another runs, so blocking reads cannot deadlock.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use assay_seam::{
 
 const SEED: u64 = 42;
 
-/// What to run, and on what.
+/// What to run, and on which database.
 pub(crate) struct Run<'a> {
     pub(crate) database: &'a dyn Database,
     pub(crate) workload: &'a str,
@@ -28,14 +28,14 @@ pub(crate) struct Run<'a> {
     pub(crate) sessions: u32,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Statements since the sessions were ready, sorted as sysbench does.
+    /// Statements since the sessions were ready, by sysbench's classes.
     pub(crate) read: u64,
     pub(crate) write: u64,
     pub(crate) other: u64,
-    /// Transactions that succeeded, and how often one was started over.
+    /// Successful transactions, and retries.
     pub(crate) transactions: u64,
     pub(crate) restarts: u64,
     /// Rows announced and rows loaded.
@@ -63,7 +63,7 @@ struct Session {
     in_event: bool,
 }
 
-/// What a session does next.
+/// The next thing that a session does.
 enum Turn {
     Resume(Answer),
     /// On the connection of this number.
@@ -71,7 +71,7 @@ enum Turn {
     AtBarrier,
 }
 
-/// What became of a request.
+/// The result of a request.
 enum Outward {
     Answered(Answer),
     Yields(Turn),
@@ -86,7 +86,7 @@ impl Run<'_> {
         self.go(command, Entry::Function(command.into()), sessions, 0)
     }
 
-    /// `assay run NAME`, until so many transactions have begun.
+    /// `assay run NAME`, until this many transactions have begun.
     pub(crate) fn transactions(&self, count: u64) -> Outcome {
         self.go("run", Entry::Thread, self.sessions, count)
     }
@@ -296,11 +296,11 @@ impl World {
     }
 }
 
-/// A connection, and its socket when it has one.
+/// A connection, and its socket if it has one.
 struct Link {
     connection: Box<dyn Connection>,
     socket: Option<TcpStream>,
-    /// Of the operation in flight.
+    /// The operation in flight.
     kind: Kind,
 }
 
@@ -354,7 +354,7 @@ impl Link {
         self.drive(progress, &mut out, world)
     }
 
-    /// Sends and receives until there is something to act upon.
+    /// Sends and receives until there is an event to handle.
     fn drive(&mut self, mut progress: Progress, out: &mut Vec<u8>, world: &mut World) -> Progress {
         let mut buffer = [0; 65536];
         loop {
@@ -372,12 +372,12 @@ impl Link {
     }
 }
 
-/// Opens `url` with a driver, looking at nothing besides.
+/// Opens `url` with a driver, without reading variables or files.
 pub(crate) fn open(driver: &Driver, url: &str) -> Box<dyn Database> {
     (driver.open)(url, &ConnectOptions::default(), &NoSurroundings).unwrap()
 }
 
-/// Runs statements on a connection of their own and returns what the last one's first cell says.
+/// Runs statements on a connection of their own and returns the first cell of the last result.
 pub(crate) fn sql(database: &dyn Database, text: &str) -> String {
     let mut world = World::default();
     let mut link = Link::open(database, &mut world);

@@ -1,4 +1,4 @@
-//! Several trials, two settings in turns, and what `compare` makes of records.
+//! Several trials, duels of two settings, and `compare`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::common::{Folder, ONE_TABLE};
 
-/// Records made from one that is kept in the tree: `SIDE-N.json.zst`, with so many thousandths of its throughput.
+/// Records made from one that is kept in the tree: `SIDE-N.json.zst`, with this many thousandths of its throughput.
 pub(crate) fn records(folder: &Folder, side: &str, thousandths: &[u64], mend: impl Fn(&mut Record)) {
     let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../assay-record/tests/records/0.1.0.json.zst");
     for (number, factor) in thousandths.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(crate) fn records(folder: &Folder, side: &str, thousandths: &[u64], mend: im
     }
 }
 
-/// Five trials a side, the candidate's 10 % slower.
+/// Five trials per side; the candidate's are 10 % slower.
 fn slower() -> Folder {
     let folder = Folder::new();
     records(&folder, "a", &[1000, 1005, 995, 1010, 990], |_| ());
@@ -74,7 +74,7 @@ fn a_condition_that_is_met_exits_with_1_and_one_that_is_not_with_0() {
     assert_eq!(met.stderr, "error: --fail-if is met: tps < -3%\n");
     folder.expect(&format!("{SIDES} --fail-if 'tps < -20%'"), 0);
 
-    // So do throughputs with a name of the workload's own.
+    // The same for throughputs that a workload names itself.
     let named = |record: &mut Record| {
         let (of, per_ns) = (Some("shop".to_owned()), 60_000_000_000);
         record.rates = vec![Rate { name: "tpmC".into(), of, rolled_back: true, per_ns, nominal: None }];
@@ -90,7 +90,7 @@ fn a_condition_that_is_met_exits_with_1_and_one_that_is_not_with_0() {
 #[test]
 fn a_change_that_may_be_chance_fails_only_with_fail_if_unsure() {
     let folder = Folder::new();
-    // The medians rise, most pairs fall.
+    // The medians rise, but most pairs fall.
     records(&folder, "a", &[997, 1000, 1348], |_| ());
     records(&folder, "b", &[865, 1146, 1167], |_| ());
     let sides = "compare --baseline a-1.json.zst a-2.json.zst a-3.json.zst \
@@ -187,7 +187,7 @@ fn records_of_several_settings_are_a_grid() {
     ? too few trials: a confidence interval needs at least 4 per setting
     ");
     let csv = folder.expect(&format!("{all} --format csv"), 0).stdout;
-    // Names of settings have commas, in quotes.
+    // Names of settings contain commas, in quotes.
     let outside = |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
     let columns: Vec<usize> = csv.lines().map(outside).collect();
     assert!(columns.len() > 40 && columns.iter().all(|count| *count == columns[0]), "{csv}");
@@ -264,7 +264,7 @@ fn a_duel_takes_turns_and_compares_the_sides() {
     let read = |name: &str| Record::read(&folder.path().join("d").join(name)).unwrap().manifest;
     let seeds = ["a-1", "b-1", "a-2", "b-2"].map(|name| read(&format!("{name}.json.zst")).seed);
     assert!(seeds[0] == seeds[1] && seeds[2] == seeds[3] && seeds[0] != seeds[2], "{seeds:?}");
-    // Never over the records of another.
+    // Never overwrites records of another run.
     let again = folder.expect(&format!("{common} --table-size=10 --table-size=20"), 2);
     assert!(again.stderr.contains("d already contains the records of a duel"), "{}", again.shown());
 }

@@ -1,16 +1,16 @@
 //! The examples of README.md and docs/ run as they are written.
 //!
 //! Every fenced block of `sh` is run command by command in a folder of its own, with throw-away servers; every block of
-//! `lua` is run as a workload, inside of what the text around it takes for granted (`CONTEXTS`). What cannot be so in a
-//! test is replaced, and nothing else is:
+//! `lua` is run as a workload, inside the context that the text around it assumes (`CONTEXTS`). Only what a test cannot
+//! have is replaced:
 //!
 //! * the reader's databases (`…@host/bench`, `--db …`, `--mysql-host=db1`), by empty ones;
 //! * times and sizes, by small ones (`shortened`);
 //! * what a reader has at hand: `my.lua` (and `transfers.lua`, as it is called there) is the first example of
 //!   docs/lua-api.md, `old/` and `new/` hold records, and tables that a block uses but does not prepare are there.
 //!
-//! A comment `exits with N` in a command is taken at its word. A block that no test can run says so, and why, in the
-//! line above it: `<!-- not run: it takes a day -->`.
+//! A comment `exits with N` in a command is checked. A block that no test can run says so, and why, in the line above
+//! it: `<!-- not run: it takes a day -->`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ impl Place {
         }
     }
 
-    /// The line with databases that are there.
+    /// The line with databases that exist.
     fn with_databases(&self, line: &str) -> String {
         let mut next = self.databases.iter().cycle();
         let each = Regex::new("--db …").unwrap();
@@ -160,7 +160,7 @@ impl Place {
         let mut code = promised.captures(line).map_or(0, |found| found[1].parse().unwrap());
         let output = self.sh(line);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        // Tables of a test are too small for the audit, which finds that out.
+        // Tables of a test are too small for the audit, so it fails.
         if line.contains("tpcc") && line.contains(" --check") && stderr.contains("new-orders on full-size tables") {
             code = 1;
         }
@@ -172,7 +172,7 @@ impl Place {
         );
     }
 
-    /// Has the tables that commands use and do not prepare.
+    /// Creates the tables that commands use but do not prepare.
     #[track_caller]
     fn prepare_for(&self, place: &str, lines: &[String]) {
         let text = lines.join("\n");
@@ -196,7 +196,7 @@ impl Place {
     }
 }
 
-/// The same with times and sizes that a test has.
+/// The same with times and sizes suitable for a test.
 fn shortened(line: &str) -> String {
     let mut line = line.to_owned();
     for (long, short) in [
@@ -297,20 +297,20 @@ fn the_examples_of_capacity_run() {
     run(CAPACITY);
 }
 
-/// A workload with several transactions.
+/// A workload with several transaction types.
 const SHOP: &str = "
 for _, name in ipairs { 'browse', 'order', 'refund' } do
   assay.transaction(name, function() assay.sleep(0.001) end)
 end
 function event() end";
 
-/// The workload at the head of docs/lua-api.md.
+/// The workload at the top of docs/lua-api.md.
 fn first_example() -> String {
     blocks(LUA).into_iter().find(|block| block.language == "lua").expect("it has one").text
 }
 
-/// What stands around the blocks of docs/lua-api.md that are part of a workload, at `{}`, by a word of theirs; and what
-/// the report of a run then says.
+/// The context of the blocks of docs/lua-api.md that are only part of a workload, with the block at `{}`, found by a
+/// word in it; and what the report of a run then contains.
 const CONTEXTS: [(&str, &str, &str); 5] = [
     (
         "PARALLEL_COMMAND",
@@ -444,8 +444,8 @@ fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
     }
 }
 
-/// Every `--option` (60 s) in a document is the default of that option, and other numbers that come from the code are
-/// those of the code.
+/// Every `--option` (60 s) in a document gives the default of that option, and other numbers that come from the code
+/// must match it.
 #[test]
 fn numbers_in_the_documents_are_those_of_the_code() {
     let definition = assay::command_line::definition();
@@ -506,7 +506,7 @@ fn numbers_in_the_documents_are_those_of_the_code() {
     assert_eq!(listed.collect::<Vec<_>>(), codes);
 }
 
-/// The head of README.md is what the program makes of a record in the tree, whatever machine this is.
+/// The top of README.md is what the program makes of a record in the tree, whatever machine this is.
 #[test]
 fn the_screen_and_the_chart_of_the_readme_are_what_the_program_prints() {
     let folder = Folder::new();

@@ -1,11 +1,11 @@
-//! `assay lab`: an experiment from its recipe to its bundle, killed in between.
+//! `assay lab`: an experiment from its recipe to its bundle, with a kill in between.
 
 use nix::sys::signal::Signal;
 use testkit::Kind;
 
 use crate::common::{Folder, ONE_TABLE};
 
-/// Two cells and one that the server refuses.
+/// Two cells that work and one that the server refuses.
 const RECIPE: &str = r#"title = "How much memory for sorts?"
 
 [server.db]
@@ -91,7 +91,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     notes.dedup();
     assert_eq!(notes, ["1 4MB", "1 8MB", "2 4MB", "2 8MB"]);
 
-    // Complete: nothing is run again, and the same is shown.
+    // Complete: nothing is run again, and the results are shown again.
     let again = folder.expect_with(&variables, line, 0);
     assert_eq!(again.stdout, ran.stdout);
     assert_eq!(count("begun"), 5 + interrupted, "{}", journal());
@@ -107,7 +107,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     folder.expect_with(&variables, "lab bundle sorts --output sorts.tar.gz", 0);
     let unpacked = folder.expect_with(&variables, "lab show sorts.tar.gz", 0);
     assert_eq!(unpacked.stdout, ran.stdout);
-    // Another time is another experiment, and the folder is taken.
+    // Another duration is another experiment, and the folder is in use.
     let other = folder.expect_with(&variables, &format!("{line} --set run.time=1s"), 2);
     assert!(other.stderr.contains("  run.time: 300ms -> 1s\n"), "{}", other.shown());
 }
@@ -141,7 +141,7 @@ function thread_init() con = sysbench.sql.driver():connect() end
 function event() con:query('SELECT 1') end
 ";
 
-/// A server that is already there, with prices; the first trial waits until it is told to go on.
+/// A server that is already running, with prices; the first trial waits for a signal to continue.
 const PRICED: &str = r#"title = "What does a query cost?"
 
 [server.db]
@@ -193,7 +193,7 @@ fn an_interrupted_experiment_on_a_server_that_is_already_there_goes_on_and_shows
     }
     folder.write("go", "");
     let ran = folder.expect("lab run priced.toml --folder priced", 0);
-    // The table has a row of each trial: the second round ends with three and four.
+    // The table has a row for each trial: the second round ends with three and four.
     let ends = |with: &str| ran.stdout.lines().any(|line| line.ends_with(with));
     assert!(ends(" 3.00") && ends(" 4.00"), "{}", ran.shown());
     // At a hundred thousandth of the price.
@@ -203,7 +203,7 @@ fn an_interrupted_experiment_on_a_server_that_is_already_there_goes_on_and_shows
     assert!(status.stdout.contains("interrupted and begun again: 2"), "{}", status.shown());
 }
 
-/// Transactions wait for both steps, so the run cannot end before them; the warm-up ends by the clock all the same.
+/// Transactions wait for both steps, so the run cannot end before them; the warm-up still ends by the clock.
 const BESIDE: &str = r#"title = "When does a step beside the run begin?"
 
 [server.db]
@@ -259,12 +259,12 @@ fn a_step_beside_the_run_counts_from_the_start_of_the_measurement() {
     let [opened, beside] = [0, 1].map(|number| done["values"][number][1].as_f64().unwrap());
     let record = assay_record::Record::read(&folder.path().join("beside/records/round1-cell1-1.json.zst")).unwrap();
     let begun = record.stages[0].started.unix_ms() as f64 / 1e3;
-    // The record's instants are in milliseconds.
+    // Times in the record have milliseconds.
     assert!(opened >= begun - 0.001, "opened at {opened}, measured from {begun}");
     assert_eq!(beside, 7.0);
 }
 
-/// Two servers, statements on one of them, a crash of the other.
+/// Two servers, statements on one of them, and a crash of the other.
 const TWO: &str = r#"title = "Does a neighbor that crashes matter?"
 
 [server.db]
@@ -318,7 +318,7 @@ fn a_recipe_may_have_several_servers_time_statements_and_crash_a_server() {
     for part in ["2 of 2 trials", "by count", "crash s"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
-    // The data directory was there, and is gone with the servers.
+    // The data directory existed, and is removed with the servers.
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
     std::fs::remove_dir(&elsewhere).unwrap();
     let record = assay_record::Record::read(&folder.path().join("two/records/round1-cell1-1.json.zst")).unwrap();

@@ -57,13 +57,13 @@ fn the_second_interrupt_quits_at_once() {
 #[test]
 fn a_run_that_is_killed_leaves_a_readable_record() {
     let folder = Folder::new();
-    // The first stage ends by its transactions, the second one never.
+    // The first stage ends by its transactions, the second never.
     folder.write(
         "one_table.lua",
         &STUCK.replace("function event()", "local n = 0\nfunction event()\n  n = n + 1\n  if n <= 5 then return end"),
     );
     let mut started = folder.start("run ./one_table.lua --sessions 1,1 --transactions 5 --record r.json.zst");
-    // The end of a stage writes what is known.
+    // The end of a stage writes what is known so far.
     started.wait_for("step 2 of 2");
     started.signal(Signal::SIGKILL);
     assert_eq!(started.finish().code, None);

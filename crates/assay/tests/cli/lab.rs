@@ -1,4 +1,4 @@
-//! `assay server`, and runs that start their own: from the first command to the last file that is gone.
+//! `assay server`, and runs that start their own: from the first command until the last file is removed.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn expect(folder: &Folder, line: &str, code: i32) -> Ran {
     folder.expect_with(&[("ASSAY_LAB", lab().to_str().unwrap()), ("PATH", "/usr/bin:/bin")], line, code)
 }
 
-/// The line about a server in the list; empty when it is not there.
+/// The line of a server in the list; empty if it is not listed.
 fn listed(folder: &Folder, name: &str) -> String {
     let list = expect(folder, "server list", 0).stdout;
     let line = list.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap_or_default();
@@ -87,7 +87,7 @@ fn a_run_starts_its_own_server_records_its_settings_and_keeps_its_loaded_data_as
         return;
     }
     let folder = Folder::new();
-    // A script of this test alone, so that its image is too.
+    // A script that only this test has, so that the image is its own too.
     folder.write("own_table.lua", &format!("{ONE_TABLE}\n-- {} {:?}\n", own("test"), std::time::SystemTime::now()));
     let line = "run ./own_table.lua --prepare --server postgres --set work_mem=5MB --set my.limit=7 --transactions 10";
     let first = expect(&folder, &format!("{line} --record first.json"), 0);
@@ -129,7 +129,7 @@ fn a_server_of_a_killed_run_is_stale_and_ended_by_the_next_command_that_is_told_
     assert!(list.stderr.contains("stop them: assay server stop --all-stale"), "{}", list.shown());
     let pid = std::fs::read_to_string(lab().join("servers").join(&name).join("assay.pid")).unwrap();
     let stat = Path::new("/proc").join(pid.split(' ').next().unwrap()).join("stat");
-    // Whoever reaps orphans here may be slow, so a zombie counts as gone.
+    // Orphans may be reaped late here, so a zombie counts as gone.
     let runs = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
     assert!(runs());
     let stopped = expect(&folder, "server stop --all-stale", 0);
@@ -180,7 +180,7 @@ fn every_version_runs_the_workloads_directly_and_through_each_front() {
                 wrong.push(format!("assay {line}\n{}", String::from_utf8_lossy(&output.stderr)));
             }
         };
-        // One start of the server is enough: the fronts stand before it one behind the other, and all three answer.
+        // The server is started once: the fronts are chained, and all three answer.
         let name = own(&wanted.replace([':', '.'], "-"));
         let fronts =
             if wanted.starts_with("postgres") { "--front pgbouncer --front haproxy" } else { "--front haproxy" };
@@ -200,9 +200,9 @@ fn every_version_runs_the_workloads_directly_and_through_each_front() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What grows under a load that reads and writes.
+/// Metrics that grow under a load that reads and writes.
 const GROWING: [&str; 4] = ["commits", "buffer_reads", "log_bytes", "cpu_us"];
-/// Read of every server.
+/// Metrics of every server.
 const OF_ALL: [&str; 10] = [
     "buffer_misses",
     "pages_written",
@@ -215,7 +215,7 @@ const OF_ALL: [&str; 10] = [
     "data_folder_bytes",
     "rollbacks",
 ];
-/// Of one product, and from which version on.
+/// Metrics of one product, and the version that introduced them.
 const OF_SOME: [(&str, &str, (u32, u32)); 22] = [
     ("checkpoints_timed", "postgres", (9, 6)),
     ("checkpoints_requested", "postgres", (9, 6)),
@@ -241,7 +241,7 @@ const OF_SOME: [(&str, &str, (u32, u32)); 22] = [
     ("log_written_bytes", "mariadb", (10, 5)),
 ];
 
-/// With `ASSAY_TEST_MATRIX`; else none: they would have to be fetched.
+/// With `ASSAY_TEST_MATRIX`; otherwise none: they would have to be fetched.
 #[test]
 fn every_version_has_the_metrics_that_are_promised_for_it() {
     if std::env::var_os("ASSAY_TEST_MATRIX").is_none() {
@@ -302,7 +302,7 @@ fn a_shell_is_the_products_own_client() {
     if !Kind::Postgres18.present() {
         return;
     }
-    // One that brings no client, on a machine without.
+    // A product that has no client, on a machine without one.
     let url_18 = expect(&folder, &format!("server start postgres:18.6 --name {name}"), 0).stdout;
     let without =
         folder.expect_with(&[("ASSAY_LAB", lab().to_str().unwrap()), ("PATH", "")], &format!("server shell {name}"), 0);
@@ -311,7 +311,7 @@ fn a_shell_is_the_products_own_client() {
     expect(&folder, &format!("server stop {name} --remove"), 0);
 }
 
-/// As root the rest of these tests is root's; elsewhere all of them are a plain user's.
+/// If these tests run as root, this one needs a plain user; otherwise all of them run as one.
 #[test]
 fn a_plain_user_starts_servers_too() {
     if !Kind::Postgres.present() || !nix::unistd::geteuid().is_root() {
@@ -320,7 +320,7 @@ fn a_plain_user_starts_servers_too() {
     let folder = Folder::new();
     let place = folder.path().display().to_string();
     folder.write("one_table.lua", ONE_TABLE);
-    // The program may lie where only root can read.
+    // The program may be in a folder that only root can read.
     std::fs::copy(env!("CARGO_BIN_EXE_assay"), folder.path().join("assay")).unwrap();
     assert!(Command::new("chown").args(["-R", "nobody", &place]).status().unwrap().success());
     let lab = folder.path().join("lab");
@@ -353,7 +353,7 @@ fn a_plain_user_starts_servers_too() {
     assert_eq!(run("server list", 0).0, "");
 }
 
-/// The programs of a container image, which a script in place of podman has: what the engine itself does is not ours.
+/// The programs of a container image; a script takes the place of podman, which itself is not tested.
 #[test]
 fn a_server_runs_out_of_a_container_image() {
     if !Kind::Postgres.present() || !nix::unistd::geteuid().is_root() {
@@ -385,13 +385,13 @@ fn a_server_runs_out_of_a_container_image() {
     expect(&format!("server restart {name}"), 0);
     let stopped = expect(&format!("server stop {name} --remove"), 0);
     assert!(stopped.stderr.contains("(SIGINT, "), "{}", stopped.shown());
-    // Nothing of it stays mounted, and the tree goes.
+    // Nothing remains mounted, and the tree is removed.
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains("/binaries/container-"), "{mounts}");
     std::fs::remove_dir_all(lab().join("binaries").join(root.file_name().unwrap())).unwrap();
 }
 
-/// Has one image: this machine's PostgreSQL with the libraries that it needs.
+/// It has one image: this machine's PostgreSQL with the libraries that it needs.
 const PODMAN: &str = r#"#!/bin/sh
 case "$1 $2" in
 "image ls") echo localhost/postgres:15.999 ;;
@@ -407,7 +407,7 @@ case "$1 $2" in
 esac
 "#;
 
-/// What is closed has ended at the server, and a replica that lags by seconds is stale.
+/// A closed connection is closed at the server, too, and a replica that lags by seconds is stale.
 #[test]
 fn connects_and_stale_reads_are_measured_against_real_servers() {
     if !Kind::Postgres.present() {
@@ -436,7 +436,7 @@ fn connects_and_stale_reads_are_measured_against_real_servers() {
     assert!(ran.stderr.contains("the script connects to server 2, but there are 1"), "{}", ran.shown());
 
     expect(&folder, &format!("prepare read_after_write --db {primary}"), 0);
-    // The replica gets the table three seconds later.
+    // The table reaches the replica three seconds later.
     let at_replica = "run ./there.lua --transactions 1 --no-record";
     folder.write("there.lua", THERE);
     expect(&folder, &format!("{at_replica} --db {replica}"), 0);
@@ -452,7 +452,7 @@ fn connects_and_stale_reads_are_measured_against_real_servers() {
     expect(&folder, &format!("server stop {name} --remove"), 0);
 }
 
-/// Fails when a session of the server outlives `close`.
+/// Fails if a session of the server outlives `close`.
 const CLOSED: &str = r#"
 function thread_init()
   driver = sysbench.sql.driver()

@@ -1,4 +1,4 @@
-//! What the program says of itself.
+//! What the program reports about itself.
 
 use crate::common::{Folder, ONE_TABLE};
 use insta::assert_snapshot;

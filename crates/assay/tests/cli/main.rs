@@ -1,7 +1,7 @@
-//! Whole commands: what a person types, and everything that comes back.
+//! Whole commands: what a person types, and the complete output.
 //!
-//! Each test runs the program in a folder of its own, with nothing of the developer's environment. Expected text stands
-//! in the test; numbers that change from run to run are redacted with their widths.
+//! Each test runs the program in a folder of its own, with a clean environment. Expected text is in the test; numbers
+//! that change from run to run are redacted, keeping their widths.
 
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests against real servers: each uses what it needs")]

@@ -1,4 +1,4 @@
-//! What people get wrong, and what they are told.
+//! Mistakes of users, and the messages they get.
 
 use crate::common::{Folder, ONE_TABLE};
 use insta::assert_snapshot;
@@ -281,7 +281,7 @@ fn a_runtime_error_shows_place_function_and_traceback() {
 
 #[test]
 fn limits_of_this_machine_are_told_before_the_first_connect() {
-    // No range of ports is as wide as this.
+    // No range of ports is this wide.
     let said = told("run ./one_table.lua --db mysql://127.0.0.1:1/app --sessions 70000 --no-record");
     let said = |what: &str| said.contains(what);
     assert!(said("exit 5") && said("error: 70000 connections to 127.0.0.1:1 need as many local ports"));

@@ -1,4 +1,4 @@
-//! Records, from the outside.
+//! Records, as users see them.
 
 use std::path::PathBuf;
 
@@ -108,10 +108,10 @@ fn loading_and_checking_leave_records_that_are_compared_like_any_other() {
     assert_eq!((&check["task"], &check["stages"][0]["total"]["transactions"]), (&"check".into(), &1.into()));
     let trials = folder.expect("compare load1.json load2.json --format json", 0).stdout;
     assert!(trials.contains("\"rows_per_second\"") || trials.contains("\"tps\""), "{trials}");
-    // A load is no trial of a check.
+    // A load is not a trial of a check.
     let both = folder.run("compare load1.json check1.json").stdout;
     assert!(both.contains("task"), "{both}");
-    // Without a name they go where those of runs go.
+    // Without a name they go where records of runs go.
     folder.expect("prepare oltp_read_only --db sqlite:a.db --table-size 100", 0);
     let names: Vec<String> = std::fs::read_dir(folder.path().join("assay-records"))
         .unwrap()

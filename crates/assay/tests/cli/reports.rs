@@ -1,4 +1,4 @@
-//! `assay report` and live metrics, from the outside.
+//! `assay report` and live metrics, as users see them.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -40,10 +40,10 @@ fn a_report_is_written_in_every_form_asked_for() {
     let picture = String::from_utf8(content("own/one_table-heat.svg")).unwrap();
     assert!(picture.contains(">Mine</text>") && picture.contains("width=\"700\" height=\"400\""), "{picture}");
     let stdout = folder.expect("report r.json.zst --markdown -", 0).stdout;
-    // The temporary database is named in both, and redacted in one.
+    // Both contain the temporary database's name; only one is redacted.
     assert_eq!(stdout.lines().count(), String::from_utf8(content("r.md")).unwrap().lines().count());
     assert!(stdout.starts_with("# one\\_table on SQLite"), "{stdout}");
-    // With nothing asked for, what `show` prints.
+    // Without any output option it prints what `show` prints.
     let text = folder.expect("report r.json.zst", 0).stdout;
     assert_eq!(text.trim_end(), folder.expect("show r.json.zst", 0).stdout.trim_end());
 }

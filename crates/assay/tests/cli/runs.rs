@@ -37,7 +37,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     record: assay-records/oltp_read_write-########T######Z.json.zst
     next: assay run oltp_read_write --time #s --seed # --table-size # --workers # --prepare --db postgres://USER@HOST/DATABASE
     ");
-    // The temporary database is gone, the record is there.
+    // The temporary database is removed, the record remains.
     assert_eq!(folder.names(), ["assay-records"]);
 }
 
@@ -61,7 +61,7 @@ fn a_ladder_reports_each_stage() {
     folder.write("one_table.lua", ONE_TABLE);
     let ran =
         folder.run("run ./one_table.lua --sessions 1,2 --time 500ms --interval 250ms --seed 1 --no-record --workers 1");
-    // Which stage is the best, and whether it is the knee, is not known here.
+    // Which stage is the best, and whether it is the knee, depends on the machine.
     assert_eq!(ran.stdout.matches("most tx/s\n").count(), 1);
     assert_snapshot!(ran.redacted().replace(" knee, most tx/s", "").replace(" most tx/s", "").replace(" knee", ""), @r"
     exit 0
@@ -117,7 +117,7 @@ fn missing_tables_are_prepared_when_asked() {
     let ran = folder.run("run ./one_table.lua --db sqlite:a.db --prepare --time 200ms --no-record");
     assert_eq!(ran.code, Some(0), "{}", ran.shown());
     assert!(ran.stderr.starts_with("prepared ./one_table.lua in "), "{}", ran.stderr);
-    // The tables stay: the next run needs no preparation.
+    // The tables remain: the next run needs no preparation.
     let again = folder.run("run ./one_table.lua --db sqlite:a.db --time 200ms --no-record --quiet");
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
 }
@@ -231,7 +231,7 @@ fn a_run_says_when_its_tables_are_of_another_size_than_asked_for() {
         "warning: --table-size is 10000, but sbtest1 ends at id 1000: statements will look for rows that do not exist\n  \
          were the tables prepared with other options?\n"
     );
-    // Tables that grow, or shrink, are nobody's mistake, in whatever runs next either.
+    // Tables that grew or shrank are not reported as damaged, whatever runs next.
     let delete = "function event() con:query('DELETE FROM sbtest1 WHERE id > 995') end\n\
                   function thread_init() con = sysbench.sql.driver():connect() end\n";
     folder.write("last_rows.lua", delete);
@@ -241,8 +241,7 @@ fn a_run_says_when_its_tables_are_of_another_size_than_asked_for() {
     assert_eq!(said("oltp_insert --tables 2 --table-size 1000"), "");
 }
 
-/// Two sessions, each of which needs 20 ms for a transaction: 100 per second are possible, and no machine makes that
-/// more.
+/// Two sessions, each of which needs 20 ms per transaction: the limit is 100 per second on any machine.
 const TWENTY_MS: &str = r#"
 ffi.cdef("int usleep(unsigned int)")
 function event() ffi.C.usleep(20000) end
@@ -262,7 +261,7 @@ fn a_search_finds_the_highest_rate_that_keeps_a_promise_and_its_record_says_it_a
     let capacity = &json["capacity"];
     assert_eq!(capacity["looks"].as_array().unwrap().len(), json["stages"].as_array().unwrap().len());
     assert_eq!(capacity["of"]["promises"], serde_json::json!(["max < 10s", "errors < 1%"]));
-    // 25 can end in time, and two more are under way: more than 30 due are not all begun.
+    // 25 can end in time, and two more are in flight: of more than 30 due, not all can be started.
     let low = capacity["low"].as_f64();
     assert!(low.is_none_or(|low| low < 125.0), "{low:?}");
     assert!(capacity["high"].as_f64().is_some());
@@ -275,7 +274,7 @@ fn a_search_finds_the_highest_rate_that_keeps_a_promise_and_its_record_says_it_a
 fn the_number_of_sessions_after_which_throughput_stops_growing_is_found() {
     let folder = Folder::new();
     folder.write("sleep.lua", TWENTY_MS);
-    // Sleeping sessions do not disturb each other: there is no knee.
+    // Sleeping sessions do not slow each other down: there is no knee.
     let ran = folder.expect("run ./sleep.lua --sessions auto:4 --time 300ms --workers 1 --record a.json", 0);
     assert!(ran.stdout.contains("knee"), "{}", ran.stdout);
     assert_eq!(folder.expect("show a.json", 0).stdout, ran.stdout);
@@ -295,7 +294,7 @@ fn a_rate_that_changes_and_arrivals_of_a_file_are_what_is_due() {
         let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         (json["stages"][0]["open"]["due"].as_u64(), json["stages"][0]["measured_ns"].as_u64())
     };
-    // From 0 to 200 per second in one second, and on for half a second at 20: the last point ends the run.
+    // From 0 to 200 per second in one second, then half a second at 20: the last point ends the run.
     assert_eq!(
         due("--sessions 4 --rate 0:0,1s:200,1s:20,1500ms:20 --interval 500ms"),
         (Some(110), Some(1_500_000_000))

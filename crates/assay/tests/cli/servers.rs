@@ -1,4 +1,4 @@
-//! Real servers: the whole life of a workload, servers that are not there, and servers that refuse.
+//! Real servers: the whole life of a workload, servers that are down, and servers that refuse.
 
 use insta::assert_snapshot;
 use testkit::{Kind, Server, Settings};
@@ -7,7 +7,8 @@ use crate::common::{Folder, ONE_TABLE};
 
 const KINDS: [Kind; 3] = [Kind::Postgres, Kind::MariaDb, Kind::MySql];
 
-/// What a run said that was refused: without port, database, and how many sessions were faster than the refusal.
+/// The message of a run that was refused, without port, database, and the number of sessions that were faster than the
+/// refusal.
 fn refusal(server: &Server, user: &str, database: &str, options: &str) -> String {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);

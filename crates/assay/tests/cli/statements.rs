@@ -1,8 +1,8 @@
-//! `assay sql` and `assay io`: from the command line to records that other commands read.
+//! `assay sql` and `assay io`: from the command line to records that other commands can read.
 
 use crate::common::Folder;
 
-/// Two ways to the same rows, another one that changes them, and one that the server refuses.
+/// Two ways to the same rows, a third that changes them, and one that the server refuses.
 const CASES: &str = r#"
 prepare = ["CREATE TABLE t (id int, v int)", "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)"]
 cleanup = "DROP TABLE t"
@@ -45,7 +45,7 @@ fn statements_are_timed_in_rounds_and_their_record_is_read_by_show_and_compare()
     assert!(compared.contains("\"update.p50\""), "{compared}");
     let page = folder.expect("report r.json --html -", 0).stdout;
     assert!(page.contains("<h2>Statements</h2>"));
-    // What `cleanup` names is gone.
+    // What `cleanup` names is removed.
     let gone = folder.expect("sql 'SELECT * FROM t' --db sqlite:t.db --no-record", 4);
     assert!(gone.stderr.contains("error: the server refused case sql"), "{}", gone.shown());
 }

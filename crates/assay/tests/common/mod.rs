@@ -1,4 +1,4 @@
-//! Runs the program and shows what it did: for all whole-command tests.
+//! Runs the program and shows its output: for all tests of whole commands.
 
 pub(crate) mod telemetry;
 
@@ -23,14 +23,14 @@ impl Folder {
         self.0.path()
     }
 
-    /// Puts a file into it.
+    /// Creates a file in it.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    /// The command, not yet started.
+    /// The command, not started yet.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
         command
@@ -44,12 +44,12 @@ impl Folder {
         command
     }
 
-    /// Runs to the end.
+    /// Runs it to the end.
     pub(crate) fn run(&self, line: &str) -> Ran {
         Ran::new(self, self.command(line).output().unwrap())
     }
 
-    /// Runs to the end with these variables, and fails unless it exits with `code`.
+    /// Runs it to the end with these variables, and fails unless it exits with `code`.
     #[track_caller]
     pub(crate) fn expect_with(&self, variables: &[(&str, &str)], line: &str, code: i32) -> Ran {
         let ran = Ran::new(self, self.command(line).envs(variables.iter().copied()).output().unwrap());
@@ -57,24 +57,24 @@ impl Folder {
         ran
     }
 
-    /// Runs to the end, and fails unless it exits with `code`.
+    /// Runs it to the end, and fails unless it exits with `code`.
     #[track_caller]
     pub(crate) fn expect(&self, line: &str, code: i32) -> Ran {
         self.expect_with(&[], line, code)
     }
 
-    /// Starts, to be watched line by line.
+    /// Starts it, to be watched line by line.
     pub(crate) fn start(&self, line: &str) -> Started<'_> {
         self.start_with(&[], line)
     }
 
-    /// Starts with these variables, to be watched line by line.
+    /// Starts it with these variables, to be watched line by line.
     pub(crate) fn start_with(&self, variables: &[(&str, &str)], line: &str) -> Started<'_> {
         let mut command = self.command(line);
         let mut child =
             command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        // On the side: a result longer than a pipe holds must not stop what is said on stderr.
+        // In a thread: a result longer than a pipe's buffer must not block stderr.
         let mut pipe = child.stdout.take().unwrap();
         let stdout = std::thread::spawn(move || {
             let mut stdout = Vec::new();
@@ -84,7 +84,7 @@ impl Folder {
         Started { folder: self, child, stdout: Some(stdout), stderr, said: String::new() }
     }
 
-    /// Names of what is in it, sorted.
+    /// The sorted names of its files.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path()).unwrap();
         let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -93,7 +93,7 @@ impl Folder {
     }
 }
 
-/// In every record that a test leaves in its folder, each transaction that became due is found again.
+/// In every record that a test leaves in its folder, each transaction that became due must be accounted for.
 impl Drop for Folder {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -107,7 +107,7 @@ impl Drop for Folder {
                 if path.is_dir() && !path.is_symlink() {
                     folders.push(path);
                 } else if name.ends_with(".json.zst") || name.ends_with(".json") {
-                    // Other JSON, and what a test spoiled on purpose, is no record.
+                    // Other JSON, and files that a test damaged on purpose, are not records.
                     let _ = Record::read(&path).map(|record| assert_nothing_is_lost(&record));
                 }
             }
@@ -116,9 +116,9 @@ impl Drop for Folder {
 }
 
 fn assert_nothing_is_lost(record: &Record) {
-    // Records of 0.1.0, which some tests make theirs of, do not know everything.
+    // Records of 0.1.0, which some tests start from, lack some fields.
     let is_known = |stage: &&Stage| stage.intervals.iter().any(|interval| interval.backlog_max.is_some());
-    // While it runs, transactions are under way.
+    // While it runs, transactions are in flight.
     for stage in record.stages.iter().filter(|_| record.status != Status::Running).filter(is_known) {
         let total = &stage.total;
         let ended = |one: &TransactionTally| one.count + one.rolled_back + one.failed;
@@ -131,8 +131,8 @@ fn assert_nothing_is_lost(record: &Record) {
     }
 }
 
-/// As ASSAY_IO says, so that every test can be run over either: `ASSAY_IO=epoll cargo test -p assay`. Else the better
-/// one that this machine has, so that no test hears of the other.
+/// As ASSAY_IO says, so that every test can be run with either: `ASSAY_IO=epoll cargo test -p assay`. Otherwise the
+/// better one that this machine has, so that no test gets the warning about the other.
 fn event_loop() -> String {
     std::env::var("ASSAY_IO").unwrap_or_else(|_| match assay_io::Backend::best(usize::MAX, 1) {
         (assay_io::Backend::Uring, _) => "uring".to_owned(),
@@ -140,7 +140,7 @@ fn event_loop() -> String {
     })
 }
 
-/// Splits at blanks; `'…'` keeps them.
+/// Splits at blanks; `'…'` protects them.
 fn words(line: &str) -> Vec<String> {
     line.split('\'')
         .enumerate()
@@ -151,7 +151,7 @@ fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a command did.
+/// The result of a command.
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -172,33 +172,33 @@ impl Ran {
         Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
-    /// What was found, of a command that ran with `--format json`.
+    /// The findings of a command that ran with `--format json`.
     #[track_caller]
     pub(crate) fn findings(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
     }
 
-    /// Everything, for comparison: exit code, stdout, then stderr.
+    /// Exit code, stdout, then stderr, for comparison.
     pub(crate) fn shown(&self) -> String {
         let part = |name: &str, text: &str| if text.is_empty() { String::new() } else { format!("--- {name}\n{text}") };
         let code = self.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
         format!("exit {code}\n{}{}", part("stdout", &self.stdout), part("stderr", &self.stderr))
     }
 
-    /// The same without what a machine's speed decides: numbers, the width of columns, how many lines of figures there
-    /// are, warnings about the measurement.
+    /// The same without what depends on the machine's speed: numbers, column widths, the number of lines with figures,
+    /// and warnings about the measurement.
     pub(crate) fn redacted(&self) -> String {
         let shown = testkit::redact::redact(&self.shown());
         let (code, shown) = (self.shown().lines().next().unwrap().to_owned(), shown.lines().skip(1));
         let mut lines = vec![code];
         let (mut is_dropped, mut is_outages) = (false, false);
         for line in shown {
-            // Warnings about the measurement, how even the run was, and what the generator took, each with the lines
-            // that continue it.
+            // Warnings about the measurement, the variation of throughput, and the load of the generator, each with its
+            // continuation lines.
             let begins =
                 ["! ", "fairness ", "generator ", "io_uring ", "variation "].iter().any(|head| line.starts_with(head));
             is_dropped = begins || is_dropped && line.starts_with("  ");
-            // A machine that stood still for a second made an outage.
+            // A machine that stalled for a second caused an outage.
             is_outages = line.starts_with("outage at") || is_outages && !line.is_empty();
             if is_dropped || is_outages {
                 continue;
@@ -208,17 +208,17 @@ impl Ran {
             if line.starts_with("errors ") {
                 line = "errors …".to_owned();
             }
-            // How many quantiles there are values for.
+            // How many quantiles have values.
             if line.starts_with("# tx/s ") {
                 line = "# tx/s …".to_owned();
             }
-            // Whether there were the thousand values that p99.9 takes is up to the machine.
+            // Whether there were enough values for p99.9 depends on the machine.
             line = line.replace("# – #", "# # #");
             if let Some((before, name)) = line.split_once("assay-records/") {
                 let digits = name.replace(|c: char| c.is_ascii_digit(), "#");
                 line = format!("{before}assay-records/{digits}");
             }
-            // Which step of a ladder is marked.
+            // Which stage of a ladder is marked.
             let by_chance = ["warning: ", "knee: ", "no knee: "].iter().any(|head| line.starts_with(head));
             if lines.last() != Some(&line) && !by_chance {
                 lines.push(line);
@@ -228,7 +228,7 @@ impl Ran {
     }
 }
 
-/// A command under way.
+/// A running command.
 pub(crate) struct Started<'a> {
     folder: &'a Folder,
     child: Child,
@@ -238,16 +238,17 @@ pub(crate) struct Started<'a> {
 }
 
 impl Started<'_> {
-    /// Waits until a line of stderr holds `text`.
+    /// Waits until a line of stderr contains `text`.
     pub(crate) fn wait_for(&mut self, text: &str) {
         self.wait_until(text, |line| line.contains(text));
     }
 
-    /// Waits for an interval line at whose end so many sessions took transactions. Its transactions per second.
+    /// Waits for an interval line that reports this many sessions with transactions. Returns its transactions per
+    /// second.
     pub(crate) fn wait_for_interval(&mut self, sessions: u32) -> f64 {
         let mut rate = 0.0;
         self.wait_until("another interval", |line| {
-            // time, sessions, tx/s, …; what there is no figure for is a dash.
+            // time, sessions, tx/s, …; a missing figure is a dash.
             let words: Vec<String> = line.split_whitespace().map(|word| word.replace(',', "")).collect();
             let figure = |i: usize| words.get(i).and_then(|word| word.parse::<f64>().ok());
             rate = figure(2).unwrap_or_default();
@@ -256,7 +257,7 @@ impl Started<'_> {
         rate
     }
 
-    /// Waits for a line of stderr that is `right`, which is called `wanted` should it never come.
+    /// Waits for a line of stderr that is `right`; `wanted` describes it in case it never comes.
     fn wait_until(&mut self, wanted: &str, mut right: impl FnMut(&str) -> bool) {
         loop {
             let mut line = String::new();
@@ -283,7 +284,7 @@ impl Started<'_> {
 }
 
 impl Drop for Started<'_> {
-    /// A test that failed leaves nothing running.
+    /// A failed test leaves nothing running.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             let _ = self.child.kill();

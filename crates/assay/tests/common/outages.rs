@@ -1,4 +1,4 @@
-//! Outages and interrupts that show in the same way whatever the server is.
+//! Outages and interrupts, which look the same on every server.
 
 use assay_record::ScopeKind;
 use nix::sys::signal::Signal;
@@ -8,12 +8,12 @@ use testkit::{Kind, Settings, redact};
 use crate::common::telemetry::{LOG, record, scope, series, wait_for_reading};
 use crate::common::{Folder, ONE_TABLE};
 
-/// A number of a report.
+/// A number in a report.
 pub(crate) fn count(of: &Value) -> u64 {
     of.as_u64().unwrap_or_else(|| panic!("{of} is not a count"))
 }
 
-/// A server is killed and started again during a run.
+/// A server is killed and restarted during a run.
 pub(crate) fn comes_back(kind: Kind) {
     let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
     folder.write("one_table.lua", ONE_TABLE);
@@ -59,17 +59,17 @@ pub(crate) fn comes_back(kind: Kind) {
     assert_eq!((count(&total["reconnects"]), count(&total["failed"])), (3, 0), "{stage}");
     let by_kind = total["errors_by_kind"].as_array().unwrap().iter();
     assert_eq!(by_kind.map(|kind| count(&kind["count"])).sum::<u64>(), count(&total["errors"]));
-    // The outage is in the response times of those who waited for it, and they are the retried ones.
+    // The outage shows in the response times of the transactions that waited for its end; these are the retried ones.
     assert!(count(&total["response"]["max_ns"]) > 200_000_000, "{stage}");
     assert_eq!(count(&total["response"]["count"]), transactions);
-    // A commit that the kill cut off from its answer may have been kept by the server and done again.
+    // If the kill cut off the answer to a commit, the server may have kept it, and the retry did the work again.
     let seen: u64 = server.sql("app", "SELECT SUM(n) FROM counter").unwrap().trim().parse().unwrap();
     assert!((transactions..=transactions + 3 + count(&total["unfinished"])).contains(&seen), "{seen}: {stage}");
 
     let shown = folder.expect("show r.json.zst --format json", 0);
     assert_eq!(shown.stdout, ran.stdout);
 
-    // A restart is a gap in the readings, and makes no negative rate of counters that began anew.
+    // A restart is a gap in the readings; counters that restart at zero cause no negative rate.
     let found = record(folder.path());
     let values = &series(scope(&found, ScopeKind::Server), "log_bytes").values;
     let gap = values.iter().position(Option::is_none).unwrap();
@@ -79,7 +79,7 @@ pub(crate) fn comes_back(kind: Kind) {
     }
 }
 
-/// A server is killed for good during a run; the error that ends it.
+/// A server is killed permanently during a run; returns the error that ends the run.
 pub(crate) fn stays_away(kind: Kind) -> String {
     let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
     folder.write("one_table.lua", ONE_TABLE);
@@ -99,7 +99,7 @@ pub(crate) fn stays_away(kind: Kind) -> String {
     error
 }
 
-/// Ctrl-C during a run. `options`: more of them.
+/// Ctrl-C during a run. `options`: additional ones.
 pub(crate) fn is_interrupted(kind: Kind, options: &str) {
     let server = kind.shared();
     let folder = Folder::new();
@@ -116,7 +116,7 @@ pub(crate) fn is_interrupted(kind: Kind, options: &str) {
     assert_eq!(findings["status"], "interrupted");
     let total = &findings["stages"][0]["total"];
     assert!(count(&total["transactions"]) > 0);
-    // Statements in flight were finished: nothing was cut off.
+    // Statements in flight were finished, not cut off.
     assert_eq!(count(&total["unfinished"]), 0, "{total}");
     folder.expect(&format!("check {common}"), 0);
 }

@@ -1,4 +1,4 @@
-//! What is read beside a run, compared with what the server says.
+//! Telemetry of a run, compared with the server's own figures.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ pub(crate) fn series<'a>(scope: &'a Scope, metric: &str) -> &'a Series {
     found.unwrap_or_else(|| panic!("{metric} was not read: {:?}", scope.absent))
 }
 
-/// That these were read, and grew while the load was on.
+/// Asserts that these were read, and grew during the load.
 #[track_caller]
 pub(crate) fn assert_moved(scope: &Scope, metrics: &[&str]) {
     for metric in metrics {
@@ -36,7 +36,7 @@ pub(crate) fn assert_moved(scope: &Scope, metrics: &[&str]) {
     }
 }
 
-/// Every transaction logs some 50 KB: what a server logs by itself is little beside it.
+/// Every transaction logs about 50 KB: what the server logs on its own is little in comparison.
 const HEAVY: &str = r#"--- Inserts rows that are large and all alike.
 
 function prepare()
@@ -58,9 +58,9 @@ function event()
 end
 "#;
 
-/// That the log bytes per transaction that a run reports are those between the server's own positions before and after
-/// it, to 1 %. Transactions are due evenly, so that it matters little when exactly a position was read; but a busy
-/// machine may read it late, or make transactions wait. So one of several runs must agree: a wrong figure never does.
+/// Asserts that the log bytes per transaction that a run reports match the server's own positions before and after it,
+/// to 1 %. Transactions are due evenly, so the exact time of a reading matters little; but a busy machine may read
+/// late, or make transactions wait. So one of several runs must agree: a wrong figure never does.
 #[track_caller]
 pub(crate) fn assert_log_agrees(folder: &Folder, url: &str, position: impl Fn() -> u64) {
     const RUNS: usize = 5;
@@ -86,7 +86,7 @@ pub(crate) fn assert_log_agrees(folder: &Folder, url: &str, position: impl Fn() 
     panic!("log bytes per transaction differ from the server's position by these shares: {apart:?}");
 }
 
-/// The last reading of a metric as the run serves it now; `None`: it could not be read.
+/// The last reading of a metric as the run exports it now; `None` if it could not be read.
 pub(crate) fn reading(port: u16, metric: &str) -> Option<u64> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
@@ -96,7 +96,7 @@ pub(crate) fn reading(port: u16, metric: &str) -> Option<u64> {
     line.parse().ok()
 }
 
-/// Waits until the reading is as wanted, looking after every line of the run.
+/// Waits for a reading with this property, checking after every line of the run.
 #[track_caller]
 pub(crate) fn wait_for_reading(
     run: &mut Started<'_>,
@@ -113,10 +113,10 @@ pub(crate) fn wait_for_reading(
     }
 }
 
-/// The log's position, as the run serves it.
+/// The log's position, as the run exports it.
 pub(crate) const LOG: &str = "assay_server_log_bytes_total";
 
-/// A run of a command that goes on until the log was read three times, and its record.
+/// A run of a command that goes on until the log was read three times; returns its record.
 pub(crate) fn watched(folder: &Folder, command: &str) -> Record {
     let port = testkit::free_port().unwrap();
     let options = format!("--time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --record r.json.zst");

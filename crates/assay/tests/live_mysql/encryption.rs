@@ -1,4 +1,4 @@
-//! Every sslmode, against servers that encrypt, that do not, and that insist.
+//! Every sslmode, against servers that offer TLS, that do not, and that require it.
 
 use insta::assert_snapshot;
 use testkit::{Kind, Server, Settings, Tls};
@@ -6,7 +6,7 @@ use testkit::{Kind, Server, Settings, Tls};
 use crate::logins::{encrypting, who};
 use crate::on_each;
 
-/// What `who` says for user `app` at a host with these URL parameters.
+/// The output of `who` for user `app` at a host with these URL parameters.
 fn asked(server: &Server, host: &str, parameters: &str) -> String {
     who(server, &format!("mysql://app@{host}:{}/app?{parameters}", server.port()))
 }
@@ -65,7 +65,7 @@ fn a_certificate_of_another_authority_or_for_another_host_is_refused_where_it_is
 
         hint: give the root certificate that signed it, or do not verify (`require`)
         ");
-        // As in libpq, whoever names a root wants it used.
+        // As in libpq, a root certificate in the URL is always used.
         assert!(said("localhost", "require", &files.stranger).contains("an unknown authority"));
         assert_snapshot!(said("127.0.0.1", "verify-full", &files.ca), @r"
         error: cannot connect to mysql://app@127.0.0.1:[PORT]/app?sslmode=verify-full

@@ -1,4 +1,4 @@
-//! Errors in the middle of a run: retried, ignored, counted, or the end with the server's words and what to do.
+//! Errors in the middle of a run: retried, ignored, counted, or fatal with the server's message and a hint.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -8,7 +8,8 @@ use testkit::{Kind, Server, Settings};
 use crate::common::{Folder, Ran};
 use crate::{on_each, said};
 
-/// Two rows, updated crosswise by the two sessions of a run, which meet in the middle of their first transactions.
+/// Two rows, updated in opposite order by the two sessions of a run, which meet in the middle of their first
+/// transactions.
 const CROSSWISE: &str = r#"
 function thread_init()
   con = sysbench.sql.driver():connect()
@@ -79,7 +80,7 @@ fn a_lock_that_is_not_granted_in_time_is_waited_for_again() {
     on_each(|kind| {
         let server = kind.shared();
         let database = pair(server);
-        // Session 1 takes the row when session 0 has it, which gives it up when session 1 has failed once.
+        // Session 1 takes the row while session 0 holds it; session 0 gives it up when session 1 has failed once.
         let script = r#"
         sysbench.hooks.before_restart_event = function(e)
           if sysbench.tid == 1 and not told then told = true assay.barrier() end
@@ -102,7 +103,7 @@ fn a_lock_that_is_not_granted_in_time_is_waited_for_again() {
     });
 }
 
-/// Every second transaction inserts what is there already.
+/// Every second transaction inserts an existing row.
 const DUPLICATES: &str = r#"
 function thread_init()
   con = sysbench.sql.driver():connect()
@@ -144,7 +145,7 @@ fn other_errors_end_the_run_unless_they_are_to_be_ignored() {
     });
 }
 
-/// Limits the open files of a process. This must run as the process's own user.
+/// Limits the open files of a process. Must be called as the user of the process.
 fn limit_files(pid: &str, files: usize) {
     let owner = |pid: &str| std::fs::metadata(format!("/proc/{pid}")).map(|of| (of.uid(), of.gid())).unwrap();
     let (uid, gid) = owner(pid);
@@ -185,7 +186,7 @@ fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limi
 #[test]
 fn a_full_table_of_connections_or_statements_is_named_with_what_raises_it() {
     on_each(|kind| {
-        // By default MySQL takes its queue of connects from max_connections: thirty at once would overflow it.
+        // By default MySQL's listen backlog depends on max_connections: thirty connects at once would overflow it.
         let config = vec!["max_prepared_stmt_count = 20".to_owned(), "back_log = 100".to_owned()];
         let server = kind.start(&Settings { max_connections: 10, config, ..Settings::default() }).unwrap();
         let database = pair(&server);
@@ -228,8 +229,8 @@ fn a_connection_that_an_administrator_kills_is_made_again() {
     on_each(|kind| {
         let server = kind.shared();
         let database = pair(server);
-        // Session 0 kills session 1, the only other connection, between two of its statements, then in the middle of
-        // one.
+        // Session 0 kills session 1, the only other connection, first between two of its statements, then in the middle
+        // of one.
         let script = r#"
         function thread_init()
           con = sysbench.sql.driver():connect()

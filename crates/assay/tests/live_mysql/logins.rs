@@ -1,4 +1,4 @@
-//! Getting in: every way to prove a password, and every place that names one.
+//! Logging in: every authentication plugin, and every place that holds a password.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use testkit::{Kind, Server, Settings, Tls};
 use crate::common::Folder;
 use crate::{go, on_each, said};
 
-/// Says who it is to the server, and whether the connection is encrypted.
+/// Prints its user at the server, and whether the connection is encrypted.
 pub(crate) const WHO: &str = r#"
 local con = sysbench.sql.driver():connect()
 local user, database = con:query_row("SELECT CURRENT_USER(), DATABASE()")
@@ -18,12 +18,12 @@ local _, cipher = con:query_row("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
 print(user, database, cipher == "" and "plain" or "TLS")
 "#;
 
-/// What the server of `url` says who we are, or why it does not let us in.
+/// Who we are on the server of `url`, or why it refused the login.
 pub(crate) fn who(server: &Server, url: &str) -> String {
     said(server, &go(&Folder::new(), WHO, url, ""))
 }
 
-/// A server of this kind that offers TLS, with a user for each plugin it has, called like it: all passwords are
+/// A server of this kind that offers TLS, with a user for each of its plugins, named like the plugin; all passwords are
 /// `right`.
 pub(crate) fn encrypting(kind: Kind) -> &'static Server {
     static SERVERS: [OnceLock<Server>; 2] = [const { OnceLock::new() }; 2];
@@ -44,7 +44,7 @@ fn plugins(kind: Kind) -> [&'static str; 2] {
     }
 }
 
-/// The statements that make a user for a plugin, who may do everything.
+/// The statements that create a user with all privileges for a plugin.
 fn create(kind: Kind, user: &str, plugin: &str, password: &str) -> String {
     let how = match kind {
         Kind::MariaDb => format!("VIA {plugin} USING PASSWORD('{password}')"),
@@ -61,7 +61,7 @@ fn every_plugin_lets_the_right_password_in_over_every_channel() {
             let account = format!("{plugin}@% app");
             let url = |parameters: &str| format!("{}{parameters}", server.url_as(&format!("{plugin}:right"), "app"));
             let socket = format!("mysql://{plugin}:right@/app?socket={}", server.socket().display());
-            // The first one of a new account is proved in full by caching_sha2_password.
+            // The first login of a new account needs the full authentication of caching_sha2_password.
             assert_eq!(who(server, &url("?sslmode=disable")), format!("{account} plain\n"), "{kind:?}");
             assert_eq!(who(server, &url("")), format!("{account} TLS\n"), "{kind:?}");
             assert_eq!(who(server, &socket), format!("{account} plain\n"), "{kind:?}");
@@ -75,7 +75,7 @@ fn the_full_exchange_of_caching_sha2_password_works_over_every_channel_and_makes
         return;
     }
     let server = encrypting(Kind::MySql);
-    // Without a key pair the server takes no password over a plain connection, unless it knows the account already.
+    // Without a key pair the server accepts no password over a plain connection, unless it has cached the account.
     let config = vec!["caching_sha2_password_private_key_path = none.pem".to_owned()];
     let keyless = Kind::MySql.start(&Settings { tls: Tls::Offered, config, ..Settings::default() }).unwrap();
     let users = ["plain", "sealed", "local"];
@@ -213,11 +213,11 @@ fn the_option_file_and_variables_stand_in_for_the_url() {
         let file = folder.write(".my.cnf", &file);
         assert_eq!(asked("mysql:///app", &[], 0), "mysql_native_password@% app TLS\n");
         assert_eq!(asked("mysql:///app", &[("MYSQL_PWD", "wrong")], 0), "mysql_native_password@% app TLS\n");
-        // What the URL says wins.
+        // The URL takes precedence.
         let url = server.url_as("mysql_native_password:wrong", "app");
         assert!(asked(&url, &[], 4).contains("using password: YES"));
         assert_eq!(asked("mysql://app:@/app?sslmode=disable", &[], 0), "app@% app plain\n");
-        // Nobody heeds a file that anybody may have written.
+        // A file that everybody can write is ignored.
         fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap();
         let url = server.url_as("mysql_native_password", "app");
         assert!(asked(&url, &[], 4).contains("using password: NO"));

@@ -1,7 +1,7 @@
 //! Whole commands against real MariaDB and MySQL servers.
 //!
-//! Each test has a database of its own on a server of this process; what stops or reconfigures a server starts one for
-//! itself. Waiting is for something that is said or seen, never for a time.
+//! Each test has its own database on a server of this process; tests that stop or reconfigure a server start their own.
+//! Tests wait for output or a state, never for a fixed time.
 
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
@@ -25,7 +25,7 @@ fn kinds() -> impl Iterator<Item = Kind> {
     [Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present())
 }
 
-/// Checks the same of each of them; what they say is to be the same too.
+/// Runs the same check on each of them; their messages must be the same too.
 fn on_each(check: impl FnMut(Kind)) {
     insta::allow_duplicates! { kinds().for_each(check) }
 }
@@ -36,7 +36,7 @@ fn go(folder: &Folder, script: &str, url: &str, options: &str) -> Ran {
     folder.run(&format!("exec ./it.lua go --db '{url}' {options}"))
 }
 
-/// What a script's command said, without what is a server's own: its port, and the folder of its files.
+/// The output of a script's command, without the server's port and the folder of its files.
 fn said(server: &Server, ran: &Ran) -> String {
     let place = server.socket().parent().expect("a socket lies in a folder").to_str().expect("a path in ASCII");
     let known = [(place, "[SERVER]"), (&*server.port().to_string(), "[PORT]")];

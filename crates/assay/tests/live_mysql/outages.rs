@@ -1,4 +1,4 @@
-//! Servers that die, come back or stay away, and people who interrupt.
+//! Servers that crash, come back or stay away, and interrupts by the user.
 
 #[path = "../common/outages.rs"]
 mod shared;

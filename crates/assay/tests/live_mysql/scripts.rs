@@ -1,11 +1,13 @@
-//! What scripts get: every type as the same strings in both protocols, several results, large packets, files, errors.
+//! What scripts receive: every type as the same strings in both protocols, several results, large packets, files,
+//! errors.
 
 use testkit::{Kind, Settings};
 
 use crate::common::Folder;
 use crate::{go, on_each, said};
 
-/// Runs a script's command on a fresh database of both servers, with prepared statements and without: all say the same.
+/// Runs a script's command on a fresh database of both servers, with and without prepared statements; the output must
+/// be the same.
 #[track_caller]
 fn check(script: &str, expected: &str) {
     on_each(|kind| {
@@ -130,16 +132,16 @@ fn packets_may_be_larger_than_sixteen_mebibytes_both_ways() {
         print(pcall(con.query, con, "SELECT '" .. ("x"):rep(2^26) .. "'"))
         "#;
         let ran = go(&Folder::new(), script, &server.url("app"), "");
-        // What the script printed; not the warning that it holds its worker, where copying takes more than a second.
+        // The script's output; without the warning that it blocks its worker, where copying takes more than a second.
         let lines: Vec<_> = ran.stderr.lines().filter(|line| line.contains('\t')).collect();
         let passed = ["16777215", "16777221"].map(|size| format!("{size}\ttrue\ttrue"));
         assert_eq!(lines[..2], passed, "{}", ran.shown());
-        // MySQL closes the connection without always getting its word through.
+        // MySQL sometimes closes the connection before its message arrives.
         assert!(lines[2].starts_with("false"), "{}", ran.shown());
     });
 }
 
-/// Loads 3,000 rows and shows what arrived.
+/// Loads 3,000 rows and prints what arrived.
 const LOAD: &str = r#"
     local con = sysbench.sql.driver():connect()
     con:query("CREATE TABLE t(id INT PRIMARY KEY, a TEXT, b DOUBLE) CHARACTER SET utf8mb4")
@@ -181,7 +183,7 @@ fn rows_are_loaded_by_file_where_the_server_allows_it_and_by_inserts_elsewhere()
 
 #[test]
 fn rows_are_loaded_as_parameters_where_the_server_takes_many_at_once() {
-    // Numbers that are all fractions: a column's parameters have one type.
+    // All numbers have fractions: a column's parameters have one type.
     let script = LOAD
         .replace("i / 8)", "i / 8 + 0.0625)")
         .replace("Com_insert", "Com_stmt_prepare")
@@ -243,7 +245,7 @@ fn a_load_may_be_small_and_the_last_that_a_command_does() {
     }
 }
 
-/// A batch is larger than what such a server takes at once.
+/// A batch is larger than the largest packet of this server.
 #[test]
 fn a_batch_travels_in_packets_that_servers_take() {
     let script = r#"

@@ -1,4 +1,4 @@
-//! Several `--db`: sessions are spread over MariaDB and MySQL, which are shown apart and together.
+//! Several `--db`: sessions are spread over MariaDB and MySQL, which are reported separately and together.
 
 use crate::common::Folder;
 use crate::kinds;
@@ -26,7 +26,8 @@ fn sessions_are_spread_over_two_servers_that_are_shown_apart_and_together() {
     assert_eq!(transactions(&stage["total"]), 300);
     for (i, (server, name)) in servers.iter().enumerate() {
         let seen = server.sql(name, "SELECT COUNT(*), COUNT(DISTINCT pid) FROM seen").unwrap();
-        // Five sessions, round-robin: three for the first, two for the second. The report says what the server saw.
+        // Five sessions, round-robin: three for the first, two for the second. The report agrees with the servers'
+        // counters.
         let expected = format!("{}\t{}", transactions(&stage["targets"][i]), 3 - i);
         assert_eq!(seen.trim(), expected, "{stage}");
         let version = findings["targets"][i]["version"].as_str().unwrap();

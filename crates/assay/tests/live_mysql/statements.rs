@@ -1,9 +1,9 @@
-//! `assay sql` and an experiment on MariaDB and MySQL: logins, plans that change, counters of the session.
+//! `assay sql` and an experiment on MariaDB and MySQL: logins, changing plans, counters of the session.
 
 use crate::common::Folder;
 use crate::kinds;
 
-/// The second case gets an index before its third run: from then on it is read through it.
+/// The second case gets an index before its third run, and uses it from then on.
 const CASES: &str = r#"
 prepare = [
     "CREATE TABLE t (id INT PRIMARY KEY, v INT, pad CHAR(100))",
@@ -52,14 +52,14 @@ fn plans_that_change_are_pointed_out_and_counters_are_those_of_the_statement() {
         assert!(by_value["plans"][1]["text"].as_str().unwrap().contains("by_v"), "{by_value}");
         assert!(by_value["plans"][1]["json"].as_str().unwrap().contains("by_v"), "{by_value}");
         assert_eq!(record["cases"]["counters_of"], "session");
-        // One row by the primary key, and nothing of what reading the counters took.
+        // One row by primary key, without the cost of reading the counters.
         let counters = by_key["counters"].as_object().unwrap();
         assert_eq!(counters["Handler_read_key"], 1, "{kind:?}: {by_key}");
         assert!(!counters.contains_key("Handler_read_rnd_next"), "{kind:?}: {by_key}");
     }
 }
 
-/// The lab's own statements log in as the server wants it: over TLS, by its default method.
+/// The lab's own connections log in as the server demands: over TLS, with its default method.
 const RECIPE: &str = r#"title = "Do the lab's own statements arrive?"
 
 [server.db]

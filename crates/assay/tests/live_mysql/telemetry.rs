@@ -1,4 +1,4 @@
-//! What is read of a server beside a run.
+//! Telemetry of a server during a run.
 
 use assay_record::ScopeKind;
 use nix::sys::signal::Signal;
@@ -21,7 +21,7 @@ fn position(kind: Kind) -> &'static str {
     }
 }
 
-/// Has all dirty pages written, as fast as the drive can.
+/// Flushes all dirty pages as fast as the drive can.
 const FLUSH: &str = "SET GLOBAL innodb_io_capacity_max = 20000; SET GLOBAL innodb_io_capacity = 20000; \
                      SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0;";
 
@@ -34,11 +34,11 @@ fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_wi
         let common = |url: &str| format!("oltp_insert --db {url} --table-size 5000");
         folder.expect(&format!("prepare {}", common(&server.url(&database))), 0);
         assert_log_agrees(&folder, &server.url(&database), position);
-        // What sessions run on a new connection is not for those that read.
+        // The session SQL is not run on the connection that reads telemetry.
         server.sql(&database, "CREATE TABLE opened (one INT)").unwrap();
         let sql = "--session-sql 'INSERT INTO opened VALUES (1)' --telemetry full";
         let found = watched(&folder, &format!("{} --sessions 2 {sql}", common(&server.url(&database))));
-        // Two sessions, and the one that reads the settings in effect on them.
+        // Two sessions, and the one that reads telemetry.
         assert_eq!(server.sql(&database, "SELECT COUNT(*) FROM opened").unwrap().trim(), "3");
         let telemetry = found.telemetry.as_ref().unwrap();
         assert!(!telemetry.interventions.is_empty(), "some counters are off by default");
@@ -56,7 +56,7 @@ fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_wi
         for counter in ["flush_adaptive_pages", "flush_background_pages", "flush_sync_pages"] {
             series(of_server, counter);
         }
-        // The performance schema of these servers is off.
+        // The performance schema is off on these servers.
         let digests = of_server.absent.iter().find(|one| one.metric == "statements").map(|one| one.reason.as_str());
         assert!(digests.is_some_and(|reason| reason.contains("does not report events_statements_summary_by_digest")));
         assert!(series(of_server, "data_folder_bytes").values.iter().flatten().all(|bytes| *bytes > 1 << 20));
@@ -67,7 +67,8 @@ fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_wi
         assert!(at.origins.contains_key("port"), "{:?}", at.origins);
         assert!(at.facts.contains_key("filesystem"), "{:?}", at.facts);
 
-        // Writing all dirty pages lets the server make a checkpoint, and the log since the last one short.
+        // Once all dirty pages are flushed, the server can make a checkpoint, and little log has been written since the
+        // last one.
         let port = testkit::free_port().unwrap();
         let options = format!("--rate 40 --time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --no-record");
         let mut run = folder.start(&format!("run ./heavy.lua --db {} {options}", server.url(&database)));
@@ -103,7 +104,7 @@ fn statements_and_waits_are_read_where_the_performance_schema_has_them() {
         assert!(server_cpu_ns(&found) > Some(0), "{kind:?}");
         let waits = of_server.waits.as_ref().unwrap_or_else(|| panic!("{kind:?}: {:?}", of_server.absent));
         assert!(waits.looks.iter().sum::<u32>() > 0, "{waits:?}");
-        // What active sessions are seen in: the CPU, or an instrument of the server.
+        // The cause of waits that sampled sessions show: the CPU, or an instrument of the server.
         let known = |name: &str| name == "CPU" || name.starts_with("wait/") || name == "idle";
         let seen: Vec<&str> = waits.events.iter().map(|event| event.name.as_str()).collect();
         assert!(!seen.is_empty() && seen.iter().all(|name| known(name)), "{kind:?}: {seen:?}");

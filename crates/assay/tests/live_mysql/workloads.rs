@@ -1,4 +1,4 @@
-//! Every built-in workload, from its tables to their removal, with the statements counted, as sysbench counts them.
+//! Every built-in workload, from prepare to cleanup, with the statements counted by sysbench's classes.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use testkit::{Kind, Server};
 use crate::common::Folder;
 use crate::{kinds, on_each};
 
-/// Sessions that run, and read/write/other of 100 transactions. One session where two could get into each other's way
-/// (deadlocks, a row deleted twice) and the counts would depend on luck.
+/// The number of sessions, and read/write/other of 100 transactions. One session where two could conflict (deadlocks, a
+/// row deleted twice) and the counts would depend on luck.
 const WORKLOADS: [(&str, u32, [u64; 3]); 10] = [
     ("oltp_read_only", 3, [1400, 0, 200]),
     ("oltp_read_write", 1, [1400, 400, 200]),
@@ -30,7 +30,7 @@ fn run(folder: &Folder, words: &str) -> (u64, [u64; 3]) {
     (total["transactions"].as_u64().unwrap(), ["read", "write", "other"].map(of))
 }
 
-/// How many tables a database has.
+/// The number of tables in a database.
 fn tables(server: &Server, database: &str) -> String {
     let count = format!("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = '{database}'");
     server.sql("", &count).unwrap().trim().to_owned()
@@ -54,7 +54,7 @@ fn live_on(kind: Kind, options: &str) {
         let (transactions, [read, write, other]) = run(&folder, &format!("{common} --sessions {sessions} {options}"));
         assert_eq!(transactions, 100, "{name}");
         if name == "oltp_delete" {
-            // A row that is gone already counts as other.
+            // A statement on a row that is gone counts as other.
             assert_eq!((read, write + other), (0, 100), "{name}: {write} + {other}");
             assert!(write > other, "{name}: {write}, {other}");
         } else {
@@ -89,7 +89,7 @@ fn a_bulk_insert_is_one_statement_per_packet() {
         let common = format!("bulk_insert --db {} --sessions 1", server.url(&database));
         folder.expect(&format!("prepare {common}"), 0);
         let mut rows = 0;
-        // What is left after the last transaction is sent too, but by no transaction.
+        // What remains after the last transaction is sent too, but belongs to no transaction.
         for (transactions, statements) in [(100, 0), (90_000, 2)] {
             let line = format!("run {common} --transactions {transactions} --format json --no-record");
             let findings = folder.expect(&line, 0).findings();
@@ -135,7 +135,7 @@ fn sysbench_counts_the_same_statements() {
         let (transactions, statements) = run(&folder, &ours);
         assert_eq!(transactions, figure("transactions:"), "{text}");
         assert_eq!(statements, ["read:", "write:", "other:"].map(figure), "{text}");
-        // Their statements leave tables that are as ours leave them.
+        // Their statements leave the tables in the same state as ours.
         folder.expect(&format!("check {ours}"), 0);
     }
 }
@@ -152,7 +152,7 @@ fn tables_that_are_missing_present_or_damaged_are_told() {
             "hint: are the tables prepared? assay prepare oltp_read_write --db {url} --table-size=300 --tables=2\n"
         );
         assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
-        // The very command that it names.
+        // The exact command that the message names.
         let command = hint.trim_end().split("assay ").nth(1).unwrap();
         folder.expect(command, 0);
         folder.expect(&format!("run {common} --transactions 5 --no-record"), 0);

@@ -1,4 +1,4 @@
-//! Two settings of one server in turns.
+//! Duels of two settings on one server.
 
 use crate::common::Folder;
 use crate::{on_every_version, versions};
@@ -17,7 +17,7 @@ fn a_duel_of_two_session_settings_compares_their_throughput() {
             0,
         );
         let found = ran.findings();
-        // Setting, not speed: the machine that runs tests decides that.
+        // Compares settings, not speed: that depends on the machine.
         let differences = found["differences"].as_array().unwrap();
         let of_session = differences.iter().find(|one| one["what"] == "session SQL").expect("it differs");
         assert_eq!(of_session["candidate"][0], "SET synchronous_commit=off");
@@ -34,7 +34,7 @@ fn a_duel_of_two_session_settings_compares_their_throughput() {
     });
 }
 
-/// Each of two sessions needs so many seconds for a transaction, whatever the machine: twice as many in a second are
+/// Each of two sessions needs this many seconds per transaction on any machine, so twice as many per second are
 /// possible.
 const NAP: &str = r#"
 sysbench.cmdline.options = { nap = {"Seconds that the server sleeps", 0.02} }
@@ -55,7 +55,8 @@ fn a_duel_of_two_searches_compares_what_a_server_can_take() {
     assert_eq!(found["headline"], "capacity");
     let differences: Vec<_> = found["differences"].as_array().unwrap().iter().map(|one| &one["what"]).collect();
     assert_eq!(differences, ["option nap"]);
-    // In 200 ms two sessions end 20 or 10, and have two more under way: what is due beyond that is not begun.
+    // In 200 ms two sessions end 20 or 10 transactions, and have two more in flight: the rest of what is due is not
+    // started.
     for (side, most) in [("a", 125.0), ("b", 65.0)] {
         let shown = folder.expect(&format!("show r/{side}-1.json.zst --format json"), 0).findings();
         let low = shown["capacity"]["low"].as_f64();

@@ -1,4 +1,4 @@
-//! Statement errors in a run: retried, counted, passed over, or the end of it, with the place in the script.
+//! Statement errors during a run: retried, counted, ignored, or fatal, with the place in the script.
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -7,8 +7,8 @@ use testkit::{Kind, Server, Settings, redact};
 use crate::common::Folder;
 use crate::on_every_version;
 
-/// Two sessions, each of which waits in its first transaction until both hold `pg_advisory_lock(session)`: so they
-/// are in the middle of a transaction at the same time, however busy the machine is.
+/// Each of two sessions waits in its first transaction until both hold `pg_advisory_lock(session)`: so both are in a
+/// transaction at the same time, however busy the machine is.
 const MEET: &str = r#"
 function thread_init()
   con = sysbench.sql.driver():connect()
@@ -25,7 +25,7 @@ local function meet()
 end
 "#;
 
-/// Locks two rows, each session the other way round.
+/// Locks two rows; the sessions do so in opposite order.
 const CROSSWISE: &str = r#"
 function event()
   con:query("BEGIN")
@@ -56,7 +56,7 @@ fn database(server: &Server) -> (String, String) {
     (format!("{}?options=-c%20deadlock_timeout%3D10ms", server.url(&name)), name)
 }
 
-/// What ten transactions of two sessions came to: exit code, what the counters sum up to, figures, stderr.
+/// The outcome of ten transactions of two sessions: exit code, the sum of the counters, figures, stderr.
 fn conflict(server: &Server, event: &str, options: &str) -> (Option<i32>, u64, Value, String) {
     let folder = Folder::new();
     folder.write("conflict.lua", &format!("{MEET}{event}"));
@@ -84,7 +84,7 @@ fn a_deadlock_is_retried_and_counted() {
         let kind = &total["errors_by_kind"][0];
         assert_eq!([&kind["origin"], &kind["class"], &kind["code"]], ["server", "deadlock", "40P01"]);
         assert_eq!(kind["message"], "deadlock detected");
-        // The first is certain; others may follow while both sessions run.
+        // The first one is certain; others may follow while both sessions run.
         assert!(total["errors"].as_u64() >= Some(1) && total["retries"] == total["errors"], "{total}");
         assert_eq!(total["failed"], 0);
     });
@@ -154,7 +154,7 @@ fn without_retries_a_conflict_ends_the_run_with_its_place() {
     });
 }
 
-/// A run of a script whose transaction number 3 fails.
+/// A run of a script whose third transaction fails.
 const THIRD_FAILS: &str = r#"
 function thread_init() con = sysbench.sql.driver():connect() end
 local n = 0
@@ -262,7 +262,7 @@ fn a_lost_connection_is_made_again_and_the_transaction_run_again() {
     });
 }
 
-/// Without how many sessions were faster than the refusal.
+/// Without the number of sessions that were faster than the refusal.
 fn without_progress(said: &str) -> String {
     match (said.find(" for more than "), said.find(" sessions\n")) {
         (Some(from), Some(to)) => said[..from].to_owned() + &said[to + " sessions".len()..],
@@ -281,7 +281,7 @@ fn a_full_connection_table_is_named_with_the_setting_that_raises_it() {
             let url = server.url_as(user, name);
             let ran =
                 folder.expect(&format!("run ./one.lua --no-record --db {url} --sessions 30 --connect-pending 1"), 4);
-            // The server is told of the end later than we are.
+            // The server notices the end later than we do.
             let backends = "SELECT COUNT(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
             while server.sql("", backends).ok().as_deref() != Some("1\n") {}
             without_progress(&redact::replace(&ran.shown(), &[(&server.port().to_string(), "[PORT]")]))
@@ -294,7 +294,7 @@ fn a_full_connection_table_is_named_with_the_setting_that_raises_it() {
 
         hint: 30 sessions were asked for; the server allows max_connections clients, of which superuser_reserved_connections are reserved: use fewer sessions, or raise it (ALTER SYSTEM SET max_connections = n, then restart the server)
         ");
-        // PostgreSQL 16 has another kind of reserved connections, and says so.
+        // PostgreSQL 16 has another kind of reserved connections, and mentions it.
         assert!(told("guest", "app").contains("raise it (ALTER SYSTEM SET max_connections = n"));
         assert_snapshot!(told("few", "app"), @r#"
         exit 4

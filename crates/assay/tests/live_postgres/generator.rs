@@ -1,4 +1,4 @@
-//! What a run says of the generator itself: right, and a warning when the generator is what was measured.
+//! What a run reports about the generator: correct figures, and a warning when the generator was the bottleneck.
 
 use std::process::{Child, Command};
 
@@ -37,14 +37,14 @@ fn what_the_generator_says_it_used_is_what_the_kernel_counted() {
     let counted: f64 = times.lines().nth(1).unwrap().split_whitespace().map(seconds).sum();
     let generator = &findings["stages"][0]["generator"];
     let told = generator["cpu_ns"].as_u64().unwrap() as f64 / 1e9;
-    // Start, connecting and the report are not in the measured part.
+    // Start, connecting and the report are not part of the measurement.
     assert!(told <= counted + 0.02 && told > counted * 0.3, "told {told} s, counted {counted} s");
     let statements = findings["stages"][0]["total"]["statements"].as_u64().unwrap() as f64;
     let each = generator["cpu_ns_per_statement"].as_f64().unwrap();
     assert!((each * statements / 1e9 / told - 1.0).abs() < 1e-6, "{generator}");
 }
 
-/// A process that wants all of one CPU.
+/// A process that uses all of one CPU.
 struct Busy(Child);
 
 impl Busy {
@@ -60,14 +60,14 @@ impl Drop for Busy {
     }
 }
 
-/// One that this process may run on.
+/// A CPU that this process may use.
 fn a_cpu() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     list.trim().split([',', '-']).next().unwrap().parse().unwrap()
 }
 
-/// Findings of the command, given one CPU only.
+/// Findings of the command, restricted to one CPU.
 fn on_one_cpu(folder: &Folder, line: &str) -> Value {
     let plain = folder.command(line);
     let mut pinned = Command::new("taskset");
@@ -96,7 +96,7 @@ fn a_generator_that_is_starved_of_cpu_says_so_and_one_that_is_not_does_not() {
     let closed = format!("run {common} --sessions 8 --time 1s --format json --no-record");
     let open = format!("{closed} --rate 200");
 
-    // A machine with other load may starve it too: then that is told.
+    // A machine with other load may starve it too, and then it is reported.
     let findings = on_one_cpu(&folder, &open);
     let Some(share) = waited(&findings) else {
         assert!(!std::path::Path::new("/proc/self/schedstat").exists(), "the kernel would tell");
@@ -108,7 +108,7 @@ fn a_generator_that_is_starved_of_cpu_says_so_and_one_that_is_not_does_not() {
     for line in [&closed, &open] {
         let findings = on_one_cpu(&folder, line);
         let share = waited(&findings).unwrap();
-        // Who sleeps much is let in soon: how long an open loop waits is up to the scheduler.
+        // A process that sleeps much is scheduled soon: how long an open loop waits depends on the scheduler.
         assert!(share >= if line == &closed { 0.2 } else { 0.02 }, "{line}: {}", findings["stages"][0]["generator"]);
         assert_eq!(told(&findings), share >= 0.2, "{line}: {}", findings["stages"][0]["generator"]);
         assert!(findings["stages"][0]["generator"]["busiest_worker"].as_f64() >= Some(share));

@@ -1,4 +1,4 @@
-//! Getting in: every method of authentication and every sslmode, against servers that know them and servers that do
+//! Logging in: every authentication method and every sslmode, against servers that support them and servers that do
 //! not.
 
 use std::fs;
@@ -11,7 +11,7 @@ use testkit::{Kind, Server, Settings, Tls};
 use crate::common::Folder;
 use crate::on_every_version;
 
-/// Says who it is to the server, and whether the server sees TLS.
+/// Prints its user at the server, and whether the server sees TLS.
 const WHO: &str = r#"
 sysbench.cmdline.commands = {who = {function()
   local con = sysbench.sql.driver():connect()
@@ -20,8 +20,8 @@ sysbench.cmdline.commands = {who = {function()
 end}}
 "#;
 
-/// A role for every rule of pg_hba.conf, called like it; all passwords are `right`. Its certificate is for localhost
-/// only.
+/// A role for every rule of pg_hba.conf, named like it; all passwords are `right`. The server's certificate is valid
+/// for localhost only.
 fn server(kind: Kind) -> &'static Server {
     static SERVERS: [OnceLock<Server>; 2] = [const { OnceLock::new() }; 2];
     SERVERS[usize::from(kind == Kind::Postgres18)].get_or_init(|| {
@@ -47,7 +47,7 @@ fn server(kind: Kind) -> &'static Server {
     })
 }
 
-/// What the command said that asks the server of `url` who we are: a line, or the error.
+/// The output of a command that asks the server of `url` who we are: a line, or the error.
 fn asked(folder: &Folder, server: &Server, variables: &[(&str, &str)], url: &str) -> String {
     folder.write("who.lua", WHO);
     let mut command = folder.command(&format!("exec ./who.lua who --db {url}"));
@@ -63,7 +63,7 @@ fn asked(folder: &Folder, server: &Server, variables: &[(&str, &str)], url: &str
     testkit::redact::replace(std::str::from_utf8(&output.stderr).unwrap(), &known).replace('\t', " ")
 }
 
-/// The same for a role on a server, with parameters of the URL.
+/// The same for a role on a server, with parameters in the URL.
 fn asked_as(server: &Server, host: &str, role: &str, parameters: &str) -> String {
     asked(&Folder::new(), server, &[], &format!("postgres://{role}@{host}:{}/app{parameters}", server.port()))
 }
@@ -206,7 +206,7 @@ fn a_password_file_and_variables_stand_in_for_the_url() {
         assert_eq!(asked(&folder, server, &variables, "postgres://"), "plain app plain\n");
         let variables = [("PGPASSWORD", "right"), ("PGDATABASE", "elsewhere"), ("PGUSER", "stranger")];
         assert_eq!(asked(&folder, server, &variables, &url), "scram app TLS\n", "the URL goes first");
-        // PgBouncer and others are reached by the same words.
+        // PgBouncer and others understand the same messages.
         let socket = server.socket().parent().unwrap().to_str().unwrap();
         let variables = [("PGHOST", socket), ("PGPORT", &*port), ("PGPASSWORD", "right")];
         assert_eq!(asked(&folder, server, &variables, "postgres://hashed@/app"), "hashed app plain\n");

@@ -1,7 +1,8 @@
-//! Whole commands against real PostgreSQL servers of two versions, PgBouncer, and SQLite where it has the same to show.
+//! Whole commands against real PostgreSQL servers of two versions, PgBouncer, and SQLite where it has the same
+//! behavior.
 //!
-//! Each test has a database of its own on a server of this process; what stops or reconfigures a server starts one for
-//! itself. Waiting is for something that is said or seen, never for a time.
+//! Each test has its own database on a server of this process; tests that stop or reconfigure a server start their own.
+//! Tests wait for output or a state, never for a fixed time.
 
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
@@ -21,7 +22,7 @@ mod workloads;
 
 use testkit::Kind;
 
-/// The oldest and the newest version that tests have.
+/// The oldest and the newest version available to tests.
 const VERSIONS: [Kind; 2] = [Kind::Postgres, Kind::Postgres18];
 
 /// Checks every version that can be started here. Expected text is the same for all.

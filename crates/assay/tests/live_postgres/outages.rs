@@ -1,4 +1,4 @@
-//! Servers that die, come back, stay away, or stand still, and people who interrupt.
+//! Servers that crash, come back, stay away, or stall, and interrupts by the user.
 
 #[path = "../common/outages.rs"]
 mod shared;
@@ -49,7 +49,7 @@ fn a_server_that_shuts_down_in_order_is_waited_for_too() {
         assert_eq!(ran.code, Some(0), "{}", ran.shown());
         let total = &ran.findings()["stages"][0]["total"];
         assert_eq!((count(&total["reconnects"]), count(&total["failed"])), (2, 0), "{total}");
-        // Told to go, the server has undone what it did not confirm.
+        // The server was asked to stop, and has rolled back what it did not confirm.
         let seen: u64 = server.sql("app", "SELECT SUM(n) FROM counter").unwrap().trim().parse().unwrap();
         let expected = count(&total["transactions"]);
         assert!((expected..=expected + 2).contains(&seen), "{seen}: {total}");
@@ -64,7 +64,7 @@ fn a_server_that_stands_still_shows_in_response_times_and_no_due_transaction_is_
         let common = format!("./one_table.lua --db {}", server.url("app"));
         folder.expect(&format!("prepare {common}"), 0);
         let line = format!("run {common} --sessions 8 --rate 200 --time 3s --interval 100ms --format json --no-record");
-        // One keeps everything that was due, the other drops what a bounded backlog has no place for.
+        // One run keeps everything that was due, the other drops what exceeds its backlog limit.
         let mut keeps = folder.start(&line);
         let drops = folder.start(&format!("{line} --backlog-max 50"));
         keeps.wait_for("   0.8   ");
@@ -89,8 +89,8 @@ fn a_server_that_stands_still_shows_in_response_times_and_no_due_transaction_is_
                 "{stage}"
             );
             assert_eq!(of(open, "due"), 600, "{stage}");
-            // Eight were in the server's hands; all the others waited for a session, and were served as fast as ever:
-            // on a busy machine still in less than half of the time that the server stood.
+            // Eight were at the server; all others waited for a session, and were then served as fast as ever: even on
+            // a busy machine in less than half of the duration of the stall.
             assert!(of(&total["service"], "p50_ns") < 350_000_000, "{stage}");
             assert!(of(&total["service"], "max_ns") > 700_000_000, "{stage}");
             assert!(of(&total["response"], "max_ns") > 700_000_000, "{stage}");
@@ -100,11 +100,12 @@ fn a_server_that_stands_still_shows_in_response_times_and_no_due_transaction_is_
         assert!(count(&stage["open"]["backlog_max"]) > 100, "{stage}");
         let response = &stage["total"]["response"];
         assert!(count(&response["p99_ns"]) > 700_000_000, "{stage}");
-        // A third of all was due while nothing answered, evenly over that time: a tenth waited for half of it.
+        // A third of all transactions was due while nothing answered, evenly over that time: a tenth waited for half of
+        // it.
         assert!(count(&response["p90_ns"]) > 400_000_000, "{stage}");
         let stage = &drops.findings()["stages"][0];
         assert!(count(&stage["open"]["dropped"]) > 50, "{stage}");
-        // What idle sessions are about to take stands in the backlog too.
+        // Transactions that idle sessions are about to start are part of the backlog too.
         assert!(count(&stage["open"]["backlog_max"]) <= 58, "{stage}");
     });
 }
@@ -154,7 +155,7 @@ end
 #[test]
 fn a_kill_check_finds_what_a_server_lost_that_had_acknowledged_it() {
     let server = testkit::Kind::Postgres.start(&Settings::default()).unwrap();
-    // The log is written when the writer wakes up, and by nobody else at this low rate.
+    // At this low rate the log is written only when the writer wakes up.
     for setting in ["wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "bgwriter_lru_maxpages = 0"] {
         server.sql("", &format!("ALTER SYSTEM SET {setting};")).unwrap();
     }

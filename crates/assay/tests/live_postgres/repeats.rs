@@ -1,4 +1,4 @@
-//! The same seed gives every session the same statements, as the server saw them.
+//! The same seed gives every session the same statements, as the server received them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use testkit::{Server, Settings};
 use crate::common::Folder;
 use crate::on_every_version;
 
-/// By session, in the order it sent them: the statements that touch tables, with their parameters in place.
+/// By session, in the order of sending: the statements that use tables, with their parameters inserted.
 fn statements(server: &Server, tag: &str) -> Vec<Vec<String>> {
     let mut sessions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in server.log_tail(usize::MAX).lines() {
@@ -16,9 +16,9 @@ fn statements(server: &Server, tag: &str) -> Vec<Vec<String>> {
         };
         let sent = sessions.entry(session.to_owned()).or_default();
         match said.split_once(": ") {
-            // `statement: TEXT` or `execute NAME: TEXT`; the name is another one in each connection.
+            // `statement: TEXT` or `execute NAME: TEXT`; names differ between connections.
             Some(("LOG", rest)) => sent.push(rest.split_once(": ").map_or(rest, |(_, text)| text).replace('\'', "")),
-            // `Parameters: $1 = '7', $2 = '8'`, of the statement before.
+            // `Parameters: $1 = '7', $2 = '8'`, of the previous statement.
             Some(("DETAIL", rest)) => {
                 let text = sent.last_mut().unwrap();
                 for (number, value) in rest.split('$').filter_map(|part| part.split_once(" = ")) {
@@ -32,7 +32,7 @@ fn statements(server: &Server, tag: &str) -> Vec<Vec<String>> {
     sessions.into_values().map(touching).filter(|sent| !sent.is_empty()).collect()
 }
 
-/// Sessions whose statements are those of one in `others`, as far as the shorter of the two goes.
+/// Sessions whose statements match those of one in `others`, up to the length of the shorter one.
 fn alike(one: &[Vec<String>], others: &[Vec<String>]) -> usize {
     let same = |a: &Vec<String>, b: &Vec<String>| a.iter().zip(b).all(|(a, b)| a == b);
     one.iter().filter(|session| others.iter().any(|other| same(session, other))).count()
@@ -47,7 +47,7 @@ fn the_same_seed_sends_the_same_statements() {
         let common = format!("oltp_read_write --db {} --tables 3 --table-size 1000", server.url("app"));
         folder.expect(&format!("prepare {common}"), 0);
         let runs = [("first", 7), ("second", 7), ("other", 8), ("simple", 7)].map(|(tag, seed)| {
-            // One worker and two: the seed is what counts, not who drives the session.
+            // One worker and two: the seed counts, not which worker drives the session.
             let workers = if tag == "second" { 1 } else { 2 };
             let prepared = if tag == "simple" { "off" } else { "on" };
             let url = format!("{}?application_name={tag}", server.url("app"));

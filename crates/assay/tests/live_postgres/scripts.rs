@@ -1,4 +1,4 @@
-//! What a script sees of the protocol: rows, NULLs, several results, notices, loading, errors; prepared and simple.
+//! What a script sees of the protocol: rows, NULLs, several results, notices, loads, errors; prepared and simple.
 
 use insta::assert_snapshot;
 use testkit::{Kind, redact};
@@ -6,7 +6,7 @@ use testkit::{Kind, redact};
 use crate::common::Folder;
 use crate::{on_every_version, versions};
 
-/// Runs `body` as a command, with a connection `con`; everything that was said.
+/// Runs `body` as a command, with a connection `con`; returns its output.
 fn said_by(body: &str, database: &str, code: i32) -> String {
     let folder = Folder::new();
     folder.write(
@@ -21,7 +21,7 @@ fn said_by(body: &str, database: &str, code: i32) -> String {
     ran.stderr.replace('\t', " ")
 }
 
-/// The same, when every server and both protocols must agree on it.
+/// The same, if every server and both protocols must agree.
 #[track_caller]
 fn said_everywhere(body: &str, code: i32) -> String {
     let mut all: Vec<(String, String)> = Vec::new();
@@ -41,7 +41,7 @@ fn said_everywhere(body: &str, code: i32) -> String {
     all.pop().map(|(_, said)| said).unwrap_or_default()
 }
 
-/// Skips where no server can be started: then there is nothing to compare.
+/// Returns early where no server can be started: then there is nothing to compare.
 macro_rules! assert_said {
     ($body:expr, $code:expr, @$expected:literal) => {
         if versions().count() > 0 {
@@ -363,7 +363,7 @@ fn statements_survive_what_a_script_does_to_its_connection() {
     );
 }
 
-/// The first batch of 4 MiB goes as text, those after it in binary where all columns allow it: `n` and `at` do not.
+/// The first batch of 4 MiB goes as text, later ones in binary if all columns allow it: `n` and `at` do not.
 #[test]
 fn large_loads_store_what_an_insert_stores() {
     assert_said!(

@@ -1,4 +1,4 @@
-//! Several `--db`: sessions are spread over the servers, which are shown apart and together.
+//! Several `--db`: sessions are spread over the servers, which are reported separately and together.
 
 use crate::common::Folder;
 use crate::{VERSIONS, on_every_version, versions};
@@ -33,8 +33,8 @@ fn sessions_are_spread_over_servers_that_are_shown_apart_and_together() {
     for (i, (server, name)) in servers.iter().enumerate() {
         let seen = server.sql(name, "SELECT COUNT(*), COUNT(DISTINCT pid) FROM seen").unwrap();
         let apart = transactions(&stage["targets"][i]);
-        // Five sessions, round-robin: three for the first, two for the second. What the report says is what the server
-        // saw.
+        // Five sessions, round-robin: three for the first, two for the second. The report agrees with the servers'
+        // counters.
         assert_eq!(seen.trim(), format!("{apart}\t{}", 3 - i), "{stage}");
         let version = findings["targets"][i]["version"].as_str().unwrap();
         assert!(version.starts_with(server.version()), "{version}");

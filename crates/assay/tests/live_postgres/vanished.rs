@@ -6,7 +6,7 @@ use testkit::{Cable, Kind, Settings, Tls, redact};
 
 use crate::common::{Folder, ONE_TABLE};
 
-/// Commands that are in the middle of something for ever.
+/// Commands that never finish.
 const ENDLESS: &str = r#"
 local function connect() return sysbench.sql.driver():connect() end
 function prepare()
@@ -25,7 +25,7 @@ end
 function event() end
 "#;
 
-/// A server that encrypts, and the two machines; nothing where they cannot be made.
+/// A server with TLS, and the two machines; `None` where they cannot be created.
 fn with_cable(test: impl FnOnce(&Cable, &Folder, &str) + Send) {
     if !Kind::Postgres.present() || !Cable::present() {
         return;
@@ -46,7 +46,7 @@ fn shown(stderr: &str) -> String {
     redact::replace(error, &[(&port, "[PORT]")])
 }
 
-/// The port of the far machine.
+/// The port on the far machine.
 fn port_in(text: &str) -> String {
     let after = text.split("10.77.0.2:").nth(1).unwrap_or_else(|| panic!("{text}"));
     after.chars().take_while(char::is_ascii_digit).collect()

@@ -1,11 +1,11 @@
-//! Every built-in workload, from its tables to their removal, with the statements counted.
+//! Every built-in workload, from prepare to cleanup, with the statements counted.
 
 use testkit::Kind;
 
 use crate::common::{Folder, Ran};
 use crate::{on_every_version, versions};
 
-/// What 100 transactions of a workload count as.
+/// The statement counts of 100 transactions of a workload.
 struct Counts {
     read: u64,
     write: u64,
@@ -16,8 +16,8 @@ const fn counts(read: u64, write: u64, other: u64) -> Counts {
     Counts { read, write, other }
 }
 
-/// Sessions that run: one where two could get into each other's way (deadlocks, a row deleted twice) and the counts
-/// would depend on luck.
+/// The number of sessions: one where two could conflict (deadlocks, a row deleted twice) and the counts would depend on
+/// luck.
 const WORKLOADS: [(&str, u32, Counts); 10] = [
     ("oltp_read_only", 3, counts(1400, 0, 200)),
     ("oltp_read_write", 1, counts(1400, 400, 200)),
@@ -31,7 +31,7 @@ const WORKLOADS: [(&str, u32, Counts); 10] = [
     ("select_random_ranges", 3, counts(100, 0, 0)),
 ];
 
-/// 100 transactions of a workload; the last line a person reads when it fails is the command.
+/// 100 transactions of a workload; when it fails, the last line shows the command.
 fn run(folder: &Folder, words: &str) -> (u64, [u64; 3]) {
     let ran = folder.expect(&format!("{words} --transactions 100 --format json --no-record"), 0);
     let findings = ran.findings();
@@ -40,7 +40,7 @@ fn run(folder: &Folder, words: &str) -> (u64, [u64; 3]) {
     (total["transactions"].as_u64().unwrap(), ["read", "write", "other"].map(of))
 }
 
-/// Whole lives of all workloads on one database. `tables`: a statement that counts those there are.
+/// The whole life of all workloads on one database. `tables`: a statement that counts tables.
 fn live(folder: &Folder, options: &str, tables: impl Fn() -> String) {
     let url = options.split_whitespace().next().unwrap();
     for (name, sessions, expected) in &WORKLOADS {
@@ -56,7 +56,7 @@ fn live(folder: &Folder, options: &str, tables: impl Fn() -> String) {
             run(folder, &format!("run {name} --db {options} {size} --sessions {sessions}"));
         assert_eq!(transactions, 100, "{name}");
         if *name == "oltp_delete" {
-            // A row that is gone already counts as other.
+            // A statement on a row that is gone counts as other.
             assert_eq!((read, write + other), (0, 100), "{name}: {write} + {other}");
             assert!(write > other, "{name}: {write}, {other}");
         } else {
@@ -106,7 +106,7 @@ fn every_workload_lives_behind_pgbouncer_without_prepared_statements() {
 #[test]
 fn every_workload_lives_on_sqlite() {
     let folder = Folder::new();
-    // What is left is seen by check, since no other program here reads the file.
+    // `check` shows what remains, since no other program here reads the file.
     let tables = || {
         let ran = folder.expect("check oltp_read_only --db sqlite:a.db --tables 3", 1);
         (3 - ran.stderr.matches("expected sbtest").count()).to_string()
@@ -157,7 +157,7 @@ fn prepare_overwrites_only_what_it_is_told_to() {
         assert_eq!(count(), "500\n500\n");
         folder.expect(&format!("prepare {common} --table-size 700 --replace"), 0);
         assert_eq!(count(), "700\n700\n");
-        // One of two is there: nothing is created, and nothing of it is touched.
+        // One of two tables exists: nothing is created, and the existing one is not touched.
         server.sql(&database, "DROP TABLE sbtest1").unwrap();
         folder.expect(&format!("prepare {common} --table-size 500"), 3);
         assert_eq!(
@@ -232,7 +232,7 @@ fn many_sessions_write_the_same_rows_and_the_tables_stay_right() {
         let server = kind.shared();
         let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
         // Few rows: transactions wait for each other, deadlock, insert a row that another has just inserted, and are
-        // run again.
+        // retried.
         let common =
             format!("oltp_read_write --db {} --tables 2 --table-size 100 --range-size 5", server.url(&database));
         folder.expect(&format!("prepare {common}"), 0);
@@ -277,7 +277,7 @@ fn two_prepares_of_one_database_do_not_get_into_each_others_way() {
         for workload in ["oltp_read_only --tables 4", "tpcc --warehouses 1 --customers 300 --items 1000"] {
             let common = format!("prepare {workload} {db} --sessions 2 --quiet");
             let both = [folder.start(&common), folder.start(&common)].map(crate::common::Started::finish);
-            // Whoever came second was refused: while the first was at work, or because the tables are there.
+            // The second one was refused: while the first was at work, or because the tables existed.
             let mut codes = both.each_ref().map(|ran| ran.code);
             codes.sort_unstable();
             let said = format!("{} {workload}: {}{}", kind.name(), both[0].shown(), both[1].shown());
@@ -288,7 +288,7 @@ fn two_prepares_of_one_database_do_not_get_into_each_others_way() {
     }
 }
 
-/// Takes the lock of a prepare and keeps it.
+/// Takes the lock of `prepare` and holds it.
 const AT_WORK: &str = r#"
 function check()
   local lock = require("prepare_lock")(sysbench.sql.driver())

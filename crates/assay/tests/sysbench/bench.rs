@@ -1,4 +1,4 @@
-//! Runs a command line with both programs and compares what they did.
+//! Runs a command line with both programs and compares their output.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,15 +14,15 @@ const ORACLE: &str = "/usr/bin/sysbench";
 /// A folder with files in which both programs run.
 pub(crate) struct Bench {
     folder: tempfile::TempDir,
-    /// Variables for both, on top of PATH and HOME.
+    /// Variables for both, in addition to PATH and HOME.
     variables: Vec<(String, String)>,
-    /// And for Debian's sysbench alone.
+    /// Variables for Debian's sysbench alone.
     for_oracle: Vec<(String, String)>,
-    /// What both read from stdin.
+    /// The standard input of both.
     input: Option<PathBuf>,
 }
 
-/// What a command did, masked.
+/// The masked result of a command.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Did {
     pub(crate) code: Option<i32>,
@@ -31,14 +31,14 @@ pub(crate) struct Did {
 }
 
 impl Did {
-    /// The same, whatever its database was called.
+    /// The same without the name of its database.
     fn without(self, database: &str) -> Did {
         let hide = |text: String| text.replace(database, "[DATABASE]");
         Did { code: self.code, stdout: hide(self.stdout), stderr: hide(self.stderr) }
     }
 
-    /// Its different lines on stdout, for what several threads say: which of them is first, and how often a message was
-    /// repeated until the process ended, is chance.
+    /// The distinct lines on stdout, for messages of several threads: their order, and how often a message was repeated
+    /// until the process ended, is chance.
     pub(crate) fn lines(&self) -> BTreeSet<&str> {
         self.stdout.lines().filter(|line| !line.starts_with("(last message repeated ")).collect()
     }
@@ -51,7 +51,7 @@ impl Did {
 }
 
 impl Bench {
-    /// With these files: name and text. A name may lie in folders.
+    /// With these files: name and text. A name may contain folders.
     pub(crate) fn new(files: &[(&str, &str)]) -> Bench {
         assert!(PathBuf::from(ORACLE).is_file(), "{ORACLE} is missing; `cargo xtask install` gets what the tests need");
         let bench =
@@ -87,17 +87,17 @@ impl Bench {
         self
     }
 
-    /// What Debian's sysbench does.
+    /// The result of Debian's sysbench.
     pub(crate) fn oracle(&self, line: &str) -> Did {
         self.run(ORACLE.into(), line, masked)
     }
 
-    /// What ours does.
+    /// The result of ours.
     pub(crate) fn ours(&self, line: &str) -> Did {
         self.run(self.folder.path().join("bin/sysbench"), line, masked)
     }
 
-    /// Both do the same, and no figure is masked but the version of LuaJIT.
+    /// Both give the same result, with no figure masked but the version of LuaJIT.
     #[track_caller]
     pub(crate) fn same_figures(&self, line: &str) {
         let plain = |bytes: &[u8]| {
@@ -115,17 +115,17 @@ impl Bench {
         self.folder.path().join("work").join(name)
     }
 
-    /// What Debian's sysbench prints, with all figures.
+    /// The output of Debian's sysbench, with all figures.
     pub(crate) fn oracle_text(&self, line: &str) -> String {
         String::from_utf8_lossy(&self.output(ORACLE.into(), line).stdout).into_owned()
     }
 
-    /// What ours prints, with all figures.
+    /// The output of ours, with all figures.
     pub(crate) fn ours_text(&self, line: &str) -> String {
         String::from_utf8_lossy(&self.output(self.folder.path().join("bin/sysbench"), line).stdout).into_owned()
     }
 
-    /// Both do the same. What that is.
+    /// Both give the same result, which is returned.
     #[track_caller]
     pub(crate) fn same(&self, line: &str) -> Did {
         let (oracle, ours) = (self.oracle(line), self.ours(line));
@@ -133,8 +133,8 @@ impl Bench {
         oracle
     }
 
-    /// Both do the same on a server of this kind, each in a database of its own, one line after the other. What the
-    /// last one did. The options that name the server and the database are added.
+    /// Both give the same results on a server of this kind, each in a database of its own, line by line. Returns the
+    /// result of the last line. The options that name the server and the database are added.
     #[track_caller]
     pub(crate) fn same_on(&self, kind: Kind, lines: &[&str]) -> Did {
         let server = kind.shared();
@@ -150,7 +150,7 @@ impl Bench {
         last.expect("a test has lines")
     }
 
-    /// What ours does on a server of this kind, in a database of its own.
+    /// The result of ours on a server of this kind, in a database of its own.
     pub(crate) fn ours_on(&self, kind: Kind, line: &str) -> Did {
         let server = kind.shared();
         self.ours(&format!("{line} {}", options(server, &server.fresh_database().unwrap())))
@@ -166,7 +166,7 @@ impl Bench {
         }
     }
 
-    /// The commands of Debian's and of ours, to be started. They ignore no signal, whoever started the tests.
+    /// The commands of Debian's and of ours, not started yet. They ignore no signal, however the tests were started.
     pub(crate) fn both(&self, line: &str) -> [Command; 2] {
         [ORACLE.into(), self.folder.path().join("bin/sysbench")].map(|program| {
             let direct = self.command(program, line);
@@ -190,7 +190,7 @@ impl Bench {
         Did { code: status.code(), stdout, stderr: masked(&stderr) }
     }
 
-    /// What ours says to stderr, which is this file of the folder.
+    /// The stderr of ours, which is redirected to this file of the folder.
     pub(crate) fn ours_saying_to(&self, file: &str, line: &str) -> String {
         let mut command = self.command(self.folder.path().join("bin/sysbench"), line);
         command.stdout(Stdio::null()).stderr(std::fs::File::create(self.path(file)).unwrap());
@@ -205,8 +205,8 @@ impl Bench {
     fn command(&self, program: PathBuf, line: &str) -> Command {
         use std::os::unix::process::CommandExt;
         let mut words = words(line);
-        // What is to end by its number of events must not end by the ten seconds that are the default: on a busy
-        // machine one of both programs gets there, the other does not.
+        // A run limited by its number of events must not end by the default of ten seconds: on a busy machine one of
+        // the programs might reach the limit and the other not.
         let given = |options: [&str; 2]| words.iter().any(|word| options.iter().any(|option| word.starts_with(option)));
         if given(["--events=", "--max-requests="]) && !given(["--time=", "--max-time="]) {
             words.push("--time=600".to_owned());
@@ -244,7 +244,7 @@ pub(crate) fn options(server: &Server, database: &str) -> String {
     )
 }
 
-/// Splits at blanks; `'…'` keeps them.
+/// Splits at blanks; `'…'` protects them.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted, mut begun) = (Vec::new(), String::new(), false, false);
     for c in line.chars() {
@@ -268,10 +268,10 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// What varies, made equal: the figure keeps the column at whose right end it stands.
+/// Masks what varies: a figure keeps the column at its right end.
 ///
 /// Masked are values in seconds or milliseconds and rates after the labels of sysbench's reports, the figures of
-/// interval lines and of histograms, addresses, and the version of the libraries in the banner. Everything else stays.
+/// interval lines and of histograms, addresses, and the versions of libraries in the banner. Everything else stays.
 pub(crate) fn masked(bytes: &[u8]) -> String {
     static RULES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         [
@@ -294,15 +294,15 @@ pub(crate) fn masked(bytes: &[u8]) -> String {
         .map(|rule| Regex::new(rule).expect("a valid expression"))
         .into()
     });
-    // Figures that begin in a column: what stands before them stays.
+    // Figures that start in a fixed column: the text before them stays.
     static LEFT: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         [
             r"(?m)^( +total time: +)[\d.]+s$",
             r"(?m)^( +(?:events|execution time) \(avg/stddev\): +)[\d.]+/[\d.]+$",
-            // Of `--debug`: which thread does how much is chance.
+            // With `--debug`: how much each thread does is chance.
             r"(?m)^(DEBUG: +thread # +\d+: min: )[\d.]+(s  avg: )[\d.]+(s  max: )[\d.]+(s  events: )\d+$",
             r"(?m)^(DEBUG: +total time taken by event execution: )[\d.]+s$",
-            // Of the built-in tests.
+            // The built-in tests.
             r"(?m)^( +events per second: ) *[\d.]+$",
             r"(?m)^(Total operations: \d+ \() *[\d.]+",
             r"(?m)^([\d.]+ MiB transferred \()[\d.]+",
@@ -322,7 +322,7 @@ pub(crate) fn masked(bytes: &[u8]) -> String {
             .replace_all(&text, |found: &Captures<'_>| {
                 let (all, figure) = (found.get(0).expect("the match"), found.get(2).expect("the figure"));
                 let label = &all.as_str()[..figure.start() - all.start()];
-                // Right-aligned figures take the blanks before them along.
+                // Right-aligned figures include the blanks before them.
                 let blanks = label.len() - label.trim_end_matches(' ').len();
                 if blanks > 1 {
                     let width = blanks + figure.len();

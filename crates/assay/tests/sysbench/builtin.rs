@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use super::bench::{Bench, Did};
 
-/// Two folders, one for each program: what one leaves behind the other does not find.
+/// Two folders, one for each program: neither finds the other's files.
 struct Pair {
     oracle: Bench,
     ours: Bench,
@@ -15,13 +15,13 @@ impl Pair {
         Pair { oracle: Bench::new(&[]), ours: Bench::new(&[]) }
     }
 
-    /// Both do the same. What that is.
+    /// Both give the same result, which is returned.
     #[track_caller]
     fn same(&self, line: &str) -> Did {
         self.same_but(line, str::to_owned)
     }
 
-    /// The same, but for what `change` makes equal.
+    /// The same, after `change` has masked more.
     #[track_caller]
     fn same_but(&self, line: &str, change: impl Fn(&str) -> String) -> Did {
         let (mut oracle, mut ours) = (self.oracle.oracle(line), self.ours.ours(line));
@@ -37,7 +37,7 @@ impl Pair {
         }
     }
 
-    /// Writes into a file of both.
+    /// Writes a file into both folders.
     fn damage(&self, file: &str, position: u64) {
         for bench in [&self.oracle, &self.ours] {
             let file = std::fs::OpenOptions::new().write(true).open(bench.path(file)).unwrap();
@@ -46,7 +46,7 @@ impl Pair {
     }
 }
 
-/// Counts of what happened in a span of time are no more the same than the time is.
+/// Counts of events in a fixed time vary as the time does.
 fn without_events(text: &str) -> String {
     let events = regex::Regex::new(r"(total number of events: +|Total operations: )\d+").unwrap();
     let bytes = regex::Regex::new(r"(?m)^[\d.]+ MiB transferred").unwrap();
@@ -55,7 +55,7 @@ fn without_events(text: &str) -> String {
     queue.replace_all(&text, "queue length: # concurrency: #").into_owned()
 }
 
-/// What ours says where the original crashes or never ends.
+/// The output of ours where the original crashes or never ends.
 #[track_caller]
 fn ours_refuses(pair: &Pair, line: &str, message: &str) {
     let did = pair.ours.ours(line);
@@ -115,7 +115,7 @@ fn memory_reports_as_the_original() {
         "memory-scope=other",
         "memory-hugetlb=off",
         "memory-hugetlb=other",
-        // Its limit is the total size.
+        // The limit is the total size.
         "events=5 --debug",
         "time=0",
         "memory-total-size=1000",
@@ -154,13 +154,13 @@ fn runs_limited_by_time_report_as_the_original() {
     for test in ["cpu", "memory", "threads"] {
         pair.same_but(&format!("{test} --time=2 --report-checkpoints=1 run"), without_events);
     }
-    // Whether there is a line at the very end depends on which thread is faster there.
+    // Whether there is a line at the very end depends on which thread is faster.
     let line_at_end = regex::Regex::new(r"(?m)^\[ 2s \].*\n").unwrap();
     for test in ["cpu --rate=100", "memory"] {
         let change = |text: &str| line_at_end.replace_all(&without_events(text), "").into_owned();
         pair.same_but(&format!("{test} --time=2 --report-interval=1 run"), change);
     }
-    // The original gives a thread that has done nothing one event in the line about fairness, and all the time.
+    // In the line about fairness, the original counts one event and the whole time for a thread that has done nothing.
     let of_fairness = regex::Regex::new(r"(?m)^ +(events|execution time) \(avg.*$").unwrap();
     for test in [
         "cpu --cpu-max-prime=30000000",
@@ -234,8 +234,8 @@ fn every_mode_reports_as_the_original_by_every_way() {
     }
 }
 
-/// Rates vary, but not their ratios: what was counted is the same. (With many requests in flight it depends on how many
-/// the kernel completes at a time.)
+/// Rates vary, but their ratios do not. (With many requests in flight they depend on how many the kernel completes at a
+/// time.)
 #[test]
 fn reads_writes_and_fsyncs_are_counted_as_by_the_original() {
     let pair = Pair::new();
@@ -255,7 +255,7 @@ fn reads_writes_and_fsyncs_are_counted_as_by_the_original() {
         let line = format!("{FILES} --file-test-mode=rndrw {option} --events=1000 run");
         let (oracle, ours) = (pair.oracle.oracle_text(&line), pair.ours.ours_text(&line));
         for (one, two) in ratios(&oracle).into_iter().zip(ratios(&ours)) {
-            // Figures have two decimals; with several threads their order varies a little.
+            // Figures have two decimals; with several threads their order varies slightly.
             assert!((one / two - 1.0).abs() < 0.05, "{line}\n{oracle}\n{ours}");
         }
     }
@@ -293,7 +293,7 @@ fn what_cannot_be_done_with_files_is_refused_as_by_the_original() {
     ] {
         pair.same(&format!("{FILES} {line}"));
     }
-    // What the original does not survive, or does not end.
+    // Where the original crashes, or does not end.
     ours_refuses(&pair, "fileio --file-num=-2 cleanup", "Invalid value for file-num: -2");
     ours_refuses(&pair, "fileio --file-fsync-mode= prepare", "Invalid fsync mode: .");
     let small = "fileio --validate --file-block-size=8 --file-total-size=1M prepare";
@@ -311,7 +311,7 @@ fn validation_finds_what_the_original_finds() {
     for option in ["rndrw", "rndrw --threads=3 --file-io-mode=async", "seqrd --file-io-mode=mmap", "seqrewr"] {
         pair.same(&format!("{FILES} --validate --file-test-mode={option} --events=60 run"));
     }
-    // Each program accepts what the other has written.
+    // Each program accepts files that the other has written.
     let line = format!("{FILES} --validate --file-test-mode=seqrd --events=48 run");
     assert_eq!((pair.oracle.ours(&line).code, pair.ours.oracle(&line).code), (Some(0), Some(0)));
     pair.damage("test_file.1", 20_000);
@@ -321,7 +321,7 @@ fn validation_finds_what_the_original_finds() {
         let did = pair.same_but(&line, |text| sums.replace_all(text, "value: #").into_owned());
         assert!(did.stdout.contains("Validation failed on file 1, block offset 16384, exiting..."), "{}", did.shown());
     }
-    // Where nothing was sealed, nothing is valid.
+    // Blocks without a checksum are not valid.
     pair.all_same(&[&format!("{FILES} cleanup"), &format!("{FILES} prepare"), &line]);
 }
 

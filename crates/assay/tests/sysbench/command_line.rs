@@ -1,4 +1,4 @@
-//! Words, options, configuration files, finding a test, and what is said of mistakes.
+//! Words, options, configuration files, finding a test, and messages about mistakes.
 
 use testkit::{Kind, Settings};
 
@@ -100,15 +100,15 @@ fn what_is_said_at_all_is_said_in_the_same_words() {
         ("numbers.lua", "print(1) print(sysbench.opt) print(2) error('late')"),
     ]);
     for line in [
-        // A deprecated name is pointed out at any verbosity.
+        // A deprecated name is reported at any verbosity.
         "empty.lua run --num-threads=1 --max-requests=2 --verbosity=0",
-        // What a top level printed before it failed stays.
+        // What a top level printed before it failed remains.
         "top.lua",
         "top.lua run",
         "numbers.lua",
         // The file's name, without its folder.
         "in/none.lua run",
-        // A port is what C reads.
+        // A port is parsed as C does.
         "connects.lua run --mysql-host=127.0.0.1 --mysql-port=abc",
         "connects.lua run --mysql-host=127.0.0.1 --mysql-port=99999",
         "connects.lua run --mysql-host=127.0.0.1 --mysql-port=0",
@@ -144,7 +144,7 @@ fn a_configuration_file_counts_where_it_is_named() {
     ] {
         bench.same(line);
     }
-    // Better than the original, which forgets what a file says of a script's own options.
+    // Better than the original, which ignores a configuration file's values for a script's own options.
     let bench = Bench::new(&[("options.lua", OPTIONS), ("own", "rows=42\n")]);
     let ours = bench.ours("options.lua prepare --config-file=own");
     assert!(ours.stdout.contains("rows\tnumber:42\n"), "{}", ours.stdout);

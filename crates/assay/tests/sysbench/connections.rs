@@ -1,4 +1,4 @@
-//! How a server is found and who it is taken for: variables, files, several hosts, encryption.
+//! How a server is found and which user is used: variables, files, several hosts, encryption.
 
 use std::sync::OnceLock;
 
@@ -30,7 +30,7 @@ fn bench(variables: &[(&str, &str)]) -> Bench {
     variables.iter().fold(Bench::new(&FILES), |bench, (name, value)| bench.with(name, value))
 }
 
-/// Both do the same.
+/// Both give the same result.
 #[track_caller]
 fn same_on_postgres(variables: &[(&str, &str)], more: &str) -> Did {
     let bench = bench(variables);
@@ -47,9 +47,9 @@ fn variables_of_libpq_hold() {
     );
     assert!(did.stdout.contains("me\tUTC\tGerman, DMY\tUTF8\t7MB\tf\tapp\n"), "{}", did.stdout);
     assert!(same_on_postgres(&[("PGCLIENTENCODING", "LATIN1")], "").stdout.contains("\tLATIN1\t"));
-    // Nothing else gives connections a name.
+    // Nothing else names connections.
     assert!(same_on_postgres(&[], "").stdout.contains("\n\t"));
-    // Options go first, and they have defaults.
+    // Options take precedence, and they have defaults.
     assert_eq!(same_on_postgres(&[("PGHOST", "nosuch"), ("PGUSER", "nobody"), ("PGPORT", "1")], "").code, Some(0));
     assert_eq!(same_on_postgres(&[("PGHOST", "127.0.0.1")], "--pgsql-host=").code, Some(0));
 }
@@ -111,7 +111,7 @@ fn the_password_of_mysql_may_be_a_variable() {
     }
 }
 
-/// A server that encrypts.
+/// A server with TLS.
 fn encrypting(kind: Kind) -> &'static Server {
     static SERVERS: [OnceLock<Server>; 2] = [const { OnceLock::new() }; 2];
     let names = vec!["localhost".to_owned()];
@@ -120,7 +120,7 @@ fn encrypting(kind: Kind) -> &'static Server {
     })
 }
 
-/// A bench with the three files that `--mysql-ssl=on` takes; `root`: the authority's.
+/// A bench with the three files that `--mysql-ssl=on` reads; `root`: the CA's.
 fn with_certificates(server: &Server, root: &std::path::Path) -> Bench {
     let bench = bench(&[]);
     let files = server.certificates();
@@ -139,10 +139,10 @@ fn mysql_ssl_verifies_the_server_with_the_files_that_it_is_given() {
     let line = format!("it.lua prepare {}", options(server, &server.fresh_database().unwrap()));
     let did = with_certificates(server, &files.ca).same(&format!("{line} --mysql-ssl=on"));
     assert!(did.stdout.ends_with("TLS\n"), "{}", did.stdout);
-    // All three files, or none of it.
+    // All three files, or none.
     let did = bench(&[]).same(&format!("{line} --mysql-ssl=on"));
     assert!(did.stdout.contains("FATAL: error 2026: TLS/SSL error: No such file or directory (2)\n"), "{}", did.stdout);
-    // The original has OpenSSL's words for it.
+    // The original shows OpenSSL's message.
     let stranger = with_certificates(server, &files.stranger);
     let (oracle, ours) =
         (stranger.oracle(&format!("{line} --mysql-ssl=on")), stranger.ours(&format!("{line} --mysql-ssl=on")));
@@ -164,7 +164,7 @@ fn a_mysql_server_without_tls_is_told_as_such() {
     let line = format!("it.lua prepare {}", options(server, &server.fresh_database().unwrap()));
     let did = bench(&[]).ours(&format!("{line} --mysql-ssl=REQUIRED"));
     assert!(did.stdout.contains("FATAL: error 2026: TLS/SSL error: the server ("), "{}", did.stdout);
-    // The original goes on in plain text.
+    // The original continues without encryption.
     let encrypting = encrypting(Kind::MariaDb);
     let bench = with_certificates(encrypting, &encrypting.certificates().ca);
     let did = bench.ours(&format!("{line} --mysql-ssl=on"));

@@ -1,10 +1,10 @@
-//! What errors do to sessions and runs; restarts; hooks.
+//! The effect of errors on sessions and runs; restarts; hooks.
 
 use testkit::Kind;
 
 use crate::bench::Bench;
 
-/// A script whose event does `body`; `n` counts events begun.
+/// A script with `body` as its event; `n` counts events started.
 fn script(body: &str) -> String {
     format!(
         r###"
@@ -95,7 +95,7 @@ fn a_statement_error_in_thread_init_ends_the_run() {
 fn a_duplicate_key_restarts_the_event_on_postgresql_and_ends_the_run_on_mysql() {
     same_on_servers("if n < 3 then con:query(\"INSERT INTO t VALUES (3, 'y')\") end", "");
     same_on_servers("if n < 3 then con:query('BEGIN') con:query(\"INSERT INTO t VALUES (3, 'y')\") end", "");
-    // What is rolled back is the connection's that failed.
+    // The rollback is on the connection that failed.
     same_on_servers(
         "other = other or drv:connect() other:query('BEGIN')
             pcall(other.query, other, \"INSERT INTO t VALUES (3, 'y')\") other:query('SELECT 2')",
@@ -139,7 +139,7 @@ fn the_hook_may_ignore_an_error_and_use_its_connection_meanwhile() {
 
 #[test]
 fn a_hook_connects_anew_and_prepares_again() {
-    // sysbench 1.0 crashes when a connection is made anew; so this states what is to come.
+    // sysbench 1.0 crashes when a connection is reopened; so the expected output is written here.
     let text = r###"
         n = 0
         local function make() stmt = con:prepare("SELECT ?") p = stmt:bind_create(sysbench.sql.type.INT) stmt:bind_param(p) end
@@ -204,7 +204,7 @@ fn report_hooks_get_their_numbers_and_may_fail() {
             "function event() end function thread_init() sysbench.sql.driver() end
              sysbench.hooks.report_cumulative = function(stat) {body} end function done() print('done') end"
         );
-        // The time that three empty events take shows in no figure but these.
+        // The duration of three empty events shows in no other figures.
         let bench = Bench::new(&[("it.lua", &text)]);
         let figures = |did: crate::bench::Did| (did.code, rates.replace_all(&did.stdout, "#").into_owned(), did.stderr);
         let line = "it.lua run --events=3";
@@ -240,7 +240,7 @@ fn a_statement_that_cannot_be_prepared_counts_as_no_error_whatever_is_to_be_igno
 
 #[test]
 fn what_postgresql_cannot_prepare_is_shown_with_its_place() {
-    // Only until a parameter is bound: sysbench prepares then, and crashes when the statement is executed.
+    // Only until a parameter is bound: then sysbench prepares it, and crashes when the statement is executed.
     let mut texts: Vec<String> = [
         "SELECT * FROM nosuch WHERE id = ?",
         "SELECT 1,\\n\\t2 FROM nosuch\\n WHERE id = ?",

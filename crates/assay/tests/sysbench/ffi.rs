@@ -1,4 +1,4 @@
-//! What scripts do through LuaJIT's FFI.
+//! Scripts that use LuaJIT's FFI.
 
 use crate::bench::Bench;
 
@@ -94,7 +94,7 @@ fn wrong_declarations_are_errors() {
 
 #[test]
 fn sleeping_sessions_do_not_hold_each_other() {
-    // Eight sessions on a few workers. Nobody wakes up for good before all eight have gone to sleep.
+    // Eight sessions on a few workers. None wakes up for good before all eight have gone to sleep.
     let script = r#"
         ffi.cdef "int usleep(unsigned int);"
         local function there(id)

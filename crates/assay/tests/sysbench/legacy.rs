@@ -78,7 +78,7 @@ fn errors_of_the_old_functions_have_their_own_words() {
           print(db_query("SELECT 1"))
         end"#;
     Bench::new(&[("old.lua", text)]).same_on_servers(&["old.lua prepare"]);
-    // Rows that are refused at the end of a bulk insert are told of and counted, and end nothing.
+    // Rows that are refused at the end of a bulk insert are reported and counted, but end nothing.
     let text = r#"
         function event()
           for _, old in ipairs {db_query, db_bulk_insert_init, db_bulk_insert_next, db_close, db_execute, db_bind_param} do
@@ -134,9 +134,9 @@ fn old_bulk_inserts_that_fail_at_their_end_are_told_and_counted() {
 
 #[test]
 fn the_scripts_of_05_have_their_counters() {
-    // Debian's package leaves these scripts out; the counters are those that sysbench 1.0.20 has with them.
+    // Debian's package does not contain these scripts; the counters are those of sysbench 1.0.20 with them.
     let folder = "/usr/share/sysbench/tests/include/oltp_legacy";
-    // Each of two sessions takes one of two events, since neither ends its own before the other has begun one.
+    // Each of two sessions gets one of two events, since neither ends its own before the other has started one.
     let both = r#"
         require("tests/include/oltp_legacy/parallel_prepare")
         ffi.cdef "int usleep(unsigned int);"

@@ -1,4 +1,4 @@
-//! Commands, the functions of a script and when they are called, what a failure does, and when a run ends.
+//! Commands, the functions of a script and when they are called, the effect of failures, and when a run ends.
 
 use testkit::Kind;
 
@@ -77,7 +77,7 @@ fn failures_are_told_and_end_with_the_same_exit_code() {
 
 #[test]
 fn a_parallel_command_that_fails_does_not_exit_with_zero() {
-    // The original does, after the same message.
+    // The original crashes, after the same message.
     let bench = Bench::new(&[(
         "it.lua",
         "sysbench.cmdline.commands = { go = { function() error('no', 0) end, sysbench.cmdline.PARALLEL_COMMAND } }",
@@ -85,7 +85,7 @@ fn a_parallel_command_that_fails_does_not_exit_with_zero() {
     let (oracle, ours) = (bench.oracle("it.lua go --threads=2"), bench.ours("it.lua go --threads=2"));
     assert_eq!((oracle.code, ours.code), (Some(0), Some(1)));
     assert_eq!(ours.lines(), oracle.lines());
-    // The others go on to their end.
+    // The others run to their end.
     let bench = Bench::new(&[(
         "it.lua",
         "ffi.cdef('int usleep(unsigned int);')
@@ -115,7 +115,7 @@ fn events_in_flight_are_finished_or_given_up() {
              function done() print('done') end"
         )
     };
-    // As long as the time limit and more, whatever holds a busy machine up; and long enough not to end before that.
+    // At least as long as the time limit, however busy the machine is; and long enough not to end before it.
     let bench = Bench::new(&[("slow.lua", &sleeping(2)), ("stuck.lua", &sleeping(600))]);
     bench.same("slow.lua run --time=1");
     let given_up = bench.same("stuck.lua run --time=1 --forced-shutdown=0");
@@ -280,7 +280,7 @@ fn a_lost_connection_is_told_as_the_client_library_tells_it() {
          function sysbench.hooks.before_restart_event(e) print('restart', e.sql_errno) end",
     )]);
     bench.same_on(Kind::MariaDb, &["it.lua run --events=4"]);
-    // Where it is to be ignored, sysbench 1.0.20 crashes.
+    // If the error is to be ignored, sysbench 1.0.20 crashes.
     let server = Kind::MariaDb.shared();
     let database = server.fresh_database().unwrap();
     let ours = bench.ours(&format!(
@@ -348,7 +348,7 @@ fn a_top_level_may_use_the_database_whatever_the_command() {
     bench.same("it.lua run --mysql-host=127.0.0.1 --mysql-port=1");
 }
 
-/// Each event waits, without letting others run, until all have begun.
+/// Each event blocks its thread until all have started.
 const MEETING: &str = r#"
     function event(id)
       io.open("here" .. id, "w"):close()
@@ -382,7 +382,7 @@ fn events_that_wait_without_letting_others_run_overlap_where_each_has_a_thread()
 
 #[test]
 fn a_script_that_holds_the_thread_of_others_is_named() {
-    // It goes on until it has been named.
+    // It continues until it has been named.
     let script = r#"
         function event()
           repeat until io.open("said"):read("*a"):find("ASSAY_WORKERS=2", 1, true)

@@ -1,4 +1,4 @@
-//! What a script finds: globals, libraries, the `sysbench` table, modules; and how often its top level runs.
+//! The environment of a script: globals, libraries, the `sysbench` table, modules; and how often its top level runs.
 
 use crate::bench::Bench;
 

@@ -1,9 +1,9 @@
 //! Conformance with sysbench: one file per part of its interface.
 //!
 //! Every test gives the same command line, in the same folder with the same files, to Debian's sysbench 1.0.20 and to
-//! our binary called as `sysbench`, and compares exit code, stdout and stderr to the letter, after masking what varies
-//! from run to run: times, rates and latencies, never counters. Where ours differs on purpose the test says so and
-//! states both outputs. A missing package is a failure: `cargo xtask install` gets it.
+//! our binary called as `sysbench`. Exit code, stdout and stderr must be identical once what varies from run to run is
+//! masked: times, rates and latencies, but never counters. Where ours differs on purpose, the test says so and has both
+//! outputs. A missing package is a failure: `cargo xtask install` installs it.
 
 mod bench;
 mod builtin;

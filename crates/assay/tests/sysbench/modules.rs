@@ -1,4 +1,5 @@
-//! Where scripts and modules are found: an installed sysbench's folder, edited stock scripts, modules written in C.
+//! Where scripts and modules are found: the folder of an installed sysbench, edited stock scripts, modules written in
+//! C.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +8,8 @@ use testkit::Kind;
 
 use crate::bench::{Bench, options};
 
-/// A folder as a sysbench was installed to it: a program in `bin` and these scripts, which our program finds by `PATH`
-/// and Debian's by `LUA_PATH`.
+/// A folder with an installed sysbench: a program in `bin` and these scripts, which our program finds by `PATH` and
+/// Debian's by `LUA_PATH`.
 fn installed(scripts: &[(&str, &str)], files: &[(&str, &str)]) -> Bench {
     let scripts: Vec<(String, &str)> =
         scripts.iter().map(|(name, text)| (format!("opt/share/sysbench/{name}"), *text)).collect();
@@ -41,7 +42,7 @@ fn an_edited_stock_script_is_run_and_its_module_too() {
     let line = "oltp_point_select cleanup --tables=1";
     let bench = installed(&[("oltp_common.lua", &edited), ("oltp_point_select.lua", &stock)], &[]);
     assert!(bench.same(line).stdout.contains("edited"));
-    // The original next to a changed one is run as it is: both belong together.
+    // An unchanged script next to a changed one is run as it is: they belong together.
     for kind in [Kind::MariaDb, Kind::Postgres] {
         let lines = ["prepare", "run --events=5", "cleanup"]
             .map(|command| format!("oltp_point_select --tables=1 --table-size=10 {command}"));
@@ -86,7 +87,7 @@ fn what_was_taken_is_shown_when_asked_for() {
     );
 }
 
-/// A module in C that counts, calls back and raises an error. Declarations stand in it: no headers of Lua are needed.
+/// A module in C that counts, calls back and raises an error. It declares what it uses: Lua's headers are not needed.
 const C_MODULE: &str = r#"
 #include <stddef.h>
 typedef struct lua_State lua_State;

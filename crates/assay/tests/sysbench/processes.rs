@@ -1,4 +1,4 @@
-//! The process: signals, pipes, and what is started from a script.
+//! The process: signals, pipes, and processes that a script starts.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +10,7 @@ use testkit::Kind;
 
 use crate::bench::{Bench, masked, options};
 
-/// What never ends by itself: by name, its script.
+/// Runs that never end by themselves: by name, with a script.
 const ENDLESS: [(&str, &str); 4] = [
     ("loop.lua", "function event() while true do end end"),
     ("ffi.lua", "ffi.cdef('int poll(void *, unsigned long, int);') function event() ffi.C.poll(nil, 0, -1) end"),
@@ -21,7 +21,7 @@ const ENDLESS: [(&str, &str); 4] = [
     ),
 ];
 
-/// A program under way.
+/// A running program.
 struct Started {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -44,7 +44,7 @@ impl Started {
         self
     }
 
-    /// How it ends when it gets this signal: exit code, the signal that it died of, and all that it printed.
+    /// How it ends after this signal: exit code, the signal that killed it, and its whole output.
     fn after(mut self, signal: Signal) -> (Option<i32>, Option<i32>, String) {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
         self.stdout.read_to_string(&mut self.said).unwrap();
@@ -52,7 +52,7 @@ impl Started {
         (status.code(), status.signal(), masked(self.said.as_bytes()))
     }
 
-    /// What it dies of when nobody reads any more.
+    /// The signal that kills it when its output is closed.
     fn after_its_reader_went_away(self) -> Option<i32> {
         let Started { mut child, stdout, .. } = self;
         drop(stdout);
@@ -60,7 +60,7 @@ impl Started {
     }
 }
 
-/// The line for the script, with a server where it needs one.
+/// The command line for the script, with a server if it needs one.
 fn line(name: &str) -> String {
     let server = Kind::MariaDb.shared();
     let database =
@@ -166,7 +166,7 @@ fn a_rate_beyond_all_means_ends_the_run_in_the_same_words() {
     let bench = Bench::new(&[("it.lua", "function event() end")]);
     for line in ["it.lua run --rate=2000000000", "cpu run --rate=2000000000"] {
         let (oracle, ours) = (bench.oracle(line), bench.ours(line));
-        // Mostly: the original ends at once, whether the line is out or not.
+        // Usually: the original ends immediately, whether the line is out or not.
         let fatal = "FATAL: The event queue is full. This means the worker threads are unable to keep up with the \
                      specified event generation rate\n";
         assert_eq!((oracle.code, ours.code), (Some(1), Some(1)));
@@ -183,14 +183,14 @@ fn events_that_wait_take_no_memory() {
         let mut child = Started::new(ours).wait_for("Threads started!\n");
         let status = format!("/proc/{}/status", child.child.id());
         let mut peak = 0;
-        // Until the report: the kernel forgets what a process took when that has ended.
+        // Until the report: the kernel no longer shows a process's memory when it has ended.
         while !child.said.contains("Threads fairness:") && child.stdout.read_line(&mut child.said).unwrap() > 0 {
             let status = std::fs::read_to_string(&status).unwrap_or_default();
             let figure =
                 status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
             peak = figure.unwrap_or(0).max(peak);
         }
-        // 20 million waited; each of them would take 8 bytes at least.
+        // 20 million were waiting; storing them would need at least 8 bytes each.
         assert!((1_000..150_000).contains(&peak), "{line}: {peak} KiB, {}", child.said);
         child.child.wait().unwrap();
     }

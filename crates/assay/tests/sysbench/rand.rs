@@ -1,4 +1,4 @@
-//! `sysbench.rand`: arguments, results, and how often each value is drawn.
+//! `sysbench.rand`: arguments, results, and distributions.
 
 use crate::bench::Bench;
 
@@ -58,7 +58,7 @@ fn other_generators_return_what_sysbenchs_do() {
 
 #[test]
 fn unique_numbers_never_repeat_within_a_process() {
-    // Whatever session or worker draws them, `init()` included.
+    // The same in every session and worker, and in `init()`.
     let script = r#####"
         local function draw(count) for _ = 1, count do io.write(sysbench.rand.unique() .. "\n") end end
         function init() draw(500) end
@@ -99,15 +99,15 @@ fn drawn(ours: bool, name: &str, options: &str) -> Vec<f64> {
     counts
 }
 
-/// Pearson's statistic of `counts` against expectations of the same sum; 19 degrees of freedom.
+/// Pearson's statistic of `counts` against expected counts with the same sum; 19 degrees of freedom.
 fn chi_square(counts: &[f64], expected: impl Fn(usize) -> f64) -> f64 {
     counts.iter().enumerate().map(|(i, count)| (count - expected(i)).powi(2) / expected(i)).sum()
 }
 
-/// What a right generator exceeds once in a million seeds; ours is fixed.
+/// A correct generator exceeds this for one seed in a million; ours is fixed.
 const LIMIT: f64 = 63.0;
 
-/// Compares with sysbench's own draws, of which there are as many: each side varies, so the difference varies twice.
+/// Compares with the same number of sysbench's own draws: both sides vary, so the variance of the difference doubles.
 #[track_caller]
 fn as_in_sysbench(name: &str, options: &str) {
     let (ours, theirs) = (drawn(true, name, options), drawn(false, name, options));
@@ -150,7 +150,7 @@ fn special_has_its_hot_center() {
 
 #[test]
 fn zipfian_follows_zipfs_law() {
-    // sysbench 1.0 has none; its development branch has.
+    // sysbench 1.0 has none; its development branch does.
     for exponent in [0.8, 1.2] {
         let ours = drawn(true, "zipfian", &format!("--rand-zipfian-exp={exponent}"));
         let weight = |range: std::ops::Range<usize>| range.map(|rank| (rank as f64).powf(-exponent)).sum::<f64>();

@@ -19,7 +19,7 @@ fn bench() -> Bench {
     ])
 }
 
-/// The same but for counters that depend on speed, and lines of the last second, which the original may leave out.
+/// The same without counters that depend on speed, and without lines of the last second, which the original may omit.
 fn without_counts(did: &Did) -> String {
     let varies = |line: &&str| {
         line.contains("total number of events") || line.contains("queue length") || line.starts_with("[ 2s ] thds")
@@ -70,7 +70,7 @@ fn the_layout_of_the_development_branch_is_an_option() {
 
 #[test]
 fn a_percentile_lies_within_what_was_measured() {
-    // The original reports the value of a bucket, which may be below the fastest event.
+    // The original reports a bucket's value, which may be below the fastest event.
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_assay"))
         .args(["sysbench", "--events=5", "-", "run"])
         .output()
@@ -104,7 +104,7 @@ fn work_inside_lua_is_measured_too() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let line = text.lines().find(|line| line.trim_start().starts_with("min:")).unwrap();
-    // os.clock() is the CPU time of the whole process, whose other threads work a little as well.
+    // os.clock() is the CPU time of the whole process; its other threads use a little as well.
     assert!(line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() >= 2.5, "{text}");
 }
 
@@ -144,7 +144,7 @@ fn the_hook_of_the_last_report_shares_its_globals_with_init_and_done() {
     bench.same("it.lua run --events=3 --mysql-dry-run");
 }
 
-/// Sessions that sleep and ask; hooks that ask with connections of their own.
+/// Sessions that sleep and query; hooks that use connections of their own.
 const HOOKS: &str = "
     ffi.cdef'int usleep(unsigned int);'
     function init() local con = sysbench.sql.driver():connect() for _ = 1, 7 do con:query('SELECT 1') end end
@@ -198,7 +198,7 @@ fn a_forced_shutdown_ends_with_the_hook_and_without_done() {
 
 #[test]
 fn a_forced_shutdown_waits_for_nobody() {
-    // What it does not wait for lives on, and is ended here.
+    // Processes that it does not wait for keep running, and are ended here.
     let script = "function event(id) os.execute('echo $$ >> shells; exec sleep 600 > /dev/null 2>&1') end
         function done() print('no') end";
     let bench = Bench::new(&[("it.lua", script)]);
@@ -223,7 +223,7 @@ fn verbosity_has_its_lines_and_debugging_its_table() {
     ] {
         bench.same(line);
     }
-    // When each thread says that it has started is chance.
+    // The order in which threads report that they have started is chance.
     for line in ["it.lua run --events=3 --rate=100 --debug", "cpu run --events=3 --rate=1000 --debug"] {
         let lines = |did: Did| {
             let mut lines: Vec<String> = did.stdout.lines().map(str::to_owned).collect();

@@ -4,7 +4,7 @@ use testkit::Kind;
 
 use crate::bench::{Bench, options};
 
-/// Runs `script` as `prepare` on both servers, on both sides, with a table `t` of two rows.
+/// Runs `script` as `prepare` on both servers, with both programs, with a table `t` of two rows.
 #[track_caller]
 fn same(script: &str) {
     same_with(script, "");
@@ -97,7 +97,7 @@ fn results_are_freed_once_and_by_the_next_statement() {
         try(function() rs:free() end)
         try(rs.fetch_row, rs)"###,
     );
-    // There is one result per connection, and the next statement makes it anew for whoever holds it.
+    // There is one result per connection, and the next statement replaces it for whoever holds it.
     same(
         r###"
         local rs = con:query("SELECT id FROM t ORDER BY id")
@@ -206,7 +206,7 @@ fn the_number_of_parameters_has_to_be_right() {
 
 #[test]
 fn null_quotes_and_doubles_arrive_as_they_are() {
-    // sysbench 1.0 sends doubles as 0, NULL on PostgreSQL as the last text, and quotes unescaped without prepared
+    // sysbench 1.0 sends doubles as 0, NULL on PostgreSQL as the previous text, and quotes unescaped without prepared
     // statements.
     let bench = bench(
         r###"

@@ -1,4 +1,4 @@
-//! The OLTP scripts that come with the program: what they print, and what they count.
+//! The OLTP scripts that come with the program: their output and their counts.
 
 use testkit::Kind;
 
@@ -6,8 +6,8 @@ use crate::bench::Bench;
 
 const TABLES: &str = "--tables=2 --table-size=500";
 
-/// Each run has a seed of its own: runs that share one write the same values to the same rows, and an update that
-/// changes nothing is not counted as a write. Left alone, sysbench takes the current second as its seed.
+/// Each run has its own seed: runs with the same seed write the same values to the same rows, and an update that
+/// changes nothing is not counted as a write. By default sysbench uses the current second as seed.
 fn lines(script: &str, runs: &[&str]) -> Vec<String> {
     let mut lines = vec![format!("{script} prepare {TABLES}")];
     lines.extend(runs.iter().enumerate().map(|(n, run)| format!("{run} {TABLES} --rand-seed={}", n + 1)));
@@ -86,7 +86,7 @@ fn what_fails_in_a_script_is_told_with_the_place_of_the_original() {
         Kind::Postgres,
         &[&format!("oltp_read_write prepare {variant}"), &format!("oltp_read_write run --events=3 {variant}")],
     );
-    // What a statement that is sent as text holds is chance.
+    // The values in a statement sent as text are random.
     let place = |line: &str| {
         let server = Kind::MariaDb.shared();
         let line = format!("{line} {}", crate::bench::options(server, &server.fresh_database().unwrap()));

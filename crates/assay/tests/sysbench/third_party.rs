@@ -1,11 +1,11 @@
-//! Scripts in the manner of those that people publish: modules beside the script, counters through the FFI, hooks that
-//! depend on the environment, overridden functions, loops of their own.
+//! Scripts like those that people publish: modules beside the script, counters through the FFI, hooks that depend on
+//! the environment, overridden functions, loops of their own.
 
 use std::process::Command;
 
 use crate::bench::Bench;
 
-/// An order-entry workload over several files, as benchmark kits lay them out.
+/// An order-entry workload in several files, as benchmark kits have it.
 const KIT: &[(&str, &str)] = &[
     (
         "kit_common.lua",
@@ -240,7 +240,7 @@ fn a_script_may_come_from_stdin_or_have_a_shebang() {
     for line in ["", "-", "- run", "it.lua", "it.lua nosuch", "/dev/stdin", "/dev/stdin run --events=1"] {
         bench.same(line);
     }
-    // A pipe can be read once, and what it held runs in every session; sysbench finds it empty the second time.
+    // A pipe can be read once, and its script runs in every session; sysbench finds it empty the second time.
     let line =
         "echo 'function event() print(sysbench.tid < 2) end' | \"$0\" sysbench /dev/stdin run --events=4 --threads=2";
     let did = Command::new("sh").args(["-c", line, env!("CARGO_BIN_EXE_assay")]).output().unwrap();

@@ -1,9 +1,8 @@
-//! The audit and the check notice a workload that cheats, and nothing else.
+//! The audit and the check detect a workload that cheats, and accept the correct one.
 
 use super::{Place, SMALL};
 
-/// Rules that a run of this script (`tpcc` itself where it is empty) was found to break, but for the size of its
-/// tables.
+/// Rules broken by a run of this script (`tpcc` itself if it is empty), except those about the size of its tables.
 fn broken_rules(place: &Place, script: &str) -> Vec<String> {
     place.folder.write("workload.lua", &format!("require('tpcc')\n{script}"));
     let line = format!(

@@ -1,10 +1,10 @@
-//! Statements that are sent together do what they do one by one, also where one of them fails.
+//! Statements that are sent together have the same effect as one by one, also if one of them fails.
 
 use testkit::Kind;
 
 use super::{Place, SMALL, places};
 
-/// What the tables hold, but for the times of the transactions.
+/// The content of the tables, except for the times of transactions.
 fn digest(place: &Place) -> String {
     place.folder.write(
         "digest.lua",
@@ -51,8 +51,8 @@ fn batched_statements_leave_the_same_tables() {
     }
 }
 
-/// Each transaction adds one to two rows of `pair` and writes a row into `log`; half of the sessions take the rows in
-/// the other order, and wait for an answer between the two: they deadlock, in front of statements that wait behind.
+/// Each transaction adds one to two rows of `pair` and writes a row to `log`; half of the sessions take the rows in the
+/// opposite order, and wait for an answer between the two: they deadlock while more statements are queued behind.
 const CROSSWISE: &str = r#"
 sysbench.cmdline.commands = {
   prepare = { function()
@@ -116,7 +116,7 @@ fn deferred_statements_that_a_transaction_leaves_behind_are_a_mistake_of_the_scr
         place.folder.expect(&command("prepare", ""), 0);
         let ran = place.folder.expect(&command("run", "--transactions 5 --no-record"), 3);
         assert!(ran.stderr.contains("before its deferred statements were sent"), "{}", ran.shown());
-        // Nothing of it is there, and what is no execution is sent behind what was deferred.
+        // None of its effects remain, and statements that are not executions are sent after the deferred ones.
         place.folder.write("flushing.lua", &CROSSWISE.replace("commit:execute()", "con:query('COMMIT')"));
         let line = format!("run ./flushing.lua --db {} --transactions 5 --no-record", place.url);
         place.folder.expect(&line, 0);

@@ -1,11 +1,11 @@
-//! Each condition of `check` fails when its data is broken, and no other does.
+//! Each condition of `check` fails if its data is broken, and no other does.
 
 use std::collections::BTreeSet;
 
 use super::{Place, RULES, SMALL, places};
 
-/// What breaks the data, what repairs it (`` `…` `` is a text), and how the conditions begin that must notice. After a
-/// load for 60 customers: orders 1 to 42 are delivered, 43 to 60 are new.
+/// How the data is broken and repaired (`` `…` `` is a text), and the beginnings of the conditions that must notice.
+/// After a load for 60 customers: orders 1 to 42 are delivered, 43 to 60 are new.
 const BREAKS: &[(&str, &str, &[&str])] = &[
     (
         "UPDATE warehouse1 SET w_ytd = w_ytd + 1 WHERE w_id = 1",
@@ -179,7 +179,7 @@ const BREAKS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// What `check` calls broken: clause and condition, each with the rows shown.
+/// Conditions that `check` reports as broken: clause and condition, each with the rows shown.
 fn broken(place: &Place, code: i32) -> BTreeSet<String> {
     let said = place.expect("check", "", code).stderr;
     let conditions = said.lines().filter(|line| line.contains(": BROKEN, ")).map(|line| {
@@ -192,7 +192,7 @@ fn broken(place: &Place, code: i32) -> BTreeSet<String> {
     conditions
 }
 
-/// Breaks the data, and fails unless the conditions notice whose names begin so, and no other. All of their names.
+/// Breaks the data, and fails unless exactly the conditions with these beginnings notice. Returns all of their names.
 #[track_caller]
 fn noticed(place: &Place, break_it: &str, beginnings: &[&str]) -> BTreeSet<String> {
     place.sql(break_it);
@@ -205,7 +205,7 @@ fn noticed(place: &Place, break_it: &str, beginnings: &[&str]) -> BTreeSet<Strin
 #[test]
 fn each_condition_fails_when_its_data_is_broken_and_no_other_does() {
     for place in places() {
-        // What BREAKS says of customer 60 and order 60 depends on the load.
+        // What BREAKS says about customer 60 and order 60 depends on the load.
         place.expect("prepare", &format!("{SMALL} --seed 3"), 0);
         let right = place.expect("check", "", 0);
         assert_eq!(right.stderr.matches(": holds").count(), RULES, "{}", right.shown());
@@ -214,7 +214,7 @@ fn each_condition_fails_when_its_data_is_broken_and_no_other_does() {
             all.extend(noticed(&place, break_it, beginnings));
             place.sql(repair_it);
         }
-        // All but what there is to notice only when transactions have been executed.
+        // All except the conditions that only apply after transactions.
         assert_eq!(all.len(), 33, "{all:?}");
         assert_eq!(broken(&place, 0), BTreeSet::new());
     }

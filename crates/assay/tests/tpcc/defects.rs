@@ -1,15 +1,15 @@
-//! Defects seeded into the workload: the audit, or the check of the data, fails with the rule meant for each, and the
-//! workload as it is passes all of them with a run of the same length.
+//! Defects seeded into the workload: for each, the audit or the check of the data fails with the intended rule. The
+//! unmodified workload passes all rules in a run of the same length.
 //!
-//! A defect is a change of the workload's text, in a file beside the run that comes before the built-in one. One
-//! session on SQLite does the same transactions in every run, so that nothing here depends on chance.
+//! A defect is a change to the workload's text, in a file in the run's folder that takes precedence over the built-in
+//! one. One session on SQLite does the same transactions in every run, so nothing here depends on chance.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::common::Folder;
 
-/// What is wrong with the workload: the file, its text and what stands for it, and the rule that notices.
+/// A defect of the workload: the file, its text and the replacement, and the rule that notices.
 struct Defect {
     file: &'static str,
     text: &'static str,
@@ -17,7 +17,7 @@ struct Defect {
     noticed: Noticed,
 }
 
-/// Who notices, by a rule's name or what the check says.
+/// The check that notices, by a rule's name or by its message.
 #[derive(Clone, Copy)]
 enum Noticed {
     /// The audit of the run.
@@ -33,7 +33,7 @@ const fn defect(file: &'static str, text: &'static str, instead: &'static str, n
 }
 
 const DEFECTS: &[Defect] = &[
-    // Work that is not done.
+    // Missing work.
     defect(
         "tpcc_delivery",
         "for d = 1, DISTRICTS do\n    delivered[d] = deliver(",
@@ -333,24 +333,24 @@ const DEFECTS: &[Defect] = &[
     defect("tpcc_load", "uniform(1, 999999)", "uniform(0, 0)", Check("columns of order_line are in their ranges")),
 ];
 
-/// It takes more items than A to tell one A from another.
+/// More items than A are needed to tell one A from another.
 const DEFECT_OF_ITEMS: Defect =
     defect("tpcc_new_order", "nurand(8191, session", "nurand(1023, session", Audit("items that NURand favors"));
 
-/// Length of a run, in cards: 100 decks. Each district has orders enough for all deliveries.
+/// Length of a run, in cards: 100 decks. Each district has enough orders for all deliveries.
 const RUN: &str = "--sessions 1 --transactions 2300 --seed 1";
 
 const TABLES: &str = "--warehouses 3 --customers 360 --items 200 --seed 3";
 const TABLES_OF_MANY_ITEMS: &str = "--warehouses 1 --customers 360 --items 20000 --seed 3";
 
-/// Tables are made once, and copied for each defect.
+/// Tables are loaded once, and copied for each defect.
 fn prepare(folder: &Folder, tables: &str) {
     let url = format!("sqlite:{}?synchronous=off", folder.path().join("tpcc.db").display());
     folder.expect(&format!("prepare tpcc --db {url} {tables}"), 0);
 }
 
-/// Runs the workload with the files of `folder` on a copy of the tables of `prepared`. Names of the audit's rules that
-/// failed, and what the check called broken. An error is what was said where a command did not come to its end.
+/// Runs the workload with the files of `folder` on a copy of the tables of `prepared`. Returns the names of the audit's
+/// rules that failed, and the conditions that the check found broken; or the output of a command that failed otherwise.
 fn judged(folder: &Folder, prepared: &Path) -> Result<(Vec<String>, Vec<String>), String> {
     let database = folder.path().join("tpcc.db");
     if !database.exists() {
@@ -375,7 +375,7 @@ fn judged(folder: &Folder, prepared: &Path) -> Result<(Vec<String>, Vec<String>)
     Ok((failed, broken))
 }
 
-/// Whether the rule meant for a defect noticed it; else what was said.
+/// Whether the intended rule noticed a defect; if not, the output.
 fn notices(defect: &Defect, prepared: &Path) -> Result<(), String> {
     let builtin = assay_workloads::builtin().iter().find(|workload| workload.name == defect.file).unwrap();
     if builtin.text.matches(defect.text).count() != 1 {

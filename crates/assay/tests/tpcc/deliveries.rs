@@ -26,7 +26,7 @@ fn deferred_deliveries_are_counted_once_and_have_a_result_file() {
         let names: Vec<&str> = types.iter().map(|of_type| of_type["name"].as_str().unwrap()).collect();
         assert_eq!(names.iter().filter(|name| name.starts_with("delivery")).count(), 1, "{names:?}");
         let delivery = types.iter().find(|of_type| of_type["name"] == "delivery").unwrap();
-        // One in each deck of 23, here as in the throughput and the mix.
+        // One per deck of 23, as in the throughput and the mix.
         let done = delivery["transactions"].as_u64().unwrap();
         assert!((18..=22).contains(&done), "{total}");
         assert_eq!(total["transactions"].as_u64().unwrap() + total["rolled_back"].as_u64().unwrap(), 480, "{total}");
@@ -37,10 +37,10 @@ fn deferred_deliveries_are_counted_once_and_have_a_result_file() {
         assert_eq!(limits, [("2.7.2.2", &80e9.into())], "{stage}");
         let lines = journal(&place, "d.csv");
         assert_eq!(lines.len() as u64, done);
-        // RFC 3339 in one form sorts as time does.
+        // RFC 3339 times with the same precision sort by time.
         assert!(lines.iter().all(|line| line[0] <= line[1] && line[1] < line[2]), "{lines:?}");
-        // What it says was delivered is what the orders say, and no other order was: a session has a warehouse to
-        // itself.
+        // The orders confirm what the file says was delivered, and nothing else was: each session has its own
+        // warehouse.
         let mut delivered = String::new();
         for (at, line) in lines.iter().enumerate() {
             for (d, order) in line[6..].iter().enumerate() {
@@ -113,14 +113,14 @@ fn a_journal_that_cannot_be_written_costs_the_run_nothing_else() {
     let ran = place.expect("run", &format!("{line} --journal nowhere/d.csv"), 5);
     assert!(ran.stderr.contains("error: cannot write the journal nowhere/d.csv: No such file"), "{}", ran.shown());
     assert_eq!(ran.stdout, "", "nothing was run");
-    // A run that measures nothing leaves no file, and a workload without a journal none either.
+    // A run without a measured part writes no file, and neither does a workload without a journal.
     place.expect("run", "--journal d.csv --warehouses 9 --deferred-delivery", 2);
     place.folder.write("plain.lua", "function event() end");
     let plain = format!("run ./plain.lua --db {} --transactions 5 --journal d.csv --no-record", place.url);
     let ran = place.folder.expect(&plain, 3);
     assert!(ran.stderr.contains("error: workload plain does not write a journal"), "{}", ran.shown());
     assert!(!place.folder.names().contains(&"d.csv".to_owned()));
-    // Trials have a file each.
+    // Each trial has its own file.
     place.expect("run", "--deferred-delivery --transactions 480 --journal d.csv --trials 2 --no-record", 0);
     assert!(!journal(&place, "d-2.csv").is_empty() && !journal(&place, "d-1.csv").is_empty());
 }

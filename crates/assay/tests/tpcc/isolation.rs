@@ -1,4 +1,4 @@
-//! The isolation tests of clause 3.4.2 tell a server that isolates from one that does not.
+//! The isolation tests of clause 3.4.2 distinguish a server with isolation from one without.
 
 use testkit::Kind;
 
@@ -40,7 +40,7 @@ fn isolation_tests_pass_where_a_server_isolates_and_fail_where_it_does_not() {
             assert!(failed.iter().any(|failed| failed == clause), "{failed:?}");
         }
         place.expect("check", "", 0);
-        // What an interrupted test took away is put back by the next.
+        // What an interrupted test removed is restored by the next.
         place.sql("DELETE FROM new_orders1 WHERE no_w_id = 1 AND no_d_id = 10");
         place.expect("check", "", 1);
         assert_eq!(failing(&place, "", 0), [""; 0]);

@@ -1,11 +1,11 @@
-//! From the tables to their removal, on every database, with the options that change them.
+//! From prepare to cleanup, on every database, with the options that change the tables.
 
 use serde_json::Value::Null;
 use testkit::Kind;
 
 use super::{Place, RULES, SMALL, places};
 
-/// Tables that are left, of those whose names TPC-C uses.
+/// Remaining tables with names that TPC-C uses.
 fn tables_left(place: &Place) -> usize {
     let names = ["warehouse1", "order_line1", "tpcc_load1", "warehouse2", "stock2"];
     let is_there = |name: &&str| {
@@ -51,7 +51,7 @@ fn older_names_and_all_options_of_tables_work_together() {
         let options = format!("--scale 2 {options}");
         place.expect("prepare", &format!("{options} --customers 60 --items 200 --sessions 3"), 0);
         let ran = place.run_checked(&format!("{options} --sessions 2 --transactions 200 --on-error continue"));
-        // 3.4.1 wants more of Order-Status.
+        // Clause 3.4.1 requires more of Order-Status.
         assert_eq!(ran.stderr.contains("order-status at read committed"), options.contains("=RC"), "{}", ran.shown());
         if let Some(server) = place.server() {
             // A partition's keys are made from those of its table.
@@ -117,11 +117,11 @@ fn terminals_share_connections_and_keep_their_own_decks() {
             ["new_order", "payment", "order_status", "delivery", "stock_level"].map(of).iter().sum::<u64>(),
             2300
         );
-        // 40 terminals hold a part of a deck each.
+        // 40 terminals hold a partial deck each.
         assert!(of("new_order").abs_diff(of("payment")) < 120 && of("delivery") >= 60, "{stage}");
         let executed = stage["audit"].as_array().unwrap().iter().find(|rule| rule["name"] == "p90 of delivery");
         assert_eq!(executed.unwrap()["verdict"], "passed", "{stage}");
-        // Users who do not think have no tpmC.
+        // Without think times there is no tpmC.
         let nopm = &stage["rates"][0];
         assert_eq!((&nopm["name"], &nopm["nominal"], &nopm["efficiency"]), (&"NOPM".into(), &Null, &Null), "{nopm}");
     }

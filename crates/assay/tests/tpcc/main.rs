@@ -1,7 +1,7 @@
-//! The TPC-C workload by whole commands, on every database there is.
+//! The TPC-C workload by whole commands, on every available database.
 //!
-//! Tables are small (`--customers`, `--items`), which the audit says; what is checked does not depend on their size.
-//! Each test has a database of its own; SQLite's is a file in the test's folder.
+//! Tables are small (`--customers`, `--items`), which the audit reports; the other rules do not depend on their size.
+//! Each test has its own database; SQLite's is a file in the test's folder.
 
 mod audit;
 mod batching;
@@ -25,10 +25,10 @@ use common::{Folder, Ran};
 /// Two small warehouses.
 const SMALL: &str = "--warehouses 2 --customers 60 --items 200";
 
-/// What `check` looks at in each table set, a line for each.
+/// What `check` examines in each table set, one line each.
 const RULES: usize = 46;
 
-/// A database to work on, and the folder commands run in.
+/// A database to work on, and the folder that commands run in.
 struct Place {
     folder: Folder,
     url: String,
@@ -58,8 +58,8 @@ impl Place {
         self.folder.expect(&format!("{command} tpcc --db {} {options}", self.url), code)
     }
 
-    /// Runs with `--check`, on tables that are too small for the audit: it fails, and what the tables hold is as it
-    /// should be.
+    /// Runs with `--check`, on tables that are too small for the audit: the audit fails, but the content of the tables
+    /// is correct.
     #[track_caller]
     fn run_checked(&self, options: &str) -> Ran {
         let ran = self.expect("run", &format!("--check --no-record {options}"), 1);
@@ -72,7 +72,7 @@ impl Place {
         ran
     }
 
-    /// Runs a statement; its texts stand between grave accents.
+    /// Runs a statement; texts in it are written between grave accents.
     #[track_caller]
     fn sql(&self, sql: &str) {
         self.folder.write(
@@ -82,7 +82,7 @@ sysbench.cmdline.options = { sql = {"Statement", ""} }
 sysbench.cmdline.commands = { go = { function() sysbench.sql.driver():connect():query((sysbench.opt.sql:gsub("`", "'"))) end } }
 "#,
         );
-        // The quotes of the words that make a command line are not for SQL.
+        // Single quotes are taken by the splitting of the command line.
         self.folder.expect(&format!("exec ./statement.lua go --db {} --sql '{sql}'", self.url), 0);
     }
 }

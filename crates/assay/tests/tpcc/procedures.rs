@@ -1,4 +1,4 @@
-//! Stored procedures do what the statements do that they stand for.
+//! Stored procedures have the same effect as the statements that they replace.
 
 use serde_json::Value;
 use testkit::Kind;
@@ -11,7 +11,7 @@ fn servers() -> impl Iterator<Item = Place> {
     kinds.into_iter().filter(|kind| kind.present()).map(Place::on)
 }
 
-/// A number for each table, of all its rows, their dates apart: a date counts as being there or not.
+/// A checksum of each table over all rows, except the values of dates: only whether a date is set counts.
 fn contents(place: &Place) -> Vec<String> {
     place.folder.write(
         "contents.lua",
@@ -55,7 +55,7 @@ fn deliveries(place: &Place, name: &str) -> Vec<String> {
     text.lines().map(|line| line.splitn(4, ',').last().unwrap().to_owned()).collect()
 }
 
-/// How many there were of each type, and what of them the audit and others count.
+/// The number of each type, and what the audit and others count.
 fn counts(findings: &Value) -> Vec<Value> {
     let stage = &findings["stages"][0];
     let types = stage["total"]["types"].as_array().unwrap().iter();
@@ -99,7 +99,7 @@ fn procedures_that_compete_and_start_over_leave_the_tables_consistent() {
     for place in servers() {
         place.expect("prepare", "--customers 60 --items 200 --procedures", 0);
         for isolation in ["", "--isolation repeatable-read"] {
-            // Enough unused items and last names to see them rolled back and found.
+            // Enough unused items and last names that some are rolled back and found.
             let run = "--mix 4,2,1,3,1 --sessions 16 --transactions 500 --seed 1 --retries 1000 --format json";
             let findings = place.run_checked(&format!("{run} --procedures {isolation}")).findings();
             let stage = &findings["stages"][0];
@@ -109,7 +109,7 @@ fn procedures_that_compete_and_start_over_leave_the_tables_consistent() {
             if is_postgres && !isolation.is_empty() {
                 assert!(of("retries") > 0, "{isolation}: {stage}");
             }
-            // Order-Status has one snapshot, whatever the others have.
+            // Order-Status uses one snapshot, whatever the isolation of the others.
             let levels = stage["audit"].as_array().unwrap().iter().filter(|rule| rule["clause"] == "3.4.1");
             let levels: Vec<_> = levels.map(|rule| rule["name"].as_str().unwrap()).collect();
             assert_eq!(levels, ["order-status at repeatable read"], "{isolation}");
@@ -125,7 +125,7 @@ fn procedures_are_made_by_prepare_and_removed_by_cleanup() {
         let own = if place.kind == Some(Kind::Postgres) { "current_schema()" } else { "DATABASE()" };
         let query = format!("SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = {own}");
         let there = || place.server().unwrap().sql(&place.database, &query).unwrap().trim().parse::<u32>().unwrap();
-        // A collation of its own: what is compared with a column must have it.
+        // A different collation: values compared with a column must have it.
         let options = match place.kind {
             Some(Kind::Postgres) => String::new(),
             _ => "--mysql-table-options 'CHARACTER SET utf8mb4 COLLATE utf8mb4_bin'".to_owned(),
@@ -138,13 +138,13 @@ fn procedures_are_made_by_prepare_and_removed_by_cleanup() {
                     --tables 2 --customers 60 --items 200 --db …`";
         assert!(ran.stderr.contains(told), "{}", ran.shown());
         assert_eq!(there(), 0);
-        // Twice: what is there is replaced.
+        // Twice: existing procedures are replaced.
         for _ in 0..2 {
             place.expect("prepare", &format!("{SMALL} --tables 2 --procedures --sessions 3"), 0);
             assert_eq!(there(), 10);
         }
         place.run_checked(run);
-        // Without the option nothing is different.
+        // Without the option nothing changes.
         place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
 
         place.folder.write(

@@ -1,4 +1,4 @@
-//! A load that was killed is found out, and gone on with.
+//! A load that was killed is detected and resumed.
 
 use nix::sys::signal::Signal;
 use testkit::Kind;
@@ -49,7 +49,7 @@ fn a_killed_load_is_refused_by_run_and_finished_by_prepare() {
         };
         let tables = ["warehouse", "district", "customer", "history", "orders", "new_orders", "item", "stock"];
         assert_eq!(tables.map(rows), ["10", "100", "20000", "20000", "20000", "6000", "4000", "40000"]);
-        // It goes on with the seed of the load.
+        // It resumes with the seed of the load.
         let resumed = checksums(&place);
         place.expect("cleanup", "", 0);
         place.expect("prepare", &format!("{LOAD} --seed 7"), 0);

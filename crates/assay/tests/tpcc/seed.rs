@@ -1,8 +1,8 @@
-//! What is loaded depends on seed and size alone.
+//! The loaded rows depend only on seed and size.
 
 use super::{Place, SMALL, places};
 
-/// Sums over each table of set 1, of all its columns but the dates, and the texts of its last row.
+/// Sums over each table of set 1, of all columns except dates, and the texts of the last row.
 pub(crate) fn checksums(place: &Place) -> Vec<String> {
     place.folder.write(
         "checksums.lua",

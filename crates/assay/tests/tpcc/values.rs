@@ -1,8 +1,8 @@
-//! What the specification says about values: random ones by their rules, the tables' contents, the cards of a deck.
+//! Values as the specification requires: random values, the content of the tables, the cards of a deck.
 
 use super::{Place, SMALL};
 
-/// Runs Lua, with `tpcc` and a connection `con` at hand; it raises an error when something is wrong.
+/// Runs Lua with `tpcc` and a connection `con`; the script raises an error if something is wrong.
 #[track_caller]
 fn holds(place: &Place, body: &str) {
     let script = format!(
@@ -159,7 +159,7 @@ fn decks_make_the_mix_exact_and_can_be_others() {
         };
         let found = ["new_order", "payment", "order_status", "delivery", "stock_level"].map(of);
         assert_eq!(found.iter().sum::<u64>(), 230);
-        // Two decks of 100 and a part of a third: within a few cards.
+        // Two decks of 100 and part of a third: within a few cards.
         let near = |found: &u64, wanted: &u64| found.abs_diff(*wanted) <= if mix.starts_with("45") { 8 } else { 0 };
         assert!(found.iter().zip(&wanted).all(|(found, wanted)| near(found, wanted)), "{mix}: {found:?}");
     }
