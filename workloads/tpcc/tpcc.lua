@@ -158,8 +158,8 @@ local function declare_audit()
   local alike, cards = 0, {}
   for _, kind in ipairs(mix) do cards[kind] = (cards[kind] or 0) + 1 end
   for _, number in pairs(cards) do alike = alike + (number / #mix) ^ 2 end
-  rule("5.2.4.2", "cards as in the deck before", { part = "cards_as_before", whole = "cards_after_a_deck", low = 0.9 * alike, high = 1.1 * alike })
-  rule("2.4.1.1", "transactions away from home", { part = "cards_away", whole = "cards", high = 0 })
+  rule("5.2.4.2", "same card as in the previous deck", { part = "cards_as_before", whole = "cards_after_a_deck", low = 0.9 * alike, high = 1.1 * alike })
+  rule("2.4.1.1", "transactions outside home warehouse", { part = "cards_away", whole = "cards", high = 0 })
   for _, transaction in ipairs(TRANSACTIONS) do transaction.declare_rules(rule) end
   require("tpcc_customers").declare_rules(rule)
   if session.is_scaled_down then

@@ -1,7 +1,6 @@
 --- Verifies the data of TPC-C: the twelve consistency conditions of clause 3.3.2, contents and row counts of the
 --- tables, the effects of transactions since the load, and the answers of those that only read.
 --
---
 -- Every condition is one statement that returns the rows that violate it, none if it holds. The statements group and
 -- join whole tables instead of looking at one district after another, and compare in both directions (UNION ALL, then
 -- GROUP BY), so that a row that is missing on either side is found as well. Shares (what was drawn at random, as seen
@@ -211,7 +210,7 @@ local CONDITIONS = {
       },
   },
   {
-    "4.3.2.3", "c_last is the name of c_id - 1 for the first customers, and a name for the others",
+    "4.3.2.3", "c_last is the name of c_id - 1 for the first customers, and a valid name for the others",
     "SELECT c_w_id, c_d_id, c_id, c_last FROM {customer} WHERE CASE WHEN c_id <= #names AND c_last = JOINED("
       .. table.concat(SYLLABLES, ", ") .. ") OR c_id > #names AND c_last IN (#all_names) THEN 0 ELSE 1 END = 1",
   },
@@ -247,7 +246,7 @@ local CONDITIONS = {
     },
   },
   {
-    "2.4.2.2", "columns of stock are in their ranges: s_quantity from 10 to 100, since 91 are added when fewer would be left",
+    "2.4.2.2", "columns of stock are in their ranges: s_quantity from 10 to 100, since 91 are added if fewer would be left",
     "SELECT s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt FROM {stock} WHERE " .. unless {
       "s_quantity BETWEEN 10 AND 100", DISTRICT_TEXTS .. " IS NOT NULL", "s_ytd >= 0", "s_order_cnt >= 0", "s_remote_cnt >= 0",
       lengths(26, 50, "s_data"),
@@ -255,12 +254,12 @@ local CONDITIONS = {
   },
   -- What was loaded, and never changes.
   {
-    "4.3.3.1", "each customer has one of the orders that were loaded",
+    "4.3.3.1", "each customer has one of the loaded orders",
     [[SELECT o_w_id, o_d_id, o_c_id, COUNT(*) AS loaded_orders FROM {orders} WHERE o_id <= #customers
       GROUP BY o_w_id, o_d_id, o_c_id HAVING COUNT(*) <> 1]],
   },
   {
-    "4.3.3.1", "the ol_amount of the orders that were loaded add up to what they were then",
+    "4.3.3.1", "the ol_amount of the loaded orders add up to the sum recorded by the load",
     [[SELECT w, d, loaded_cents, found_cents FROM (
         SELECT w, d, MAX(v) - 2 AS loaded_cents, ROUND(SUM(amount) * 100) % 1000000000 AS found_cents FROM (
           SELECT ol_w_id AS w, ol_d_id AS d, SUM(ol_amount) AS amount FROM {order_line} WHERE ol_o_id <= #customers
@@ -271,7 +270,7 @@ local CONDITIONS = {
   -- What transactions wrote.
   {
     -- s_quantity is counted down by what is sold, and s_ytd up; 91 are added to the former.
-    "2.4.2.2", "s_quantity went down by s_ytd since the load, but for 91 at a time",
+    "2.4.2.2", "s_quantity decreased by s_ytd since the load, plus a multiple of 91",
     [[SELECT w, part, loaded, found FROM (
         SELECT w, part, MAX(v) - 2 AS loaded, MAX(quantity) AS found FROM (
           SELECT s_w_id AS w, ((s_i_id - 1) - (s_i_id - 1) % (#items / 10)) / (#items / 10) + 1 AS part,
@@ -303,7 +302,7 @@ local CONDITIONS = {
       GROUP BY w, d, c HAVING SUM(counted) <> SUM(found)]],
   },
   {
-    "2.5.2.2", "h_data is the names of warehouse and district, but for the rows that were loaded",
+    "2.5.2.2", "h_data is the names of warehouse and district, except in loaded rows",
     [[SELECT h_w_id, h_d_id, COUNT(*) AS other_texts FROM {history} JOIN {district} ON d_w_id = h_w_id AND d_id = h_d_id
       JOIN {warehouse} ON w_id = h_w_id WHERE h_data <> JOINED(w_name, '    ', d_name)
       GROUP BY h_w_id, h_d_id HAVING COUNT(*) <> #customers]],
@@ -318,7 +317,7 @@ local CONDITIONS = {
         WHEN c_data LIKE '%|%' THEN 0 ELSE 1 END) = 0]],
   },
   {
-    "2.7.4.2", "c_delivery_cnt counts the customer's orders that were delivered since the load",
+    "2.7.4.2", "c_delivery_cnt counts the customer's orders delivered since the load",
     [[SELECT w, d, c, SUM(counted) AS c_delivery_cnt, SUM(found) AS delivered_orders FROM (
         SELECT c_w_id AS w, c_d_id AS d, c_id AS c, c_delivery_cnt AS counted, 0 AS found FROM {customer}
         UNION ALL SELECT o_w_id, o_d_id, o_c_id, 0, COUNT(*) FROM {orders} WHERE o_carrier_id IS NOT NULL AND o_id > #delivered
@@ -340,7 +339,7 @@ local SHARES = {
     [[SELECT o_ol_cnt, COUNT(*) AS orders FROM {orders} WHERE o_id > #customers GROUP BY o_ol_cnt]],
   },
   {
-    "2.4.1.5", "order lines have 1 to 10 pieces, each number equally often", even = { 1, 10 },
+    "2.4.1.5", "ol_quantity is 1 to 10, each number equally often", even = { 1, 10 },
     [[SELECT ol_quantity, COUNT(*) AS order_lines FROM {order_line} WHERE ol_o_id > #customers GROUP BY ol_quantity]],
   },
   {
@@ -362,7 +361,7 @@ local SHARES = {
   },
   {
     -- At least 60 of 100, by last name; the middle one may also be chosen by number.
-    "2.5.2.2", "60 % of payments or more are for the middle one of the customers with a last name", shares = { [1] = { 0.57, 1 } },
+    "2.5.2.2", "at least 60 % of payments are for the middle one of the customers with a last name", shares = { [1] = { 0.57, 1 } },
     [[SELECT is_middle, SUM(payments) AS payments FROM (
         SELECT payments, CASE WHEN 2 * place = customers OR 2 * place = customers + 1 THEN 1 ELSE 0 END AS is_middle FROM (
           SELECT c_payment_cnt - 1 AS payments, ROW_NUMBER() OVER (PARTITION BY c_w_id, c_d_id, c_last ORDER BY c_first) AS place,
@@ -379,7 +378,7 @@ local SHARES = {
 -- A share is violated if its interval of five standard deviations (Wilson 1927) is outside the allowed range. Even
 -- without any tolerance, that happens by chance in one of 1.7 million cases.
 local SIGMAS = 5
-local ENOUGH = 100 -- of fewer rows nothing is told: the isolation tests make some that are not drawn at random
+local ENOUGH = 100 -- fewer rows are not judged: the isolation tests make some that are not drawn at random
 local ROOM = 0.2 -- of a share: transactions that fail for good are not in the data, and long orders fail more often
 
 local function interval(part, whole)
@@ -388,9 +387,8 @@ local function interval(part, whole)
   return (center - half) / (1 + z2 / whole), (center + half) / (1 + z2 / whole)
 end
 
---- The shares that a rule allows: a list of { name, part, whole, low, high }. `found`: number → how often. Nil: there
---- is
--- nothing to say.
+--- The shares that a rule allows: a list of { name, part, whole, low, high }, and the number of rows in `found`
+--- (number → how often).
 local function allowed_shares(share, found, state)
   local whole, list = 0, {}
   for _, times in pairs(found) do whole = whole + times end
@@ -416,9 +414,9 @@ local function allowed_shares(share, found, state)
   return list, whole
 end
 
-local SHOWN = 5 -- offending rows that are shown of each condition
+local SHOWN = 5 -- offending rows that are shown for each condition
 
---- `text` of a condition as the database wants it.
+--- A condition's statement in the database's dialect.
 local function statement(condition, set, dialect, state)
   local names = tpcc.last_names(state.customers)
   local numbers = {
@@ -447,12 +445,12 @@ end
 --- Checks one condition; returns false if rows violate it.
 local function holds(connection, dialect, set, state, condition)
   local result = connection:query(statement(condition, set, dialect, state) .. format(" LIMIT %d", SHOWN + 1))
-  local label = format("set %d, clause %s: %s", set, condition[1], condition[2])
+  local label = tpcc.label(set, condition)
   if result.nrows == 0 then
-    assay.log(label .. ": holds")
+    assay.log(label .. "holds")
     return true
   end
-  local lines, names = { label .. ": BROKEN, " .. (result.nrows > SHOWN and "such as" or "by") }, columns(condition)
+  local lines, names = { label .. "VIOLATED" .. (result.nrows > SHOWN and ", for example:" or ":") }, columns(condition)
   for _ = 1, math.min(result.nrows, SHOWN) do
     local row, shown = result:fetch_row(), {}
     for i, name in ipairs(names) do shown[i] = name .. " " .. tostring(row[i]) end
@@ -473,7 +471,7 @@ local function is_as_drawn(connection, dialect, set, state, share)
     local loaded = state.warehouses * tpcc.DISTRICTS * state.customers
     found[0] = (found[0] or 0) - loaded
   end
-  local label, broken, sure = format("set %d, clause %s: %s", set, share[1], share[2]), {}, true
+  local label, broken, sure = tpcc.label(set, share), {}, true
   local list, whole = allowed_shares(share, found, state)
   for _, one in ipairs(list) do
     if one.whole >= ENOUGH then
@@ -488,10 +486,10 @@ local function is_as_drawn(connection, dialect, set, state, share)
     end
   end
   if #broken == 0 then
-    assay.log(label .. ": holds" .. (sure and "" or format(" so far, but %d are too few to be sure", whole)))
+    assay.log(label .. "holds" .. (sure and "" or format(" so far, but %d rows are too few to be sure", whole)))
     return true
   end
-  assay.log(label .. ": BROKEN, by\n" .. table.concat(broken, "\n", 1, math.min(#broken, SHOWN)))
+  assay.log(label .. "VIOLATED:\n" .. table.concat(broken, "\n", 1, math.min(#broken, SHOWN)))
   return false
 end
 

@@ -296,6 +296,12 @@ function tpcc.sql(text, set)
   return (text:gsub("{([%w_]+)}", "%1" .. set))
 end
 
+--- The beginning of a result of `check`. `rule`: a list that starts with its clause and its sentence.
+function tpcc.label(set, rule)
+  local label = ("clause %s: %s: "):format(rule[1], rule[2])
+  return tpcc.settings().sets > 1 and ("set %d, "):format(set) .. label or label
+end
+
 --- What was prepared, according to the tables: name → number; `pieces`, a set of "kind number"; `runs`, the numbers of
 --- warehouses of past runs: number → true. Raises the server's error if the table does not exist.
 function tpcc.read_state(connection, set)

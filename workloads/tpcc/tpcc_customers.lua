@@ -69,10 +69,10 @@ function customers.declare_rules(rule)
   favored_names, names = unpack(assay.constant("tpcc names favored of " .. session.names, function()
     return { tpcc.favored(255, 0, session.names - 1) }
   end))
-  rule("2.1.6", "customers that NURand favors",
+  rule("2.1.6", "customers favored by NURand",
     { part = "favored_customers", whole = "customers", low = 0.95 * numbers, high = 1.05 * numbers })
-  rule("2.1.6", "last names that NURand favors", { part = "favored_names", whole = "names", low = 0.95 * names, high = 1.05 * names })
-  rule("2.1.6.1", "last names by a wrong constant", { part = "names_by_a_wrong_constant", whole = "names", high = 0 })
+  rule("2.1.6", "last names favored by NURand", { part = "favored_names", whole = "names", low = 0.95 * names, high = 1.05 * names })
+  rule("2.1.6.1", "names with a wrong NURand constant", { part = "names_by_a_wrong_constant", whole = "names", high = 0 })
 end
 
 return customers

@@ -102,8 +102,8 @@ function delivery.columns()
 end
 
 function delivery.declare_rules(rule)
-  rule("2.7.4", "deliveries of fewer districts", { part = "deliveries_of_fewer_districts", whole = "delivery", high = 0 })
-  rule("2.7.4.2", "deliveries of delivered orders", { part = "deliveries_again", whole = "delivery", high = 0 })
+  rule("2.7.4", "deliveries not trying all districts", { part = "deliveries_of_fewer_districts", whole = "delivery", high = 0 })
+  rule("2.7.4.2", "deliveries out of order or repeated", { part = "deliveries_again", whole = "delivery", high = 0 })
   rule("2.7.4.2", "deliveries that skip a district", { part = "skipping_deliveries", whole = "delivery", high = 0.01 })
 end
 

@@ -83,9 +83,8 @@ function inspection.inspect(open_session)
   for set = 1, tpcc.session.settings.sets do
     for _, one in ipairs(INSPECTIONS) do
       local wrong = one[3](set)
-      local label = format("set %d, clause %s: %s: ", set, one[1], one[2])
       if #wrong > 0 then right = false end
-      assay.log(label .. (#wrong == 0 and "holds" or "BROKEN, by\n" .. table.concat(wrong, "\n", 1, math.min(#wrong, 5))))
+      assay.log(tpcc.label(set, one) .. (#wrong == 0 and "holds" or "VIOLATED:\n" .. table.concat(wrong, "\n", 1, math.min(#wrong, 5))))
     end
   end
   tpcc.session.con:disconnect()

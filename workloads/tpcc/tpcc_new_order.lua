@@ -145,8 +145,8 @@ end
 function new_order.declare_rules(rule)
   rule("2.4.1.4", "new-orders rolled back", { rolled_back = "new_order", low = 0.009, high = 0.011 })
   rule("2.4.1.3", "lines per order", { mean = "order_lines", low = 9.5, high = 10.5 })
-  rule("2.4.1.3", "orders of 5 to 7 lines", { part = "short_orders", whole = "new_order", low = 0.25, high = 0.295 })
-  rule("2.4.1.3", "orders of 13 to 15 lines", { part = "long_orders", whole = "new_order", low = 0.25, high = 0.295 })
+  rule("2.4.1.3", "orders with 5 to 7 lines", { part = "short_orders", whole = "new_order", low = 0.25, high = 0.295 })
+  rule("2.4.1.3", "orders with 13 to 15 lines", { part = "long_orders", whole = "new_order", low = 0.25, high = 0.295 })
   if session.warehouses > 1 then
     rule("2.4.1.5", "remote order lines", { part = "remote_lines", whole = "order_lines", low = 0.0095, high = 0.0105 })
   end
@@ -159,7 +159,7 @@ function new_order.declare_rules(rule)
   favored_items, items = unpack(assay.constant("tpcc items favored of " .. session.items, function()
     return { tpcc.favored(8191, 1, session.items) }
   end))
-  rule("2.1.6", "items that NURand favors", { part = "favored_items", whole = "items", low = 0.97 * items, high = 1.03 * items })
+  rule("2.1.6", "items favored by NURand", { part = "favored_items", whole = "items", low = 0.97 * items, high = 1.03 * items })
 end
 
 return new_order

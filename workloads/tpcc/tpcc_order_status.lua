@@ -54,7 +54,7 @@ end
 
 function order_status.declare_rules(rule)
   rule("2.6.1.2", "order-status by last name", { part = "status_by_name", whole = "order_status", low = 0.57, high = 0.63 })
-  rule("2.6.2.2", "order-statuses without an order", { part = "statuses_without_order", whole = "order_status", high = 0 })
+  rule("2.6.2.2", "order-status that found no order", { part = "statuses_without_order", whole = "order_status", high = 0 })
   rule("3.4.1", "order-status at " .. session.level_of_reading:lower(), { part = "isolated", whole = "order_status", low = 0.99 })
 end
 

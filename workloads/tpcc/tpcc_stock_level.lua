@@ -37,10 +37,10 @@ function stock_level.run(input, home, district, number)
 end
 
 function stock_level.declare_rules(rule)
-  rule("2.8.1.1", "stock-levels of other districts",
+  rule("2.8.1.1", "stock-level outside home district",
     { part = "levels_of_other_districts", whole = "stock_level", high = 0 })
   rule("2.8.1.2", "stock-level thresholds above 15", { part = "high_thresholds", whole = "stock_level", low = 0.4, high = 0.51 })
-  rule("2.8.2.2", "stock-levels without answer", { part = "levels_without_answer", whole = "stock_level", high = 0 })
+  rule("2.8.2.2", "stock-level without a result", { part = "levels_without_answer", whole = "stock_level", high = 0 })
 end
 
 return stock_level

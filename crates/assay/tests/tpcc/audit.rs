@@ -21,7 +21,7 @@ fn broken_rules(place: &Place, script: &str) -> Vec<String> {
 
 /// The rules on NURand, in the order of the report.
 const NOT_SKEWED: [&str; 3] =
-    ["items that NURand favors", "customers that NURand favors", "last names that NURand favors"];
+    ["items favored by NURand", "customers favored by NURand", "last names favored by NURand"];
 
 #[test]
 fn the_audit_fails_for_a_workload_that_breaks_its_rules_and_for_no_other() {
@@ -79,8 +79,7 @@ statement[1] = statement[1]:gsub("s_order_cnt %+ 1", "s_order_cnt")
     );
     let line = format!("run ./lazy.lua --db {} --transactions 100 --seed 1 --check --no-record", place.url);
     let ran = place.folder.expect(&line, 1);
-    let broken =
-        "clause 2.4.2.2: s_ytd, s_order_cnt and s_remote_cnt count the order lines since the load: BROKEN, such as";
+    let broken = "clause 2.4.2.2: s_ytd, s_order_cnt and s_remote_cnt count the order lines since the load: VIOLATED, for example:";
     assert!(ran.stderr.contains(broken), "{}", ran.shown());
-    assert_eq!(ran.stderr.matches("BROKEN").count(), 1, "{}", ran.shown());
+    assert_eq!(ran.stderr.matches("VIOLATED").count(), 1, "{}", ran.shown());
 }

@@ -80,7 +80,7 @@ const BREAKS: &[(&str, &str, &[&str])] = &[
     (
         "UPDATE stock1 SET s_ytd = NULL WHERE s_w_id = 2 AND s_i_id = 200",
         "UPDATE stock1 SET s_ytd = 0 WHERE s_w_id = 2 AND s_i_id = 200",
-        &["2.4.2.2: columns of stock", "2.4.2.2: s_quantity went down by s_ytd"],
+        &["2.4.2.2: columns of stock", "2.4.2.2: s_quantity decreased by s_ytd"],
     ),
     (
         "UPDATE item1 SET i_id = 1200 WHERE i_id = 200",
@@ -90,7 +90,7 @@ const BREAKS: &[(&str, &str, &[&str])] = &[
     (
         "UPDATE stock1 SET s_i_id = 1200 WHERE s_w_id = 2 AND s_i_id = 200",
         "UPDATE stock1 SET s_i_id = 200 WHERE s_w_id = 2 AND s_i_id = 1200",
-        &["1.2.1: a warehouse has", "2.4.2.2: s_quantity went down by s_ytd"],
+        &["1.2.1: a warehouse has", "2.4.2.2: s_quantity decreased by s_ytd"],
     ),
     (
         "UPDATE warehouse1 SET w_id = 3 WHERE w_id = 2",
@@ -182,9 +182,9 @@ const BREAKS: &[(&str, &str, &[&str])] = &[
 /// Conditions that `check` reports as broken: clause and condition, each with the rows shown.
 fn broken(place: &Place, code: i32) -> BTreeSet<String> {
     let said = place.expect("check", "", code).stderr;
-    let conditions = said.lines().filter(|line| line.contains(": BROKEN, ")).map(|line| {
+    let conditions = said.lines().filter(|line| line.contains(": VIOLATED")).map(|line| {
         let (_, rest) = line.split_once("clause ").expect("a broken condition names its clause");
-        rest.split_once(": BROKEN").expect("and what should hold").0.to_owned()
+        rest.split_once(": VIOLATED").expect("and what should hold").0.to_owned()
     });
     let conditions: BTreeSet<String> = conditions.collect();
     let rows = said.lines().filter(|line| line.starts_with("  ")).count();
@@ -232,11 +232,11 @@ fn rows_that_are_gone_and_values_that_were_spoiled_are_noticed() {
         ("DELETE FROM item1 WHERE i_id > 100", &["1.2.1: item"][..]),
         (
             "DELETE FROM stock1 WHERE s_w_id = 2 AND s_i_id = 199",
-            &["1.2.1: a warehouse has", "2.4.2.2: s_quantity went down by s_ytd"],
+            &["1.2.1: a warehouse has", "2.4.2.2: s_quantity decreased by s_ytd"],
         ),
         (
             "UPDATE stock1 SET s_quantity = NULL WHERE s_w_id = 2 AND s_i_id = 200",
-            &["2.4.2.2: columns of stock", "2.4.2.2: s_quantity went down by s_ytd"],
+            &["2.4.2.2: columns of stock", "2.4.2.2: s_quantity decreased by s_ytd"],
         ),
         ("UPDATE stock1 SET s_dist_04 = NULL WHERE s_w_id = 2 AND s_i_id = 200", &["2.4.2.2: columns of stock"]),
         (
@@ -281,7 +281,7 @@ require("tpcc_common").statements.pay_warehouse[1] = "UPDATE {warehouse} SET w_y
         ran.shown()
     );
     assert!(
-        ran.stderr.contains("clause 3.3.2.8: w_ytd is the sum of its history's h_amount: BROKEN, by"),
+        ran.stderr.contains("clause 3.3.2.8: w_ytd is the sum of its history's h_amount: VIOLATED:"),
         "{}",
         ran.shown()
     );
