@@ -33,11 +33,11 @@ pub(super) struct Options {
 const TOOLS: [Tool; 2] = [Tool::Assay, Tool::Sysbench];
 
 pub(super) fn run(options: &Options) -> Result<String> {
-    let mut report = heading("Loading: assay beside sysbench", &options.servers)?;
+    let mut report = heading("Loading: assay compared with sysbench", &options.servers)?;
     writeln!(
         report,
         "oltp_read_write, {} tables of {} rows, 2 sessions; {} runs each, in turn; median [least–most].\n\n\
-         | server | tool | seconds | rows/s | client CPU s | time it ÷ assay |\n\
+         | server | tool | seconds | rows/s | client CPU s | time, other ÷ assay |\n\
          | --- | --- | --: | --: | --: | --: |",
         options.tables,
         number(options.rows as f64, 0),

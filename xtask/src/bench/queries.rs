@@ -57,16 +57,16 @@ struct Shown {
 }
 
 pub(super) fn run(options: &Options) -> Result<String> {
-    let mut report = heading("Queries: assay beside its peers", &options.servers)?;
-    let floors = if options.floor { " (no script), (bare loop): the floor, see below." } else { "" };
+    let mut report = heading("Queries: assay compared with sysbench and pgbench", &options.servers)?;
+    let floors = if options.floor { " (no script), (bare loop): the lower bound, see below." } else { "" };
     writeln!(
         report,
         "One table of {} rows; {} runs of {} s for each tool and cell, in turn; median [least–most].\n\
-         CPU: of the client process from start to end, connecting included, per query it counted.\n\
-         Ratios: assay's median over the peer's, with what it should be in brackets, bold where it is not. Memory: largest\n\
+         CPU: user and system time of the client process, including startup and connecting, per query.\n\
+         Ratios: assay's median divided by the other tool's; in brackets our target, bold if missed. Memory: largest\n\
          resident set per session. Latency: p50 of a transaction, pgbench's mean. MariaDB with more than {MANY} sessions: with\n\
          its thread pool.{floors}\n\n\
-         | server | workload | sessions | tool | CPU µs/query | QPS | latency µs | memory KiB/session | CPU assay ÷ it | QPS assay ÷ it |\n\
+         | server | workload | sessions | tool | CPU µs/query | QPS | latency µs | memory KiB/session | CPU ratio | QPS ratio |\n\
          | --- | --- | --: | --- | --: | --: | --: | --: | --: | --: |",
         options.table_size, options.repeats, options.seconds
     )?;
@@ -95,9 +95,9 @@ pub(super) fn run(options: &Options) -> Result<String> {
         }
     }
     if lost.is_empty() {
-        lost += "Nowhere.\n";
+        lost += "None.\n";
     }
-    Ok(format!("{report}\nWhere we lose:\n\n{lost}"))
+    Ok(format!("{report}\nMissed targets:\n\n{lost}"))
 }
 
 /// PostgreSQL has a process per session.
@@ -203,7 +203,10 @@ fn rows(start: &str, shown: &[Shown], target: impl Fn(Tool) -> Option<Target>, l
                 _ => String::new(),
             };
             if missed {
-                lost.push_str(&format!("* {}: {what} {ratio:.2} of {name}'s{aim}", start.trim_matches(['|', ' '])));
+                lost.push_str(&format!(
+                    "* {}: {what} {ratio:.2} of {name}'s{aim}",
+                    start.trim_matches(['|', ' ']).replace(" | ", ", ")
+                ));
                 let floors = shown.iter().filter(|shown| Tool::FLOORS.contains(&shown.tool));
                 for (floor, sign) in floors.zip([';', ',']) {
                     let ratio = of(floor).median() / of(one).median();
@@ -246,11 +249,11 @@ mod tests {
         assert_eq!(lost, "");
         let rows = rows("| a | 1 |", &both, |_| Some(Target { cpu: 0.5, qps: Some(1.5) }), &mut lost);
         assert!(rows.ends_with("| **0.75** (≤ 0.5) | 2.00 (≥ 1.5) |\n"), "{rows}");
-        assert_eq!(lost, "* a | 1: CPU per query 0.75 of sysbench's (≤ 0.5)\n");
+        assert_eq!(lost, "* a, 1: CPU per query 0.75 of sysbench's (≤ 0.5)\n");
         both.extend([shown(Tool::Protocol, 8.4, 2100.0), shown(Tool::Bare, 7.2, 2200.0)]);
         lost.clear();
         let aim = |tool| (tool == Tool::Sysbench).then_some(Target { cpu: 1.0, qps: Some(2.5) });
         self::rows("| a | 1 |", &both, aim, &mut lost);
-        assert_eq!(lost, "* a | 1: QPS 2.00 of sysbench's (≥ 2.5); (no script) 2.10, (bare loop) 2.20\n");
+        assert_eq!(lost, "* a, 1: QPS 2.00 of sysbench's (≥ 2.5); (no script) 2.10, (bare loop) 2.20\n");
     }
 }
