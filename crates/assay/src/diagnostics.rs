@@ -105,6 +105,11 @@ impl Trouble {
         self
     }
 
+    /// Whether there is any advice.
+    pub fn has_hints(&self) -> bool {
+        !self.hints.is_empty()
+    }
+
     /// The text for stderr: `error:`, indented details, a blank line, hints.
     pub fn text(&self, color: bool) -> String {
         let mut text = format!("{} {}\n", terminal::paint("error:", terminal::RED, color), self.cause);

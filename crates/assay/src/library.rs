@@ -71,6 +71,14 @@ fn not_found(error: ScriptError) -> Trouble {
     }
 }
 
+/// Whether a built-in workload refused to go on, in words for its user: where in its source does not matter.
+fn is_refusal(error: &ScriptError) -> bool {
+    let is_built_in = |name: &str| assay_workloads::builtin().iter().any(|one| one.name == name);
+    let mut frames = error.traceback.lines();
+    error.file.is_none()
+        && frames.all(|frame| frame.trim().split_once(".lua:").is_some_and(|(name, _)| is_built_in(name)))
+}
+
 /// A script's error: `file:line: message`, then the script's own frames.
 pub fn script_trouble(cause: String, error: &ScriptError) -> Trouble {
     // A script that refuses an option names it, and it is the user's mistake: Lua's positions would not help.
@@ -84,8 +92,10 @@ pub fn script_trouble(cause: String, error: &ScriptError) -> Trouble {
         (Some(file), None) => format!("{file}: "),
         _ => String::new(),
     };
-    let trouble =
-        Trouble::new(Exit::Workload, cause).detail(format!("{place}{}", error.message)).detail(&error.traceback);
+    let mut trouble = Trouble::new(Exit::Workload, cause).detail(format!("{place}{}", error.message));
+    if !is_refusal(error) {
+        trouble = trouble.detail(&error.traceback);
+    }
     match &error.hint {
         Some(hint) => trouble.hint(hint),
         None => trouble,

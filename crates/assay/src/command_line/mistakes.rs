@@ -6,8 +6,13 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::{library, registry, terminal};
 
 /// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one on the command
-/// line, if any.
-pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[String]) -> Result<(), Trouble> {
+/// line, if any. `words`: the command line.
+pub(super) fn explain(
+    error: &clap::Error,
+    command: &clap::Command,
+    workload: Option<&str>,
+    words: &[String],
+) -> Result<(), Trouble> {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
@@ -40,7 +45,12 @@ pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[Stri
         ErrorKind::UnknownArgument => Trouble::usage(format!("unexpected argument `{option}`"))
             .hint("a workload's name comes first; option values follow their option"),
         ErrorKind::InvalidSubcommand => {
-            Trouble::usage(format!("there is no command {}", text(ContextKind::InvalidSubcommand)))
+            let name = text(ContextKind::InvalidSubcommand);
+            let trouble = Trouble::usage(format!("there is no command {name}"));
+            if SYSBENCH_TESTS.contains(&name.as_str()) {
+                return Err(trouble.hint(format!("it is a test of sysbench: `assay sysbench {name} run`")));
+            }
+            trouble
         }
         ErrorKind::ValueValidation => {
             let reason = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
@@ -80,9 +90,33 @@ pub(super) fn explain(error: &clap::Error, workload: Option<&str>, words: &[Stri
             trouble = trouble.hint(format!("did you mean {suggestion}?"));
         }
     }
+    let known = match error.kind() {
+        ErrorKind::UnknownArgument => Some("options"),
+        ErrorKind::InvalidSubcommand => Some("commands"),
+        _ => None,
+    };
+    if let Some(known) = known.filter(|_| !trouble.has_hints()) {
+        trouble = trouble.hint(format!("`{} --help` lists the {known}", path(command, workload, words)));
+    }
     debug_assert_eq!(trouble.exit, Exit::Usage);
     Err(trouble)
 }
+
+/// The command whose help has the options: `assay run tpcc`.
+fn path(command: &clap::Command, workload: Option<&str>, words: &[String]) -> String {
+    let mut path = vec!["assay"];
+    let mut command = command;
+    for word in words.iter().skip(1) {
+        let Some(subcommand) = command.find_subcommand(word) else { break };
+        path.push(word);
+        command = subcommand;
+    }
+    path.extend(workload);
+    path.join(" ")
+}
+
+/// People look for these among the commands.
+const SYSBENCH_TESTS: [&str; 5] = ["cpu", "memory", "threads", "mutex", "fileio"];
 
 /// The built-in workloads that have this option.
 fn having(option: &str, words: &[String]) -> Option<String> {

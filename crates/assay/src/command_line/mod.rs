@@ -98,7 +98,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
         Ok(matches) => matches,
         Err(error) => {
             let of = found.as_ref().map(|(_, workload)| workload.name.as_str());
-            return explain(&error, of, &words).map(|()| None);
+            return explain(&error, &command, of, &words).map(|()| None);
         }
     };
     let parsed = CommandLine::from_arg_matches(&matches).map_err(|error| Trouble::usage(error.to_string()))?;

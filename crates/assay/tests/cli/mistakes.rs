@@ -32,6 +32,20 @@ fn a_misspelled_workload_option_is_refused_with_the_nearest_name() {
 }
 
 #[test]
+fn a_name_that_resembles_nothing_is_answered_with_where_to_look() {
+    for (line, hint) in [
+        ("run ./one_table.lua --xyz 4", "`assay run ./one_table.lua --help` lists the options"),
+        ("server start postgres:15 --xyz", "`assay server start --help` lists the options"),
+        ("server xyz", "`assay server --help` lists the commands"),
+        ("xyz", "`assay --help` lists the commands"),
+        ("fileio", "it is a test of sysbench: `assay sysbench fileio run`"),
+    ] {
+        let told = told(line);
+        assert!(told.ends_with(&format!("\n\nhint: {hint}\n")), "{told}");
+    }
+}
+
+#[test]
 fn a_workload_option_is_typed() {
     assert_snapshot!(told("run ./one_table.lua --table-size=ten"), @r"
     exit 2
