@@ -98,6 +98,9 @@ fn missing_packages() -> Vec<&'static str> {
         // To look at pages, and a font to show them in.
         ("chromium", !program("chromium")),
         ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),
+        // Shells that completions are tested with.
+        ("zsh", !program("zsh")),
+        ("fish", !program("fish")),
         // For MySQL.
         ("libaio1", !library("libaio.so.1")),
         ("libnuma1", !library("libnuma.so.1")),

@@ -256,6 +256,55 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
 }
 
+/// Scripts for shells, with the file of the completions as `$1`: each prints what completes a command, an option and a
+/// value. For zsh, which completes only at a prompt, it must load and be registered.
+const SHELLS: [(&str, &[&str], &str, &str); 3] = [
+    (
+        "bash",
+        &["--norc"],
+        r#"
+source "$1"
+complete_at() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _assay assay "${@: -1}" "${@: -2:1}"; echo ${COMPREPLY[@]}; }
+complete_at assay compl
+complete_at assay run --sess
+complete_at assay run --format ''
+"#,
+        "completions\n--session-sql --sessions\ntext json csv\n",
+    ),
+    (
+        "fish",
+        &["--no-config"],
+        r#"
+source $argv[1]
+for words in 'assay compl' 'assay run --sess' 'assay run --format '
+    echo (complete -C $words | string replace -r '\t.*' '')
+end
+"#,
+        "completions\n--sessions --session-sql\ncsv json text\n",
+    ),
+    ("zsh", &["-f"], "autoload -Uz compinit && compinit -u -D && source \"$1\" && echo $_comps[assay]\n", "_assay\n"),
+];
+
+#[test]
+fn completions_load_in_their_shells_and_complete_commands_options_and_values() {
+    for (shell, options, script, expected) in SHELLS {
+        if !std::path::Path::new("/usr/bin").join(shell).exists() {
+            testkit::absent(&format!("there is no {shell} (`cargo xtask install` gets what the tests need)"));
+            continue;
+        }
+        let folder = Folder::new();
+        let completions = folder.write("completions", &folder.expect(&format!("completions {shell}"), 0).stdout);
+        let script = folder.write("script", script);
+        let mut command = std::process::Command::new(shell);
+        // An `assay` in PATH, as where completions are used.
+        let path = std::path::Path::new(env!("CARGO_BIN_EXE_assay")).parent().unwrap().display().to_string();
+        command.args(options).args([&script, &completions]).env("HOME", folder.path()).current_dir(folder.path());
+        let output = command.env("PATH", format!("{path}:/usr/bin:/bin")).output().unwrap();
+        let [said, errors] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert_eq!((said.as_str(), errors.as_str()), (expected, ""), "{shell}");
+    }
+}
+
 #[test]
 fn shells_and_manual_pages_know_every_command() {
     let folder = Folder::new();
