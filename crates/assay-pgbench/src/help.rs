@@ -31,7 +31,7 @@ Benchmarking options:
   -c, --client=NUM         concurrent clients (default: 1)
   -C, --connect            a new connection for each transaction
   -D, --define=NAME=VALUE  a variable of the script
-  -j, --jobs=NUM           as reported; assay drives all clients with one thread per CPU
+  -j, --jobs=NUM           number to report; assay uses at most one thread per CPU
   -l, --log                write a line per transaction to a file
   -L, --latency-limit=NUM  count transactions that take longer than NUM ms
   -M, --protocol=MODE      simple, extended or prepared (default: simple)

@@ -633,7 +633,7 @@
   const paper = (is) => {
     document.documentElement.classList.toggle("light", is);
     if (is) {
-      document.querySelectorAll(".record > details, details.warning").forEach((details) => (details.open = true));
+      document.querySelectorAll(".record > details, details.warning, details.printed").forEach((details) => (details.open = true));
       figures.filter((figureElement) => !drawn.has(figureElement)).forEach(draw);
     }
     redraw();

@@ -17,7 +17,7 @@ pub(crate) fn count(value: u64) -> String {
 }
 
 /// Three significant digits, or all digits before the decimal point: `0.0123`, `1.23`, `12.3`, `12,345`.
-pub(crate) fn figure(value: f64) -> String {
+pub fn figure(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => return count(value.round() as u64),
         v if v >= 9.995 => 1,

@@ -28,6 +28,7 @@ pub use charts::chart::{
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
 pub use charts::{Charts, charts};
+pub use digits::figure;
 pub use findings::agents::{AgentFindings, AgentStageFindings};
 pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
 pub use findings::capacity::{

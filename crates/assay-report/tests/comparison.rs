@@ -101,13 +101,13 @@ fn a_faster_candidate_is_found_with_its_interval_and_what_differs_stands_first()
       server synchronous_commit: none → off
       session SQL: SET application_name = 'shop' → SET synchronous_commit=off
 
-    16 sessions       baseline    candidate                 change
-    tx/s           1000.0 ±9.7  1250.0 ±9.7  +25.0% [+23.4, +26.6]  faster
-    p50 ms          5.50 ±0.50   4.50 ±0.50  −18.2% [−27.3, −10.0]  faster
-    p95 ms          9.55 ±0.95   7.65 ±0.95  −20.0% [−29.8, −11.0]  faster
-    p99 ms          9.91 ±0.99   7.93 ±0.99  −20.0% [−30.0, −11.1]  faster
-    our CPU µs/tx  50.00 ±0.48  40.00 ±0.31  −20.0% [−21.0, −19.0]  less
-    spm            60,000 ±582  75,000 ±582  +25.0% [+23.4, +26.6]  faster
+    16 sessions         baseline    candidate                 change
+    tx/s             1000.0 ±9.7  1250.0 ±9.7  +25.0% [+23.4, +26.6]  faster
+    p50 ms            5.50 ±0.50   4.50 ±0.50  −18.2% [−27.3, −10.0]  faster
+    p95 ms            9.55 ±0.95   7.65 ±0.95  −20.0% [−29.8, −11.0]  faster
+    p99 ms            9.91 ±0.99   7.93 ±0.99  −20.0% [−30.0, −11.1]  faster
+    assay CPU µs/tx  50.00 ±0.48  40.00 ±0.31  −20.0% [−21.0, −19.0]  less
+    spm              60,000 ±582  75,000 ±582  +25.0% [+23.4, +26.6]  faster
     ");
 }
 
@@ -136,13 +136,13 @@ fn one_trial_per_side_cannot_tell() {
     baseline   baseline · shop.lua · 1 trial · PostgreSQL 15.14 · a-1.json.zst
     candidate  candidate · shop.lua · 1 trial · PostgreSQL 15.14 · b-1.json.zst
 
-    16 sessions    baseline  candidate                change
-    tx/s              1,000      1,250  +25.0% (no interval)  cannot tell
-    p50 ms             5.50       4.50  −18.2% (no interval)  cannot tell
-    p95 ms             9.55       7.65  −19.9% (no interval)  cannot tell
-    p99 ms             9.91       7.93  −20.0% (no interval)  cannot tell
-    our CPU µs/tx      50.0       40.0  −20.0% (no interval)  cannot tell
-    spm              60,000     75,000  +25.0% (no interval)  cannot tell
+    16 sessions      baseline  candidate                change
+    tx/s                1,000      1,250  +25.0% (no interval)  cannot tell
+    p50 ms               5.50       4.50  −18.2% (no interval)  cannot tell
+    p95 ms               9.55       7.65  −19.9% (no interval)  cannot tell
+    p99 ms               9.91       7.93  −20.0% (no interval)  cannot tell
+    assay CPU µs/tx      50.0       40.0  −20.0% (no interval)  cannot tell
+    spm                60,000     75,000  +25.0% (no interval)  cannot tell
     ");
 }
 
@@ -158,13 +158,13 @@ fn noisy_trials_cannot_tell_and_say_how_many_could() {
     candidate  candidate · shop.lua · 5 trials · PostgreSQL 15.14
                b-1.json.zst … b-5.json.zst
 
-    16 sessions         baseline      candidate                change
-    tx/s               1,000 ±97     1,020 ±120  +1.0% [−13.6, +17.8]  cannot tell
-    p50 ms            5.50 ±0.60     5.00 ±0.93  ±0.0% [−18.2, +10.0]  cannot tell
-    p95 ms              9.6 ±1.1       8.6 ±1.8  ±0.0% [−19.9, +11.0]  cannot tell
-    p99 ms              9.9 ±1.2       8.9 ±1.8  ±0.0% [−20.0, +11.1]  cannot tell
-    our CPU µs/tx      50.0 ±5.2      49.0 ±6.3  −0.9% [−15.1, +15.8]  cannot tell
-    spm            60,000 ±5,815  61,200 ±7,175  +1.0% [−13.6, +17.8]  cannot tell
+    16 sessions           baseline      candidate                change
+    tx/s                 1,000 ±97     1,020 ±120  +1.0% [−13.6, +17.8]  cannot tell
+    p50 ms              5.50 ±0.60     5.00 ±0.93  ±0.0% [−18.2, +10.0]  cannot tell
+    p95 ms                9.6 ±1.1       8.6 ±1.8  ±0.0% [−19.9, +11.0]  cannot tell
+    p99 ms                9.9 ±1.2       8.9 ±1.8  ±0.0% [−20.0, +11.1]  cannot tell
+    assay CPU µs/tx      50.0 ±5.2      49.0 ±6.3  −0.9% [−15.1, +15.8]  cannot tell
+    spm              60,000 ±5,815  61,200 ±7,175  +1.0% [−13.6, +17.8]  cannot tell
     a change is the median of the ratios of all pairs of trials, not of the medians;
     ±0 where the two have opposite signs
     ");
@@ -207,13 +207,13 @@ fn other_work_other_hosts_and_broken_trials_are_told_before_any_number() {
     ! the load came from different machines, which may explain a change:
       host: load1 → load\u{1b}[2j2
 
-    16 sessions    baseline  candidate                change
-    tx/s              1,000      1,255  +25.5% (no interval)  cannot tell
-    p50 ms             5.50       4.25  −22.7% (no interval)  cannot tell
-    p95 ms             9.55       7.18  −24.9% (no interval)  cannot tell
-    p99 ms             9.91       7.44  −25.0% (no interval)  cannot tell
-    our CPU µs/tx      50.0       39.8  −20.3% (no interval)  cannot tell
-    spm              60,000     75,300  +25.5% (no interval)  cannot tell
+    16 sessions      baseline  candidate                change
+    tx/s                1,000      1,255  +25.5% (no interval)  cannot tell
+    p50 ms               5.50       4.25  −22.7% (no interval)  cannot tell
+    p95 ms               9.55       7.18  −24.9% (no interval)  cannot tell
+    p99 ms               9.91       7.44  −25.0% (no interval)  cannot tell
+    assay CPU µs/tx      50.0       39.8  −20.3% (no interval)  cannot tell
+    spm                60,000     75,300  +25.5% (no interval)  cannot tell
     "#);
 }
 
@@ -313,16 +313,16 @@ fn several_trials_are_summed_up_by_their_median() {
     insta::assert_snapshot!(text, @r"
     5 trials with 16 sessions:
 
-    trial    tx/s  p50 ms  p95 ms  p99 ms  CPU µs/tx  failed
-    1       1,000    5.50    9.55    9.91       50.0       0
-    2       1,010    5.00    8.60    8.92       49.5       0
-    3         990    5.50    9.55    9.92       50.5       0
-    4       1,005    5.00    8.61    8.92       49.8       0
-    5         995    5.50    9.56    9.92       50.3       0
-    median  1,000    5.50    9.55    9.91       50.0
-      from    990    5.00    8.60    8.92       49.5
-      to    1,010    5.50    9.56    9.92       50.5
-    spread   2.0%    9.1%     10%     10%       2.0%
+    trial      tx/s  p50 ms  p95 ms  p99 ms  assay CPU µs/tx  failed
+    1         1,000    5.50    9.55    9.91             50.0       0
+    2         1,010    5.00    8.60    8.92             49.5       0
+    3           990    5.50    9.55    9.92             50.5       0
+    4         1,005    5.00    8.61    8.92             49.8       0
+    5           995    5.50    9.56    9.92             50.3       0
+    median    1,000    5.50    9.55    9.91             50.0
+    95% low     990    5.00    8.60    8.92             49.5
+    95% high  1,010    5.50    9.56    9.92             50.5
+    spread     2.0%    9.1%     10%     10%             2.0%
     ");
     let two = Side { name: "shop", records: &records[..2], trials: &trials[..2] };
     assert!(summary_text(&summarize(two)).contains("a confidence interval needs at least 5 trials"));

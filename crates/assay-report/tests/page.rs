@@ -28,7 +28,7 @@ fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     insta::assert_snapshot!(summary(&told(vec![example()])).join("\n"), @r"
     shop.lua ran on 2 servers with 16, 64 sessions, one after another (Poisson 2,000 tx/s, 2 s each). The run was interrupted before it was complete.
     The highest throughput was with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
-    Steady: unknown: needs at least 30 s (this run: 2 s).
+    Steady state unknown: needs at least 30 s (this run: 2 s).
     12 transactions failed; 18 errors, most often deadlock 40P01.
     The generator was not the bottleneck: it used 2.5% of the machine, its busiest worker was 6.0% busy, its lag p99 was 0.0892 ms.
     ");

@@ -72,7 +72,7 @@ pub const GENERAL: &[Known] = &[
 /// Options of the random numbers.
 pub const RANDOM: &[Known] = &[
     known("rand-type", ValueKind::Text, "special", "distribution {uniform,gaussian,special,pareto,zipfian}"),
-    known("rand-spec-iter", ValueKind::Int, "12", "uniform numbers added up for a gaussian one"),
+    known("rand-spec-iter", ValueKind::Int, "12", "uniform numbers averaged for a gaussian one"),
     known("rand-spec-pct", ValueKind::Int, "1", "percentage of values in the hot range"),
     known("rand-spec-res", ValueKind::Int, "75", "percentage of draws from the hot range"),
     known("rand-seed", ValueKind::Int, "0", "the same seed gives the same numbers; 0: from the time"),
@@ -142,14 +142,14 @@ pub const DRIVERS: &[DriverOptions] = &[
             known("mysql-ssl-cipher", ValueKind::Text, "", "accepted for compatibility: no effect"),
             known("mysql-compression", ValueKind::Bool, "off", "accepted for compatibility: nothing is compressed"),
             known("mysql-compression-algorithms", ValueKind::Text, "zlib", "accepted for compatibility"),
-            known("mysql-debug", ValueKind::Bool, "off", "say everything"),
+            known("mysql-debug", ValueKind::Bool, "off", "print debugging messages of the driver"),
             known(
                 "mysql-ignore-errors",
                 ValueKind::List,
                 "1213,1020,1205",
                 "errors that restart their event, or \"all\"",
             ),
-            known("mysql-dry-run", ValueKind::Bool, "off", "take every statement for executed, and execute none"),
+            known("mysql-dry-run", ValueKind::Bool, "off", "pretend that every statement succeeds, and execute none"),
         ],
     },
     DriverOptions {
@@ -165,7 +165,7 @@ pub const DRIVERS: &[DriverOptions] = &[
                 name: "pgsql-sslmode",
                 kind: ValueKind::Text,
                 default: None,
-                help: "encrypt {disable,allow,prefer,require,verify-ca,verify-full}, else as PGSSLMODE says",
+                help: "encrypt {disable,allow,prefer,require,verify-ca,verify-full} [PGSSLMODE]",
             },
             known(
                 "pgsql-ignore-errors",

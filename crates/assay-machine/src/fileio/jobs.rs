@@ -103,7 +103,7 @@ impl Jobs {
             if std::fs::metadata(&path).is_ok_and(|found| found.len() >= size) {
                 continue;
             }
-            say(&format!("making {} ({} MB)", path.display(), size >> 20));
+            say(&format!("creating {} ({} MB)", path.display(), size >> 20));
             let mut random = Random::new(self.seed, size);
             let mut chunk = vec![0; CHUNK];
             chunk.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&random.next().to_le_bytes()));

@@ -22,7 +22,7 @@ use crate::charts::{Charts, charts};
 use crate::digits::{count, figure, ms, seconds};
 use crate::findings::comparison::Comparison;
 use crate::findings::report::{Entry, Report};
-use crate::findings::run::{Findings, ServerFindings};
+use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::ScopeFindings;
 use crate::output::shown::{Content, Shown};
@@ -43,10 +43,11 @@ use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
 use crate::words::run::{
-    command_line, growth, host, number_of, option_value, per_second, per_second_of, rate_words, sessions,
+    client, clients, command_line, growth, host, number_of, option_value, per_second, per_second_of, rate_words,
+    sessions,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
-use crate::words::summary::{capitalised, summary, title};
+use crate::words::summary::{capitalized, summary, title};
 use crate::words::telemetry::telemetry;
 use crate::words::warning::warnings_by_hint;
 
@@ -316,17 +317,17 @@ fn tiles(findings: &Findings) -> Markup {
     };
     html! {
         @if findings.stages.len() > 1 {
-            p.caption { (step) ", " (sessions(stage.sessions)) ":" }
+            p.caption { (step) ", " (clients(findings, stage.sessions)) ":" }
         }
         dl.figures {
-            @for (name, value, unit) in [
-                ("throughput", figure(total.tps), per_second(findings.task.rate())),
-                ("statements", figure(total.qps), "per s"),
-                ("p50", ms(response.p50_ns), "ms"),
-                ("p99", ms(response.p99_ns), "ms"),
-                ("max", ms(response.max_ns), "ms"),
-                ("failed", count(total.failed), "transactions"),
-            ] {
+            @for (name, value, unit, _) in [
+                ("throughput", figure(total.tps), per_second(findings.task.rate()), false),
+                ("statements", figure(total.qps), "per s", true),
+                ("p50", ms(response.p50_ns), "ms", false),
+                ("p99", ms(response.p99_ns), "ms", false),
+                ("max", ms(response.max_ns), "ms", false),
+                ("failed", count(total.failed), "transactions", true),
+            ].into_iter().filter(|one| !one.3 || findings.task != Task::Machine) {
                 div { dt { (name) } dd { (value) " " small { (unit) } } }
             }
         }
@@ -391,7 +392,7 @@ fn compared(comparison: &Comparison) -> Markup {
         (facts([("baseline", side_facts(baseline).join(DOT)), ("candidate", side_facts(candidate).join(DOT))]))
         @for group in differences_by_kind(&comparison.differences) {
             div class=[group.is_warning.then_some("warning")] {
-                p { (capitalised(group.words)) }
+                p { (capitalized(group.words)) }
                 ul {
                     @for one in group.differences.into_iter().take(ROWS_MAX) {
                         li { (shown(&format!("{}: {}", clean(&one.what, 80), difference_words(one)))) }
@@ -411,7 +412,7 @@ fn compared(comparison: &Comparison) -> Markup {
                 (changed.html())
             }
             @if let Some(words) = conclusion(comparison, stage) {
-                p { b { (shown(&capitalised(&words))) "." } }
+                p { b { (shown(&capitalized(&words))) "." } }
             }
         }
     }
@@ -419,7 +420,7 @@ fn compared(comparison: &Comparison) -> Markup {
 
 fn ladder(entry: &Entry, several: bool) -> Markup {
     if let Some(found) = &entry.findings.capacity {
-        let answer = capitalised(&capacity_words(found)) + ".";
+        let answer = capitalized(&capacity_words(found)) + ".";
         return html! {
             h3 { "Search for capacity" @if several { ": " (shown_to(80, &entry.name)) } }
             p { b { (shown(&answer)) } }
@@ -428,9 +429,9 @@ fn ladder(entry: &Entry, several: bool) -> Markup {
     }
     let all = &entry.findings.stages;
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
-    let growth = growth(all).map(|words| format!(" {}.", capitalised(words))).unwrap_or_default();
+    let growth = growth(all).map(|words| format!(" {}.", capitalized(words))).unwrap_or_default();
     let unit = entry.findings.task.rate();
-    let table = stages("sessions", per_second(unit), rows);
+    let table = stages(&format!("{}s", client(&entry.findings)), per_second(unit), rows);
     let table = table.with_caption(format!("Bold: most {}.{growth}", rate_words(unit)));
     html! {
         @if several {
@@ -526,17 +527,17 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
     let measured = seconds(stage.measured_ns);
     let caption = match findings.stages.len() {
         1 => format!("Response times, measured for {measured}"),
-        _ => format!("Response times with {}, for {measured}", sessions(stage.sessions)),
+        _ => format!("Response times with {}, for {measured}", clients(findings, stage.sessions)),
     };
     let mut told = over_time(stage);
     told.push(("at 95%", latency_intervals(stage)));
     told.extend(undone(stage));
     told.extend(telemetry(stage, findings));
     let tables = [
-        work::types(stage).map(|table| table.with_caption("Transaction outcomes")),
+        work::types(stage, findings.task).map(|table| table.with_caption("Transaction outcomes")),
         work::rates(&stage.rates).map(|table| table.with_caption("Throughput as defined by the workload")),
         work::counters(&stage.counters).map(|table| table.with_caption("Workload counters")),
-        Some(work::throughput(&stage.total, true).with_caption("Throughput")),
+        Some(work::throughput(&stage.total, findings.task, true).with_caption("Throughput")),
         work::outages(&stage.outages, &findings.targets).map(|table| table.with_caption("Outages")),
         work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
     ];
@@ -576,8 +577,9 @@ fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
 
 fn setup(entry: &Entry) -> Markup {
     let findings = &entry.findings;
-    let options: Vec<String> =
-        findings.options.iter().take(ROWS_MAX).map(|(name, value)| format!("{name}={}", option_value(value))).collect();
+    let given = findings.options.iter().map(|(name, value)| (name, option_value(value)));
+    let given = given.filter(|(_, value)| !value.is_empty());
+    let options: Vec<String> = given.take(ROWS_MAX).map(|(name, value)| format!("{name}={value}")).collect();
     let event_loop = findings.event_loop.as_ref().map(|event_loop| match &event_loop.fallback {
         Some(why) => format!("{}; io_uring not used: {why}", event_loop.backend),
         None => event_loop.backend.clone(),
@@ -594,14 +596,14 @@ fn setup(entry: &Entry) -> Markup {
             ("tags", named(&findings.tags, ", ")),
             ("session SQL", findings.session_sql.join("; ")),
             ("generator", host(findings)),
-            ("its machine", named(&findings.facts, DOT)),
             ("event loop", event_loop.unwrap_or_default()),
         ]))
+        (folded("setup", "Machine of the generator", plain(&findings.facts)))
         @for target in findings.targets.iter().take(ROWS_MAX) {
             (server(target))
         }
         @if let Some(sampling) = findings.sampling.as_ref().filter(|sampling| !sampling.absent.is_empty()) {
-            details {
+            details.setup {
                 summary { "Unavailable metrics" }
                 ul {
                     @for one in sampling.absent.iter().take(ROWS_MAX) {
@@ -625,17 +627,40 @@ fn server(target: &ServerFindings) -> Markup {
         Place::Local => "on the generator's machine",
         Place::Embedded => "inside the generator",
     };
-    let setting = |(name, value): (&String, &String)| match target.origins.get(name) {
-        Some(origin) => format!("{name} = {value} ({origin})"),
-        None => format!("{name} = {value}"),
+    let setting = |(name, value): (&String, &String)| {
+        let origin = target.origins.get(name).map(|origin| format!(" ({origin})")).unwrap_or_default();
+        (name.clone(), format!("{value}{origin}"))
     };
-    let settings: Vec<String> = target.settings.iter().take(ROWS_MAX).map(setting).collect();
-    facts([
-        ("server", format!("{} {}", target.product, target.version)),
-        ("at", target.url.clone()),
-        ("where", place.into()),
-        ("process and drive", named(&target.facts, DOT)),
-        ("encryption", target.tls.clone().unwrap_or_default()),
-        ("settings", settings.join(DOT)),
-    ])
+    let settings: Vec<(String, String)> = target.settings.iter().take(ROWS_MAX).map(setting).collect();
+    html! {
+        (facts([
+            ("server", format!("{} {}", target.product, target.version)),
+            ("address", target.url.clone()),
+            ("location", place.into()),
+            ("encryption", target.tls.clone().unwrap_or_default()),
+        ]))
+        (folded("setup", "Process and drive of the server", plain(&target.facts)))
+        (folded("setup printed", "Settings of the server", settings))
+    }
+}
+
+/// Names and values, closed: they are many, some are long (the flags of a CPU), and few readers need them. `printed`:
+/// open on paper.
+fn folded(class: &str, title: &str, values: Vec<(String, String)>) -> Markup {
+    html! {
+        @if !values.is_empty() {
+            details class=(class) {
+                summary { (title) " (" (values.len()) ")" }
+                dl.facts {
+                    @for (name, value) in &values {
+                        dt { (shown(name)) } dd { (shown_to(COMMAND_WIDTH, value)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn plain(values: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    values.iter().take(ROWS_MAX).map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -8,8 +8,9 @@ use assay_record::{OptionValue, Status};
 use crate::digits::{count, figure, ms, seconds};
 use crate::findings::capacity::CapacityFindings;
 use crate::findings::cases::CasesFindings;
-use crate::findings::run::Findings;
+use crate::findings::run::{Findings, Task};
 use crate::findings::stage::StageFindings;
+use crate::findings::tally::TypeFindings;
 use crate::findings::warning::{Warning, has_lower_bounds};
 use crate::plain::{DOT, View, clean, wrap_to};
 use crate::tables;
@@ -23,7 +24,9 @@ use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::cases;
 use crate::words::facts::{Facts, fallback, generator, undone};
-use crate::words::run::{growth, is_given, load, option_value, per_second, servers, sessions, work as work_name};
+use crate::words::run::{
+    client, clients, growth, is_given, load, option_value, per_second, servers, work as work_name,
+};
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
 use crate::words::warning::warnings_by_hint;
@@ -118,10 +121,13 @@ fn head(findings: &Findings, view: View) -> String {
     }
     let sessions = match &findings.stages[..] {
         [] => "no sessions".into(),
-        [one] => sessions(one.sessions),
-        _ => format!("{} sessions", numbers.join(", ")),
+        [one] => clients(findings, one.sessions),
+        _ => format!("{} {}s", numbers.join(", "), client(findings)),
     };
-    let mut facts = vec![work_name(findings, FACT_WIDTH), encrypted_servers(findings), sessions, load(findings)];
+    let mut facts = vec![work_name(findings, FACT_WIDTH)];
+    facts.extend((findings.task != Task::Machine).then(|| encrypted_servers(findings)));
+    facts.push(sessions);
+    facts.extend(Some(load(findings)).filter(|load| !load.is_empty()));
     facts.extend((!findings.agents.is_empty()).then(|| format!("{} agents", findings.agents.len())));
     facts.extend(findings.limit.time_ns.map(seconds));
     facts.extend(findings.limit.transactions.map(|most| format!("{} transactions", count(most))));
@@ -180,6 +186,15 @@ fn encrypted_servers(findings: &Findings) -> String {
 
 /// Throughput and latencies, then their precision and what went wrong.
 fn result(stage: &StageFindings, findings: &Findings, view: View) -> String {
+    let unit = per_second(findings.task.rate());
+    let label = format!("{:LABEL_WIDTH$}", format!("{} {unit} ", figure(stage.total.tps)));
+    if findings.task == Task::Machine && stage.total.types.len() > 1 {
+        // Latencies of reads and of syncs have no meaning together.
+        let of = |one: &TypeFindings| format!("{} {}/s", clean(&one.name, NAME_WIDTH), figure(one.tps));
+        let clients = (findings.stages.len() > 1).then(|| format!("with {}", clients(findings, stage.sessions)));
+        let facts = clients.into_iter().chain(stage.total.types.iter().filter(|one| one.has_ended()).map(of));
+        return wrap_to(view.width, &label, facts, DOT) + &told(stage, unit, view);
+    }
     let response = &stage.total.response;
     let bound = if has_lower_bounds(stage) { "≥" } else { "" };
     let latencies =
@@ -190,14 +205,17 @@ fn result(stage: &StageFindings, findings: &Findings, view: View) -> String {
         last.push_str(" ms");
     }
     if findings.stages.len() > 1 {
-        facts.insert(0, format!("with {}", sessions(stage.sessions)));
+        facts.insert(0, format!("with {}", clients(findings, stage.sessions)));
     }
+    wrap_to(view.width, &label, facts, DOT) + &told(stage, unit, view)
+}
+
+/// How steady throughput was, what was not done, and the audit.
+fn told(stage: &StageFindings, unit: &str, view: View) -> String {
     let audit = audit_words(&stage.audit).map(|words| ("audit", vec![words]));
-    let unit = per_second(findings.task.rate());
     let told = over_time(stage).into_iter().chain(undone(stage)).chain(audit);
     let told = told.map(|(name, facts)| (name, facts.iter().map(|fact| fact.replace("tx/s", unit)).collect()));
-    let label = format!("{:LABEL_WIDTH$}", format!("{} {unit} ", figure(stage.total.tps)));
-    wrap_to(view.width, &label, facts, DOT) + &listed(told, view)
+    listed(told, view)
 }
 
 fn warnings(findings: &Findings, which: fn(&Warning) -> bool, view: View) -> String {
@@ -218,7 +236,7 @@ fn warnings(findings: &Findings, which: fn(&Warning) -> bool, view: View) -> Str
 fn ladder(findings: &Findings, view: View) -> String {
     let all = &findings.stages;
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
-    let mut table = stages("sessions", per_second(findings.task.rate()), rows);
+    let mut table = stages(&format!("{}s", client(findings)), per_second(findings.task.rate()), rows);
     let most = all.iter().map(|stage| stage.total.tps).fold(f64::MIN_POSITIVE, f64::max);
     table.columns.insert(1, Column::figures("").from(80));
     for (row, stage) in table.rows.iter_mut().zip(all) {
@@ -238,14 +256,14 @@ fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
     if findings.stages.len() > 1 {
         let rate = stage.open.filter(|_| findings.capacity.is_some());
         let rate = rate.map(|open| format!("at {} tx/s due, ", figure(open.rate_per_s))).unwrap_or_default();
-        let sessions = sessions(stage.sessions);
-        text += &format!("{rate}with {sessions}, for {}:\n\n", seconds(stage.measured_ns));
+        let clients = clients(findings, stage.sessions);
+        text += &format!("{rate}with {clients}, for {}:\n\n", seconds(stage.measured_ns));
     }
-    text += &work::throughput(&stage.total, view.verbose).text(view.width);
+    text += &work::throughput(&stage.total, findings.task, view.verbose).text(view.width);
     text += &below(work::outages(&stage.outages, &findings.targets), view);
     text += &below(work::rates(&stage.rates), view);
     text += &below(work::counters(&stage.counters), view);
-    text += &below(work::types(stage), view);
+    text += &below(work::types(stage, findings.task), view);
     text += &below(work::targets(&findings.targets, &stage.targets), view);
     text += &below(Some(responses(stage, findings)), view);
     let known = latency_intervals(stage);

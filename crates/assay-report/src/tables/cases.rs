@@ -17,7 +17,7 @@ pub(crate) fn cases(found: &CasesFindings) -> Table {
         Column::figures("min"),
         Column::figures("max"),
     ];
-    columns.extend(several.then(|| Column::figures(format!("by {base}"))));
+    columns.extend(several.then(|| Column::figures(format!("ratio to {base}"))));
     columns.push(Column::figures("rows"));
     columns.push(Column::words("", 40));
     let row = |case: &CaseFindings| {

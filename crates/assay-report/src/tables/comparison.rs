@@ -101,8 +101,8 @@ pub(crate) fn trials(stage: &StageSummary) -> Table {
         }
     };
     over_all("median", &|column, unit| Some(unit(column.median)));
-    over_all("  from", &|column, unit| column.low.map(unit));
-    over_all("  to", &|column, unit| column.high.map(unit));
+    over_all("95% low", &|column, unit| column.low.map(unit));
+    over_all("95% high", &|column, unit| column.high.map(unit));
     over_all("spread", &|column, _| Some(Cell::Words(percent(column.spread))));
     table
 }

@@ -39,7 +39,7 @@ impl Pivot {
         let base = base.unwrap_or_default();
         columns.extend(ratios.iter().map(|column| match &axis {
             Some(_) => Column::figures(format!("{} / {base}", clean(&self.column_levels[*column], LEVEL_WIDTH))),
-            None => Column::figures(format!("by {base}")),
+            None => Column::figures(format!("ratio to {base}")),
         }));
         let table = |facet: &crate::findings::experiment::Facet| {
             let name = if facet.name.is_empty() {

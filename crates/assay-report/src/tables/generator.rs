@@ -2,16 +2,16 @@
 
 use crate::findings::run::Findings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
-use crate::words::run::sessions;
+use crate::words::run::clients;
 
 /// A row per stage; if the database ran in the same process, its work is included.
 pub(crate) fn generator(findings: &Findings) -> Table {
     let embedded = findings.is_embedded();
     let heads = [
         "CPU µs/stmt",
-        "of the machine",
+        "of machine",
         "busiest worker",
-        "waited for a CPU",
+        "CPU wait",
         "lag p99 ms",
         "lag max ms",
         "switches/stmt",
@@ -20,7 +20,7 @@ pub(crate) fn generator(findings: &Findings) -> Table {
     ];
     let columns = [Column::words("generator", NAME_WIDTH)].into_iter().chain(heads.map(Column::figures));
     Table::new(columns).with_rows(findings.stages.iter().map(|stage| {
-        let mut row = vec![Cell::Words(sessions(stage.sessions))];
+        let mut row = vec![Cell::Words(clients(findings, stage.sessions))];
         let Some(generator) = stage.generator else { return row };
         row.extend([
             Cell::of(generator.cpu_ns_per_statement, Cell::Micros),

@@ -1,7 +1,7 @@
 //! The row of a latency distribution, the same in all tables.
 
 use crate::findings::latency::LatencyFindings;
-use crate::findings::run::Findings;
+use crate::findings::run::{Findings, Task};
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::has_lower_bounds;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
@@ -36,16 +36,19 @@ pub(crate) fn responses(stage: &StageFindings, of: &Findings) -> Table {
     for one in total.types.iter().filter(|one| total.types.len() == 1 || one.has_ended()) {
         row(&one.name, &one.response, is_bound);
     }
-    if total.types.len() > 1 {
+    let is_machine = of.task == Task::Machine;
+    if total.types.len() > 1 && !is_machine {
         row("all", &total.response, is_bound);
     }
     if total.wait.count > 0 {
         row("waiting", &total.wait, is_bound);
     }
-    if stage.window.is_none() {
+    if stage.window.is_none() && !is_machine {
         row("service time", &total.service, is_bound);
     }
-    row(if of.is_embedded() { "wait for a worker" } else { "our lag" }, &total.lag, false);
+    if !is_machine || total.lag.count > 0 {
+        row(if of.is_embedded() { "wait for a worker" } else { "generator lag" }, &total.lag, false);
+    }
     table
 }
 

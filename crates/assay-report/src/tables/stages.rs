@@ -7,7 +7,7 @@ use crate::findings::stage::StageFindings;
 use crate::findings::throughput::SteadyFindings;
 use crate::tables::table::{Cell, Column, NAME_WIDTH, Row, Table};
 use crate::words::capacity::look_words;
-use crate::words::run::per_second;
+use crate::words::run::{OPERATIONS, per_second};
 
 /// `head`: header of the column that distinguishes the rows; `unit`: of throughput, as in `per_second`.
 pub(crate) fn stages<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings)>) -> Table {
@@ -37,30 +37,36 @@ fn remarked<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, 
     let figures = |head: &str| Column::figures(head);
     let mut columns = vec![Column::words(head, NAME_WIDTH), figures(unit)];
     columns.extend(known.then(|| figures("±")));
-    columns.push(figures("stmt/s").roomy());
+    let has_statements = unit != OPERATIONS;
+    columns.extend(has_statements.then(|| figures("stmt/s").roomy()));
     columns.extend([figures("p50 ms"), figures("p95 ms").from(100), figures("p99 ms")]);
     columns.push(figures("max ms").roomy());
-    columns.push(figures("failed").from(100));
-    columns.push(figures(&cpu_of_each(unit)).from(100));
+    if has_statements {
+        columns.extend([figures("failed"), figures(&cpu_of_each(unit))].map(|column| column.from(100)));
+    }
     columns.push(Column::words("", NAME_WIDTH));
     let mut table = Table::new(columns);
-    table.rows = rows.into_iter().map(|(name, stage, remark)| row(&name, stage, known, remark)).collect();
+    table.rows =
+        rows.into_iter().map(|(name, stage, remark)| row(&name, stage, (known, has_statements), remark)).collect();
     table
 }
 
-/// What heads the generator's CPU time for each: `CPU µs/tx` where throughput is `tx/s`.
+/// The header of the generator's CPU time: `assay CPU µs/tx` where throughput is `tx/s`.
 pub(crate) fn cpu_of_each(unit: &str) -> String {
-    unit.strip_suffix("/s").map_or("CPU µs each".to_owned(), |one| format!("CPU µs/{one}"))
+    unit.strip_suffix("/s").map_or("assay CPU µs each".to_owned(), |one| format!("assay CPU µs/{one}"))
 }
 
-fn row(name: &str, stage: &StageFindings, known: bool, remark: String) -> Row {
+/// `known`: with intervals. `has_statements`: not of a machine test.
+fn row(name: &str, stage: &StageFindings, (known, has_statements): (bool, bool), remark: String) -> Row {
     let (total, response) = (&stage.total, &stage.total.response);
     let mut cells = vec![Cell::foreign(name), Cell::Number(total.tps)];
     cells.extend(known.then(|| Cell::of(half_interval(stage), Cell::Number)));
-    cells.push(Cell::Number(total.qps));
+    cells.extend(has_statements.then_some(Cell::Number(total.qps)));
     cells.extend([response.p50_ns, response.p95_ns, response.p99_ns, response.max_ns].map(Cell::ns));
-    cells.push(Cell::Count(total.failed));
-    cells.push(Cell::of(stage.generator.and_then(|generator| generator.cpu_ns_per_transaction), Cell::Micros));
+    if has_statements {
+        cells.push(Cell::Count(total.failed));
+        cells.push(Cell::of(stage.generator.and_then(|generator| generator.cpu_ns_per_transaction), Cell::Micros));
+    }
     cells.push(Cell::words(remark));
     Row { cells, best: stage.best }
 }

@@ -4,7 +4,7 @@ use crate::digits::{clock, count, figure, percent};
 use crate::findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
 use crate::findings::latency::LatencyFindings;
 use crate::findings::outage::ListedOutage;
-use crate::findings::run::ServerFindings;
+use crate::findings::run::{ServerFindings, Task};
 use crate::findings::stage::StageFindings;
 use crate::findings::tally::{ErrorFindings, TallyFindings};
 use crate::plain::clean;
@@ -40,8 +40,9 @@ pub(crate) fn outages(outages: &[ListedOutage], servers: &[ServerFindings]) -> O
     (!outages.is_empty()).then(|| Table::new(columns).with_rows(outages.iter().map(row)))
 }
 
-/// Transactions and statements, and their durations. `all`: also classes without any.
-pub(crate) fn throughput(total: &TallyFindings, all: bool) -> Table {
+/// Transactions and statements, and their durations. `all`: also classes without any. A machine test has operations,
+/// and no statements.
+pub(crate) fn throughput(total: &TallyFindings, task: Task, all: bool) -> Table {
     let figures = ["total", "per s"].map(Column::figures);
     let latencies = ["p50 ms", "p99 ms", "max ms"].map(|head| Column::figures(head).roomy());
     let (number, rate, service) = (&total.statements_by_class, &total.qps_by_class, &total.statement_service);
@@ -51,19 +52,24 @@ pub(crate) fn throughput(total: &TallyFindings, all: bool) -> Table {
         let head = [Cell::words(name), Cell::Count(number), Cell::Number(rate)];
         head.into_iter().chain(of).collect::<Vec<_>>()
     };
+    let (what, has_statements) = match task {
+        Task::Machine => ("operations", false),
+        Task::Run | Task::Prepare | Task::Check => ("transactions", true),
+    };
     let rows = [
-        (true, row("transactions", total.transactions, total.tps, Some(&total.response))),
+        (true, row(what, total.transactions, total.tps, Some(&total.response))),
         (total.statements > 0, row("statements", total.statements, total.qps, None)),
         (number.read > 0, row("  read", number.read, rate.read, Some(&service.read))),
         (number.write > 0, row("  write", number.write, rate.write, Some(&service.write))),
-        (number.other > 0, row("  other", number.other, rate.other, Some(&service.other))),
+        (number.other > 0, row("  other (like COMMIT)", number.other, rate.other, Some(&service.other))),
     ];
     let columns = [Column::words("throughput", NAME_WIDTH)].into_iter().chain(figures).chain(latencies);
-    Table::new(columns).with_rows(rows.into_iter().filter(|(is, _)| all || *is).map(|(_, row)| row))
+    let shown = rows.into_iter().take(if has_statements { 5 } else { 1 }).filter(|(is, _)| all || *is);
+    Table::new(columns).with_rows(shown.map(|(_, row)| row))
 }
 
 /// How each type of transaction ended; `None` if there is only one, and none was rolled back on purpose.
-pub(crate) fn types(stage: &StageFindings) -> Option<Table> {
+pub(crate) fn types(stage: &StageFindings, task: Task) -> Option<Table> {
     let total = &stage.total;
     // Of parts of a run, records know by type only what finished well.
     let known = |count: Option<u64>| count.map_or(Cell::Unknown, Cell::Count);
@@ -72,25 +78,25 @@ pub(crate) fn types(stage: &StageFindings) -> Option<Table> {
         return None;
     }
     let figures = |head: &str| Column::figures(head);
-    let table = Table::new([
-        Column::words("transactions", NAME_WIDTH),
+    let is_machine = task == Task::Machine;
+    let what = if is_machine { "operations" } else { "transactions" };
+    let mut columns = vec![
+        Column::words(what, NAME_WIDTH),
         figures("done"),
-        figures("per s").roomy(),
+        if is_machine { figures("per s") } else { figures("per s").roomy() },
         figures("share"),
-        figures("rolled back"),
-        figures("failed"),
-        figures("retries").from(80),
-    ]);
-    Some(table.with_rows(ended.into_iter().map(|one| {
-        [
-            Cell::foreign(&one.name),
-            Cell::Count(one.transactions),
-            Cell::Number(one.tps),
-            Cell::Words(format!("{}%", figure(one.share * 100.0))),
-            known(one.rolled_back),
-            known(one.failed),
-            known(one.retries),
-        ]
+    ];
+    // Operations of a machine test cannot fail.
+    if !is_machine {
+        columns.extend([figures("rolled back"), figures("failed"), figures("retries").from(80)]);
+    }
+    Some(Table::new(columns).with_rows(ended.into_iter().map(|one| {
+        let share = Cell::Words(format!("{}%", figure(one.share * 100.0)));
+        let mut row = vec![Cell::foreign(&one.name), Cell::Count(one.transactions), Cell::Number(one.tps), share];
+        if !is_machine {
+            row.extend([known(one.rolled_back), known(one.failed), known(one.retries)]);
+        }
+        row
     })))
 }
 

@@ -12,8 +12,9 @@ const LINE_WIDTH: usize = 400;
 /// How they were timed.
 pub(crate) fn how(found: &CasesFindings) -> Vec<String> {
     let runs = found.cases.iter().map(|case| case.runs).max().unwrap_or(0);
-    let mut facts =
-        vec![plural(found.cases.len() as u64, "case"), format!("{} each, in random order", plural(runs, "run"))];
+    let mut facts = vec![plural(found.cases.len() as u64, "case")];
+    // None if every case failed.
+    facts.extend((runs > 0).then(|| format!("{} each, in random order", plural(runs, "run"))));
     facts.push(match found.cold {
         None => format!("warm-up {}", plural(found.warmup.into(), "run")),
         Some(Cold::Restarted) => "cold: server restarted before each run, OS cache warm".to_owned(),
@@ -55,7 +56,7 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
         }
     }
     if found.cases.len() > 1 && found.cases.iter().any(|case| case.ratio.is_some()) {
-        let shortest = found.cases.iter().map(|case| case.runs).min().unwrap_or(0);
+        let shortest = found.cases.iter().map(|case| case.runs).filter(|runs| *runs > 0).min().unwrap_or(0);
         notes.push(match shortest {
             0..=4 => "Confidence intervals of medians need at least 5 runs.".to_owned(),
             _ => "Medians and ratios of times with 95% confidence intervals; `same`: no difference above 3%; `? n runs`: \

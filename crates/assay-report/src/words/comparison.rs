@@ -126,7 +126,7 @@ pub(crate) fn metric_name(metric: &Metric) -> String {
     match metric.name.as_str() {
         "tps" => per_second(metric.unit).into(),
         "capacity" => "capacity tx/s".into(),
-        "cpu_per_transaction" => "our CPU µs/tx".into(),
+        "cpu_per_transaction" => "assay CPU µs/tx".into(),
         name if metric.unit != MetricUnit::Ns => clean(name, NAME_WIDTH),
         name => match name.rsplit_once('.') {
             Some((of, metric)) => format!("{} {metric} ms", clean(of, 13)),

@@ -1,11 +1,11 @@
 //! A stage in short facts, each line with a name.
 
 use crate::digits::{count, figure, micros, ms, percent};
-use crate::findings::run::Findings;
+use crate::findings::run::{Findings, Task};
 use crate::findings::stage::{GeneratorFindings, OpenFindings, QueueFindings, StageFindings};
 use crate::findings::tally::TallyFindings;
 use crate::plain::clean;
-use crate::words::run::number_of;
+use crate::words::run::{client, number_of};
 
 /// A name, and its facts.
 pub(crate) type Facts = (&'static str, Vec<String>);
@@ -56,8 +56,11 @@ pub(crate) fn generator(stage: &StageFindings, findings: &Findings) -> Vec<Facts
     let Some(generator) = &stage.generator else { return Vec::new() };
     let (least, most) = (count(stage.session_transactions_min), count(stage.session_transactions_max));
     let mean = figure(stage.session_transactions_mean);
-    let fairness = vec![format!("{least} to {most} transactions per session, {mean} on average")];
-    vec![("fairness", fairness), ("generator", effort(generator, stage.total.lag.p99_ns, findings))]
+    let what = if findings.task == Task::Machine { "operations" } else { "transactions" };
+    let fairness = format!("{least} to {most} {what} per {}, {mean} on average", client(findings));
+    let fairness = Some(("fairness", vec![fairness])).filter(|_| stage.session_transactions_max > 0);
+    let effort = ("generator", effort(generator, stage.total.lag.p99_ns, findings));
+    fairness.into_iter().chain([effort]).collect()
 }
 
 fn effort(generator: &GeneratorFindings, lag_ns_p99: Option<u64>, findings: &Findings) -> Vec<String> {

@@ -20,6 +20,20 @@ pub(crate) fn sessions(number: u32) -> String {
     number_of(number.into(), "session")
 }
 
+/// The same; a machine test has threads, and `assay io` a ladder of readers.
+pub(crate) fn clients(findings: &Findings, number: u32) -> String {
+    number_of(number.into(), client(findings))
+}
+
+/// What a stage has a number of.
+pub(crate) fn client(findings: &Findings) -> &'static str {
+    match (findings.task, findings.workload.as_str()) {
+        (Task::Machine, "io") => "reader",
+        (Task::Machine, _) => "thread",
+        _ => "session",
+    }
+}
+
 /// `1 error`, `12 errors`.
 pub(crate) fn number_of(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{} {what}s", count(number)) }
@@ -51,7 +65,7 @@ pub(crate) fn host(findings: &Findings) -> String {
     format!("{}, {}, {}, {} CPUs{gib}", host.name, host.kernel, host.cpu_model, findings.cpus)
 }
 
-/// When transactions were due.
+/// When transactions were due; empty for a machine test.
 pub(crate) fn load(findings: &Findings) -> String {
     if let Some(Terminals { number, think_scale }) = findings.terminals {
         let scale =
@@ -59,6 +73,7 @@ pub(crate) fn load(findings: &Findings) -> String {
         return format!("shared by {} terminals{scale}", count(number.into()));
     }
     match &findings.load {
+        Load::Closed if findings.task == Task::Machine => String::new(),
         Load::Closed => "closed loop".into(),
         Load::Open { rate_per_s, arrival, .. } => {
             let arrival = match arrival {
@@ -79,11 +94,14 @@ pub(crate) fn load(findings: &Findings) -> String {
     }
 }
 
+/// The unit of throughput of machine tests.
+pub(crate) const OPERATIONS: &str = "operations/s";
+
 /// The unit of throughput.
 pub(crate) fn per_second(unit: MetricUnit) -> &'static str {
     match unit {
         MetricUnit::RowsPerSecond => "rows/s",
-        MetricUnit::EventsPerSecond => "events/s",
+        MetricUnit::EventsPerSecond => OPERATIONS,
         _ => "tx/s",
     }
 }
@@ -97,7 +115,7 @@ pub(crate) fn per_second_of<'a>(records: impl IntoIterator<Item = &'a Findings>)
 pub(crate) fn rate_words(unit: MetricUnit) -> &'static str {
     match unit {
         MetricUnit::RowsPerSecond => "rows per second",
-        MetricUnit::EventsPerSecond => "events per second",
+        MetricUnit::EventsPerSecond => "operations per second",
         _ => TRANSACTIONS_PER_SECOND,
     }
 }
@@ -146,7 +164,7 @@ pub(crate) fn promised(promises: &[String]) -> String {
 /// Whether throughput stopped growing on a ladder; empty if unknown.
 pub(crate) fn growth(stages: &[StageFindings]) -> Option<&'static str> {
     if stages.iter().any(|stage| stage.knee) {
-        Some("knee: no later step has 5% more transactions per second")
+        Some("knee: beyond it, throughput grows by less than 5%")
     } else if stages.last().is_some_and(|stage| stage.best) {
         Some("no knee: throughput still grows at the last step")
     } else {

@@ -13,7 +13,7 @@ use crate::plain::clean;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::conclusion;
 use crate::words::generator::limited;
-use crate::words::run::{error_name, load, number_of, rate_words, rate_words_of, servers, sessions};
+use crate::words::run::{client, clients, error_name, load, number_of, rate_words, rate_words_of, servers, sessions};
 use crate::words::steadiness::over_time;
 use crate::words::window::window_sentence;
 
@@ -74,7 +74,7 @@ fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
             stages.filter_map(|stage| Some((stage.sessions, conclusion(comparison, stage)?))).collect();
         match &told[..] {
             [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => {
-                vec![capitalised(first) + "."]
+                vec![capitalized(first) + "."]
             }
             told => told.iter().map(|(number, words)| format!("With {}: {words}.", sessions(*number))).collect(),
         }
@@ -83,7 +83,7 @@ fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
 }
 
 /// As the beginning of a sentence.
-pub(crate) fn capitalised(words: &str) -> String {
+pub(crate) fn capitalized(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
@@ -93,36 +93,36 @@ fn what_ran(findings: &Findings) -> String {
     let numbers: Vec<String> = findings.stages.iter().take(12).map(|stage| count(stage.sessions.into())).collect();
     let sessions = match findings.stages.len() {
         0 => "no sessions".into(),
-        1 => sessions(findings.stages[0].sessions),
+        1 => clients(findings, findings.stages[0].sessions),
         _ if findings.stages.iter().all(|stage| stage.sessions == findings.stages[0].sessions) => {
-            format!("{} in {} stages", sessions(findings.stages[0].sessions), count(findings.stages.len() as u64))
+            format!(
+                "{} in {} stages",
+                clients(findings, findings.stages[0].sessions),
+                count(findings.stages.len() as u64)
+            )
         }
-        _ => format!("{} sessions, one after another", numbers.join(", ")),
+        _ => format!("{} {}s, one after another", numbers.join(", "), client(findings)),
     };
     let each = if findings.stages.len() > 1 { " each" } else { "" };
-    let length =
-        findings.stages.first().map(|stage| format!(", {}{each}", seconds(stage.measured_ns))).unwrap_or_default();
+    let length = findings.stages.first().map(|stage| format!("{}{each}", seconds(stage.measured_ns)));
+    let facts: Vec<String> = [load(findings)].into_iter().chain(length).filter(|fact| !fact.is_empty()).collect();
     let end = match findings.status {
         Status::Complete => "",
         Status::Running => " The run was killed before it was complete.",
         Status::Interrupted => " The run was interrupted before it was complete.",
         Status::Failed => " The run failed before it was complete.",
     };
-    format!(
-        "{} ran on {server} with {sessions} ({}{length}).{end}",
-        clean(&findings.workload, NAME_WIDTH),
-        load(findings)
-    )
+    format!("{} ran on {server} with {sessions} ({}).{end}", clean(&findings.workload, NAME_WIDTH), facts.join(", "))
 }
 
 fn outcome(findings: &Findings) -> String {
     let Some(stage) = findings.main_stage() else { return "Nothing was measured.".into() };
     if let Some(found) = &findings.capacity {
-        return capitalised(&capacity_words(found)) + ".";
+        return capitalized(&capacity_words(found)) + ".";
     }
     let rate = format!("{} {}", figure(stage.total.tps), rate_words(findings.task.rate()));
     let begin = match stage.best {
-        true => format!("The highest throughput was with {}: {rate}", sessions(stage.sessions)),
+        true => format!("The highest throughput was with {}: {rate}", clients(findings, stage.sessions)),
         false => format!("Throughput was {rate}"),
     };
     begin + &times(stage) + "." + &knee(findings)
@@ -130,13 +130,21 @@ fn outcome(findings: &Findings) -> String {
 
 fn knee(findings: &Findings) -> String {
     let knee = findings.stages.iter().find(|stage| stage.knee);
-    knee.map(|stage| format!(" Beyond {}, throughput hardly grew.", sessions(stage.sessions))).unwrap_or_default()
+    knee.map(|stage| format!(" Beyond {}, throughput hardly grew.", clients(findings, stage.sessions)))
+        .unwrap_or_default()
 }
 
 /// Of the stage that `outcome` describes.
 fn steadiness(findings: &Findings) -> String {
     let told = findings.main_stage().map(over_time).unwrap_or_default();
-    told.first().map(|(_, facts)| format!("Steady: {}.", facts.join(", "))).unwrap_or_default()
+    let Some((_, facts)) = told.first() else { return String::new() };
+    let facts = facts.join(", ");
+    match facts.split_once([':', ',']) {
+        Some(("unknown", why)) => format!("Steady state unknown:{why}."),
+        Some(("no", why)) => format!("Not steady:{why}."),
+        Some(("yes", since)) => format!("Steady{since}."),
+        _ => format!("Steady: {facts}."),
+    }
 }
 
 fn times(stage: &StageFindings) -> String {
@@ -173,7 +181,7 @@ fn generator(findings: &Findings) -> String {
         [] => format!("The generator was not the bottleneck: {figures}."),
         several => {
             let words: Vec<&str> = several.iter().map(|limit| limited(*limit)).collect();
-            format!("{}, see the warnings: {figures}.", capitalised(&words.join(", ")))
+            format!("{}, see the warnings: {figures}.", capitalized(&words.join(", ")))
         }
     }
 }

@@ -38,10 +38,13 @@ fn server(scope: &ScopeFindings, findings: &Findings) -> Vec<String> {
         facts.push(format!("number {}", scope.target.saturating_add(1)));
     }
     let each = |name: &str, words: &dyn Fn(f64) -> String| scope.metric(name)?.per_transaction.map(words);
-    facts.extend(each("log_bytes", &|value| format!("{} of log per transaction", bytes(value))));
-    facts.extend(each("buffer_misses", &|value| format!("{} buffer misses", figure(value))));
-    facts.extend(each("cpu_us", &|value| format!("{} µs CPU", micros(value * 1e3))));
-    facts.extend(each("log_fsyncs", &|value| format!("{} log fsyncs", figure(value))));
+    let per_transaction = [
+        each("log_bytes", &|value| format!("{} log", bytes(value))),
+        each("log_fsyncs", &|value| format!("{} log fsyncs", figure(value))),
+        each("buffer_misses", &|value| format!("{} buffer misses", figure(value))),
+        each("cpu_us", &|value| format!("{} µs CPU", micros(value * 1e3))),
+    ];
+    facts.extend(all_per_transaction(per_transaction.into_iter().flatten()));
     facts.extend(hit_ratio(scope).map(|share| format!("buffer hit ratio {}", share_with_digits(share))));
     facts.extend(
         checkpoint_share(scope)
@@ -50,11 +53,18 @@ fn server(scope: &ScopeFindings, findings: &Findings) -> Vec<String> {
     facts
 }
 
+/// Figures that belong together; `None` without any.
+fn all_per_transaction(figures: impl IntoIterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = figures.into_iter().collect();
+    (!all.is_empty()).then(|| format!("per transaction: {}", all.join(", ")))
+}
+
 fn machine(scope: &ScopeFindings) -> Vec<String> {
     let mut facts = Vec::new();
     let each = |name: &str| scope.metric(name).and_then(|one| one.per_transaction);
     if let (Some(read), Some(written)) = (each("device_read_bytes"), each("device_written_bytes")) {
-        facts.push(format!("{} read and {} written per transaction", bytes(read), bytes(written)));
+        let each = [format!("{} read", bytes(read)), format!("{} written", bytes(written))];
+        facts.extend(all_per_transaction(each));
     }
     facts.extend(busy_share(scope).map(|share| format!("device {} busy", percent(share))));
     let shares = cpu_shares(scope);
@@ -136,8 +146,11 @@ fn share_with_digits(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
 }
 
-/// `412 B`, `1.5 KiB`.
+/// `412 B`, `1.5 KiB`; parts of a byte are not worth digits.
 pub(crate) fn bytes(value: f64) -> String {
+    if 0.0 < value && value < 1.0 {
+        return "<1 B".to_owned();
+    }
     const UNITS: [(f64, &str); 3] = [(1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")];
     match UNITS.iter().rev().find(|(scale, _)| value >= *scale) {
         Some((scale, unit)) => format!("{} {unit}", figure(value / scale)),

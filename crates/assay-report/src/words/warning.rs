@@ -4,12 +4,13 @@ use assay_record::Status;
 
 use crate::digits::{count, length, ms, percent};
 use crate::findings::limit::Limit;
-use crate::findings::run::Findings;
+use crate::findings::run::{Findings, Task};
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::{Advice, Warning};
 use crate::plain::clean;
 use crate::words::generator::limited;
 use crate::words::outage::outages_words;
+use crate::words::run::clients;
 
 /// Stages listed per run; a forged record could have millions of stages.
 const WARNINGS_MAX: usize = 200;
@@ -46,9 +47,10 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
     let stage = |number: &usize| match &findings.stages[..] {
         [_] => String::new(),
         stages => {
-            format!(" with {}", crate::words::run::sessions(stages.get(*number).map_or(0, |stage| stage.sessions)))
+            format!(" with {}", clients(findings, stages.get(*number).map_or(0, |stage| stage.sessions)))
         }
     };
+    let work = if findings.task == Task::Machine { "operation" } else { "transaction" };
     match warning {
         Warning::EndedEarly { status: Status::Failed } => {
             ("the run failed: the figures cover the time until then".into(), String::new())
@@ -59,12 +61,10 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         Warning::EndedEarly { .. } => {
             ("the run was interrupted: the figures cover the time until then".into(), String::new())
         }
-        Warning::NoTransactions { stage: number } => {
-            (format!("no transaction finished{}", stage(number)), String::new())
-        }
+        Warning::NoTransactions { stage: number } => (format!("no {work} finished{}", stage(number)), String::new()),
         Warning::TooShort { stage: number, transactions, transactions_needed } => (
             format!(
-                "only {} transactions{}: p99.9 needs {}",
+                "only {} {work}s{}: p99.9 needs {}",
                 count(*transactions),
                 stage(number),
                 count(*transactions_needed)

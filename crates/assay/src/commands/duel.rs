@@ -180,6 +180,6 @@ fn throughput(found: &Findings) -> String {
     if let Some(found) = &found.capacity {
         return assay_report::capacity_words(found);
     }
-    let rates: Vec<String> = found.stages.iter().map(|stage| format!("{:.1}", stage.total.tps)).collect();
+    let rates: Vec<String> = found.stages.iter().map(|stage| assay_report::figure(stage.total.tps)).collect();
     format!("{} tx/s", rates.join(", "))
 }

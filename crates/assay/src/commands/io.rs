@@ -42,7 +42,7 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         let (at, started) = (watch.elapsed(), Time::from(std::time::SystemTime::now()));
         let step = jobs(options, seed, *readers)?;
         if options.readers.len() > 1 {
-            say(&format!("{readers} readers"));
+            say(&format!("{readers} reader{}", if *readers == 1 { "" } else { "s" }));
         }
         if let Some(relay) = &mut relay {
             relay.measures(Duration::ZERO);
@@ -136,6 +136,7 @@ fn record_of_stages(
         manifest: record::Manifest {
             command: words.to_vec(),
             workload: "io".to_owned(),
+            task: "machine".to_owned(),
             options: asked,
             seed,
             sessions: stages.iter().map(|stage| stage.sessions).collect(),

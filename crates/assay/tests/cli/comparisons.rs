@@ -54,14 +54,14 @@ fn two_sides_are_compared_with_their_interval_and_what_differs() {
     the sides differ in:
       session SQL: SET application_name = 'shop' → SET fsync = on
 
-    16 sessions       baseline    candidate                change
-    tx/s             1,200 ±12    1,080 ±12  −10.0% [−11.4, −8.6]  slower
-    p50 ms             3.18 ±0      3.18 ±0    ±0.0% [±0.0, ±0.0]  the same
-    p95 ms             6.59 ±0      6.59 ±0    ±0.0% [±0.0, ±0.0]  the same
-    p99 ms             8.52 ±0      8.52 ±0    ±0.0% [±0.0, ±0.0]  the same
-    our CPU µs/tx  41.67 ±0.40  46.30 ±0.50  +11.1% [+9.4, +12.8]  more
-    shop p99 ms        4.96 ±0      4.96 ±0    ±0.0% [±0.0, ±0.0]  the same
-    refund p99 ms      8.92 ±0      8.92 ±0    ±0.0% [±0.0, ±0.0]  the same
+    16 sessions         baseline    candidate                change
+    tx/s               1,200 ±12    1,080 ±12  −10.0% [−11.4, −8.6]  slower
+    p50 ms               3.18 ±0      3.18 ±0    ±0.0% [±0.0, ±0.0]  the same
+    p95 ms               6.59 ±0      6.59 ±0    ±0.0% [±0.0, ±0.0]  the same
+    p99 ms               8.52 ±0      8.52 ±0    ±0.0% [±0.0, ±0.0]  the same
+    assay CPU µs/tx  41.67 ±0.40  46.30 ±0.50  +11.1% [+9.4, +12.8]  more
+    shop p99 ms          4.96 ±0      4.96 ±0    ±0.0% [±0.0, ±0.0]  the same
+    refund p99 ms        8.92 ±0      8.92 ±0    ±0.0% [±0.0, ±0.0]  the same
     ");
 }
 
@@ -201,16 +201,16 @@ fn records_of_one_setting_are_summed_up() {
     --- stdout
     5 trials with 16 sessions:
 
-    trial    tx/s  p50 ms  p95 ms  p99 ms  CPU µs/tx  failed
-    1       1,200    3.18    6.59    8.52       41.7       4
-    2       1,206    3.18    6.59    8.52       41.5       4
-    3       1,194    3.18    6.59    8.52       41.9       4
-    4       1,212    3.18    6.59    8.52       41.3       4
-    5       1,188    3.18    6.59    8.52       42.1       4
-    median  1,200    3.18    6.59    8.52       41.7
-      from  1,189    3.18    6.59    8.52       41.3
-      to    1,212    3.18    6.59    8.52       42.1
-    spread   2.0%      0%      0%      0%       2.0%
+    trial      tx/s  p50 ms  p95 ms  p99 ms  assay CPU µs/tx  failed
+    1         1,200    3.18    6.59    8.52             41.7       4
+    2         1,206    3.18    6.59    8.52             41.5       4
+    3         1,194    3.18    6.59    8.52             41.9       4
+    4         1,212    3.18    6.59    8.52             41.3       4
+    5         1,188    3.18    6.59    8.52             42.1       4
+    median    1,200    3.18    6.59    8.52             41.7
+    95% low   1,189    3.18    6.59    8.52             41.3
+    95% high  1,212    3.18    6.59    8.52             42.1
+    spread     2.0%      0%      0%      0%             2.0%
 
     ! 20 transactions of shop.lua failed; no figure includes them
     ");

@@ -315,7 +315,7 @@ fn a_recipe_may_have_several_servers_time_statements_and_crash_a_server() {
     folder.write("two.toml", &TWO.replace("ELSEWHERE", elsewhere.to_str().unwrap()));
     let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
     let ran = folder.expect_with(&variables, "lab run two.toml --folder two", 0);
-    for part in ["2 of 2 trials", "by count", "crash s"] {
+    for part in ["2 of 2 trials", "ratio to count", "crash s"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
     // The data directory existed, and is removed with the servers.

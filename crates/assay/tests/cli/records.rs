@@ -130,7 +130,7 @@ fn a_test_of_the_machine_leaves_a_record_where_one_is_wanted() {
     assert_eq!((&found["task"], &found["workload"]), (&"machine".into(), &"cpu".into()));
     assert_eq!((&found["options"]["cpu_max_prime"], &found["stages"][0]["sessions"]), (&100.into(), &2.into()));
     assert_eq!(found["stages"][0]["total"]["transactions"], 30);
-    assert!(folder.expect("show cpu.json", 0).stdout.contains(" events/s "));
+    assert!(folder.expect("show cpu.json", 0).stdout.contains(" operations/s "));
     let refused = folder.expect("sysbench oltp_read_only --assay-record=x.json run", 2);
     assert!(refused.stderr.contains("--assay-record is for tests of the machine"), "{}", refused.shown());
     assert!(!folder.path().join("x.json").exists());

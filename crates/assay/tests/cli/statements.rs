@@ -30,7 +30,9 @@ fn statements_are_timed_in_rounds_and_their_record_is_read_by_show_and_compare()
     folder.write("cases.toml", CASES);
     let line = "sql cases.toml --db sqlite:t.db --runs 6 --seed 1 --explain --record r.json";
     let ran = folder.expect(line, 0);
-    for part in ["3 cases · 6 runs each, in random order · warm-up 1 run", "by filter", "plan of filter:", "SCAN t"] {
+    for part in
+        ["3 cases · 6 runs each, in random order · warm-up 1 run", "ratio to filter", "plan of filter:", "SCAN t"]
+    {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
     let record: serde_json::Value =

@@ -188,7 +188,7 @@ fn throughput(findings: &Findings) -> String {
         return cases.cases.iter().map(one).collect::<Vec<_>>().join(", ");
     }
     let stage = |stage: &assay_report::StageFindings| {
-        format!("{:.1} tx/s with {}", stage.total.tps, count(stage.sessions as usize, "session"))
+        format!("{} tx/s with {}", assay_report::figure(stage.total.tps), count(stage.sessions as usize, "session"))
     };
     findings.stages.iter().map(stage).collect::<Vec<_>>().join(", ")
 }
