@@ -107,7 +107,8 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
     for limit in Limit::ALL {
         let (number, all) = (side.generator.by(limit), side.records.len());
         if number > 0 {
-            warn(format!("{} in {number} of {all} trials of {name}: see `assay show`", limited(limit)));
+            let trials = if all == 1 { String::new() } else { format!("{number} of {all} trials of ") };
+            warn(format!("{} in {trials}{name}: see `assay show`", limited(limit)));
         }
     }
     if side.failed > 0 {

@@ -197,7 +197,7 @@ const DEFECTS: &[Defect] = &[
         "tpcc_customers",
         "math.ceil(found.nrows / 2)",
         "1",
-        Check("60 % of payments or more are for the middle one"),
+        Check("at least 60 % of payments are for the middle one"),
     ),
     defect(
         "tpcc_order_status",
@@ -205,12 +205,12 @@ const DEFECTS: &[Defect] = &[
         "c = tonumber((set.customers_of_name:row(w, d, tpcc.last_name(input.name))))",
         Check("Order-Status answers with the balance"),
     ),
-    defect("tpcc_new_order", "left = left + 91", "left = left + 81", Check("s_quantity went down by s_ytd")),
+    defect("tpcc_new_order", "left = left + 91", "left = left + 81", Check("s_quantity decreased by s_ytd")),
     defect(
         "tpcc_new_order",
         "left = left - amount\n",
         "left = left - 0 * amount\n",
-        Check("s_quantity went down by s_ytd"),
+        Check("s_quantity decreased by s_ytd"),
     ),
     defect("tpcc_payment", "if credit == \"BC\"", "if credit == \"XX\"", Check("c_data of a customer with bad credit")),
     defect(
