@@ -18,7 +18,7 @@ pub struct ServerFacts {
     pub version: String,
     /// Cipher if encrypted.
     pub tls: Option<String>,
-    /// The number of the process that serves this connection, from servers that have one for each and say so at login. A
-    /// pooler says a number of its own.
+    /// The number of the process that serves this connection, from servers that have one for each and report it at
+    /// login. A pooler reports a number of its own.
     pub process: Option<u32>,
 }

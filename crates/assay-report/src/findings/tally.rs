@@ -31,7 +31,8 @@ pub struct TallyFindings {
     pub failed: u64,
     /// Retries of transactions.
     pub retries: u64,
-    /// Retries after the answer to a commit was lost: the server may have committed that attempt, too. `None`: as above.
+    /// Retries after the answer to a commit was lost: the server may have committed that attempt, too. `None`: as
+    /// above.
     pub retries_in_doubt: Option<u64>,
     /// Errors, including retried ones.
     pub errors: u64,
