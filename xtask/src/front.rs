@@ -22,10 +22,11 @@ const RECORD: &str = "docs/front/run.json.zst";
 const BEGIN: &str = "<!-- written by `cargo xtask front` from here -->\n";
 const END: &str = "<!-- to here -->\n";
 /// The command as shown; the record has the complete one.
-const TYPED: &str = "assay run oltp_read_write --db postgres://app@host/bench --sessions 1,2,4,8,16 --time 10s";
+const TYPED: &str = "assay run oltp_read_write --db postgres://app@host/bench --tables 4 --table-size 100k \\
+      --sessions 16 --rate 200 --time 1m --warmup 5s";
 /// The part of the report above the details.
-const LINES: usize = 18;
-const CHART: &str = "oltp_read_write-ladder-throughput";
+const LINES: usize = 24;
+const CHART: &str = "oltp_read_write-latency";
 
 /// Writes screen and chart from the record in the tree.
 pub(crate) fn run_all(options: &Options) -> Result<()> {
@@ -38,7 +39,7 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
         let folder = pictures.path().join(theme);
         let folder_name = folder.to_str().context("a folder whose name is not text")?;
         run(&mut assay(&["report", RECORD, "--size", "860x330", "--theme", theme, "--svg", folder_name]))?;
-        fs::copy(folder.join(format!("{CHART}.svg")), root().join(format!("{FOLDER}/ladder-{theme}.svg")))?;
+        fs::copy(folder.join(format!("{CHART}.svg")), root().join(format!("{FOLDER}/latency-{theme}.svg")))?;
     }
     let output = assay(&["show", RECORD]).output()?;
     ensure!(output.status.success(), "assay show: {}", String::from_utf8_lossy(&output.stderr));
@@ -58,7 +59,7 @@ fn between(text: &str, new: &str) -> Option<String> {
     Some(format!("{before}{BEGIN}{new}{END}{after}"))
 }
 
-/// A ladder on a PostgreSQL of its own.
+/// An open loop on a PostgreSQL of its own.
 fn measure() -> Result<()> {
     let settings =
         Settings { config: vec!["fsync = on".into(), "shared_buffers = 256MB".into()], ..Settings::default() };
@@ -70,8 +71,8 @@ fn measure() -> Result<()> {
     if record.exists() {
         fs::remove_file(&record)?;
     }
-    let ladder = ["--sessions", "1,2,4,8,16", "--time", "10s", "--warmup", "2s", "--quiet", "--record", RECORD];
-    run(assay(&["run", "oltp_read_write"]).args(tables).args(ladder))
+    let load = ["--sessions", "16", "--rate", "200", "--time", "1m", "--warmup", "5s", "--quiet", "--record", RECORD];
+    run(assay(&["run", "oltp_read_write"]).args(tables).args(load))
 }
 
 /// The program of this tree, in its root.
@@ -93,7 +94,7 @@ mod tests {
         let changed = between(&readme, "new\n").unwrap();
         assert!(changed.contains(&format!("{BEGIN}new\n{END}")));
         assert_eq!(between(&changed, "").unwrap(), between(&readme, "").unwrap());
-        let files: Vec<PathBuf> = ["run.json.zst", "ladder-light.svg", "ladder-dark.svg"]
+        let files: Vec<PathBuf> = ["run.json.zst", "latency-light.svg", "latency-dark.svg"]
             .map(|name| Path::new(FOLDER).join(name))
             .into_iter()
             .filter(|path| !root().join(path).is_file() || !readme.contains("docs/front/"))

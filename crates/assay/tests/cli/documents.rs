@@ -515,15 +515,15 @@ fn the_screen_and_the_chart_of_the_readme_are_what_the_program_prints() {
     let front = root().join("docs/front");
     let record = front.join("run.json.zst").display().to_string();
     let screen = folder.expect(&format!("show {record}"), 0).stdout;
-    let head: Vec<&str> = screen.trim().lines().take(18).collect();
+    let head: Vec<&str> = screen.trim().lines().take(24).collect();
     assert!(
         readme.contains(&format!("\n{}\n…\n```\n", head.join("\n"))),
         "README.md is not true any more, {remedy}:\n{screen}"
     );
     for theme in ["light", "dark"] {
         folder.expect(&format!("report {record} --size 860x330 --theme {theme} --svg {theme}"), 0);
-        let made = folder.path().join(theme).join("oltp_read_write-ladder-throughput.svg");
-        let kept = front.join(format!("ladder-{theme}.svg"));
-        assert_eq!(std::fs::read(made).unwrap(), std::fs::read(kept).unwrap(), "ladder-{theme}.svg: {remedy}");
+        let made = folder.path().join(theme).join("oltp_read_write-latency.svg");
+        let kept = front.join(format!("latency-{theme}.svg"));
+        assert_eq!(std::fs::read(made).unwrap(), std::fs::read(kept).unwrap(), "latency-{theme}.svg: {remedy}");
     }
 }
