@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use testkit::{Kind, Settings};
+use testkit::{Kind, ServerSetup};
 
 use crate::steps::{cargo, root, run};
 
@@ -62,7 +62,7 @@ fn between(text: &str, new: &str) -> Option<String> {
 /// An open loop on a PostgreSQL of its own.
 fn measure() -> Result<()> {
     let settings =
-        Settings { config: vec!["fsync = on".into(), "shared_buffers = 256MB".into()], ..Settings::default() };
+        ServerSetup { config: vec!["fsync = on".into(), "shared_buffers = 256MB".into()], ..ServerSetup::default() };
     let server = Kind::Postgres.start(&settings)?;
     let url = server.url(&server.fresh_database()?);
     let tables = ["--db", &url, "--tables", "4", "--table-size", "100k"];

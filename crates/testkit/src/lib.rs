@@ -7,7 +7,7 @@
 //! the tool itself.
 //!
 //! ```no_run
-//! use testkit::{Kind, Settings};
+//! use testkit::{Kind, ServerSetup};
 //!
 //! // One server for the whole test process; says aloud that the test is skipped where there is none to start.
 //! if Kind::MariaDb.present() {
@@ -17,7 +17,7 @@
 //! }
 //! // One with settings of its own.
 //! let access = vec!["host all all 127.0.0.1/32 scram-sha-256".to_owned()];
-//! let server = Kind::Postgres.start(&Settings { access, ..Settings::default() }).unwrap();
+//! let server = Kind::Postgres.start(&ServerSetup { access, ..ServerSetup::default() }).unwrap();
 //! server.sql("app", "CREATE ROLE jane LOGIN PASSWORD 'secret'").unwrap();
 //! server.kill9().unwrap();
 //! server.restart().unwrap();
@@ -61,7 +61,7 @@ pub use server::Server;
 /// How a server is to be set up. The default: no TLS, everybody may log in without a password, 300 connections,
 /// and no waiting for the disk: commits survive `Server::kill9`, not a power cut.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ServerSetup {
     /// Lines appended to postgresql.conf, or to the `[mysqld]` section; later lines win over ours.
     pub config: Vec<String>,
     /// Lines of pg_hba.conf that replace the default ones, in order. The superuser `postgres` always gets in on
@@ -86,9 +86,9 @@ pub enum Tls {
     Required,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for ServerSetup {
+    fn default() -> ServerSetup {
+        ServerSetup {
             config: Vec::new(),
             access: Vec::new(),
             tls: Tls::Off,

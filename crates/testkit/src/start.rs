@@ -1,4 +1,4 @@
-//! Starts a server: converts its kind and settings to a request to the lab.
+//! Starts a server: converts its kind and setup to a request to the lab.
 
 use std::sync::OnceLock;
 
@@ -6,11 +6,11 @@ use anyhow::{Result, anyhow, bail};
 use assay_lab::{Account, Description, FrontDescription, topology};
 
 use crate::folder::{home, name_of, private_folder};
-use crate::{Certificates, Kind, Server, Settings, Tls};
+use crate::{Certificates, Kind, Server, ServerSetup, Tls};
 
 impl Kind {
     /// Starts a server of this kind; returns once it answers queries. Takes about a second.
-    pub fn start(self, settings: &Settings) -> Result<Server> {
+    pub fn start(self, setup: &ServerSetup) -> Result<Server> {
         if let Err(why) = self.available() {
             bail!(why);
         }
@@ -18,17 +18,17 @@ impl Kind {
             Some(wanted) => wanted,
             None => bail!("a pgbouncer needs a server behind it: Server::pgbouncer"),
         };
-        let certificates = match settings.tls {
+        let certificates = match setup.tls {
             Tls::Off => None,
-            Tls::Offered | Tls::Required => Some(certificates(settings)?),
+            Tls::Offered | Tls::Required => Some(certificates(setup)?),
         };
         let is_postgres = matches!(self, Kind::Postgres | Kind::Postgres18);
         let lines = if is_postgres {
-            postgres(settings, certificates.as_ref())
+            postgres(setup, certificates.as_ref())
         } else {
-            mysql(self, settings, certificates.as_ref())
+            mysql(self, setup, certificates.as_ref())
         };
-        let access = match (settings.access.as_slice(), settings.tls) {
+        let access = match (setup.access.as_slice(), setup.tls) {
             ([], Tls::Required) => {
                 ["local all all trust", "hostssl all all 127.0.0.1/32 trust"].map(str::to_owned).into()
             }
@@ -45,7 +45,7 @@ impl Kind {
     /// Do not stop, suspend or reconfigure it. Panics if it cannot be started: call `present` first.
     pub fn shared(self) -> &'static Server {
         static SHARED: [OnceLock<Server>; 5] = [const { OnceLock::new() }; 5];
-        SHARED[self as usize].get_or_init(|| self.start(&Settings::default()).expect("the server starts"))
+        SHARED[self as usize].get_or_init(|| self.start(&ServerSetup::default()).expect("the server starts"))
     }
 }
 
@@ -71,8 +71,8 @@ impl Server {
 }
 
 /// PEM files that the server's user can read.
-fn certificates(settings: &Settings) -> Result<Certificates> {
-    let made = Certificates::make(&private_folder("certificates")?, &settings.certificate_names)?;
+fn certificates(setup: &ServerSetup) -> Result<Certificates> {
+    let made = Certificates::make(&private_folder("certificates")?, &setup.certificate_names)?;
     let account = Account::choose(None)?;
     account.own(&made.server.0)?;
     account.own(&made.server.1)?;
@@ -80,9 +80,9 @@ fn certificates(settings: &Settings) -> Result<Certificates> {
 }
 
 /// Lines of postgresql.conf.
-fn postgres(settings: &Settings, certificates: Option<&Certificates>) -> Vec<String> {
+fn postgres(setup: &ServerSetup, certificates: Option<&Certificates>) -> Vec<String> {
     let mut lines = vec![
-        format!("max_connections = {}", settings.max_connections),
+        format!("max_connections = {}", setup.max_connections),
         // The data is discarded, and after a kill of the server (not of the machine) every commit is in the page cache.
         "fsync = off".to_owned(),
         "full_page_writes = off".to_owned(),
@@ -93,15 +93,15 @@ fn postgres(settings: &Settings, certificates: Option<&Certificates>) -> Vec<Str
         lines.push(format!("ssl_cert_file = '{}'", made.server.0.display()));
         lines.push(format!("ssl_key_file = '{}'", made.server.1.display()));
     }
-    lines.extend(settings.config.iter().cloned());
+    lines.extend(setup.config.iter().cloned());
     lines
 }
 
 /// Lines of the `[mysqld]` section.
-fn mysql(kind: Kind, settings: &Settings, certificates: Option<&Certificates>) -> Vec<String> {
+fn mysql(kind: Kind, setup: &ServerSetup, certificates: Option<&Certificates>) -> Vec<String> {
     let mut lines = vec![
         "performance_schema = OFF".to_owned(),
-        format!("max_connections = {}", settings.max_connections),
+        format!("max_connections = {}", setup.max_connections),
         // As above.
         "innodb_flush_log_at_trx_commit = 2".to_owned(),
         "innodb_doublewrite = OFF".to_owned(),
@@ -115,9 +115,9 @@ fn mysql(kind: Kind, settings: &Settings, certificates: Option<&Certificates>) -
             lines.push(format!("ssl_key = {}", made.server.1.display()));
         }
     }
-    if settings.tls == Tls::Required {
+    if setup.tls == Tls::Required {
         lines.push("require_secure_transport = ON".to_owned());
     }
-    lines.extend(settings.config.iter().cloned());
+    lines.extend(setup.config.iter().cloned());
     lines
 }

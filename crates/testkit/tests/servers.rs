@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use testkit::{Kind, Settings, Tls};
+use testkit::{Kind, ServerSetup, Tls};
 
 const DATABASES: [Kind; 4] = [Kind::Postgres, Kind::Postgres18, Kind::MariaDb, Kind::MySql];
 
@@ -31,7 +31,7 @@ fn every_database_answers_queries_and_has_the_user_app() {
 #[test]
 fn a_killed_or_stopped_server_comes_back_on_its_port_with_its_data() {
     for kind in DATABASES.into_iter().filter(|kind| kind.present()) {
-        let server = kind.start(&Settings::default()).unwrap();
+        let server = kind.start(&ServerSetup::default()).unwrap();
         server.sql("app", "CREATE TABLE kept (id int); INSERT INTO kept VALUES (7);").unwrap();
         let port = server.port();
         for end in [testkit::Server::kill9, testkit::Server::stop] {
@@ -48,7 +48,7 @@ fn a_killed_or_stopped_server_comes_back_on_its_port_with_its_data() {
 #[test]
 fn a_suspended_server_answers_when_resumed() {
     for kind in DATABASES.into_iter().filter(|kind| kind.present()) {
-        let server = kind.start(&Settings::default()).unwrap();
+        let server = kind.start(&ServerSetup::default()).unwrap();
         let pid = server.pid().unwrap();
         server.suspend().unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -64,7 +64,7 @@ fn a_suspended_server_answers_when_resumed() {
 #[test]
 fn a_dropped_server_leaves_no_process_and_no_folder() {
     for kind in DATABASES.into_iter().filter(|kind| kind.present()) {
-        let server = kind.start(&Settings::default()).unwrap();
+        let server = kind.start(&ServerSetup::default()).unwrap();
         let process = format!("/proc/{}", server.pid().unwrap());
         let folder = server.socket().parent().unwrap().to_owned();
         assert!(Path::new(&process).exists() && folder.exists());
@@ -107,7 +107,8 @@ fn a_killed_test_leaves_no_process_and_no_folder() {
 
 #[test]
 fn settings_reach_the_server() {
-    let setting = |line: &str| Settings { config: vec![line.to_owned()], max_connections: 33, ..Settings::default() };
+    let setting =
+        |line: &str| ServerSetup { config: vec![line.to_owned()], max_connections: 33, ..ServerSetup::default() };
     for kind in DATABASES.into_iter().filter(|kind| kind.present()) {
         let server = match kind {
             Kind::Postgres | Kind::Postgres18 => kind.start(&setting("work_mem = '5MB'")),
@@ -127,7 +128,7 @@ fn settings_reach_the_server() {
 fn a_server_that_cannot_start_says_why_in_its_own_words() {
     for kind in DATABASES.into_iter().filter(|kind| kind.present()) {
         let config = vec!["no_such_setting = 1".to_owned()];
-        let error = kind.start(&Settings { config, ..Settings::default() }).map(|_| ()).unwrap_err();
+        let error = kind.start(&ServerSetup { config, ..ServerSetup::default() }).map(|_| ()).unwrap_err();
         assert!(format!("{error:#}").contains("no_such_setting"), "{kind:?}: {error:#}");
     }
 }
@@ -150,7 +151,7 @@ fn postgres_checks_passwords_as_its_access_lines_say() {
     for kind in [Kind::Postgres, Kind::Postgres18].into_iter().filter(|kind| kind.present()) {
         let access = ["host all plain all password", "host all old all md5", "host all new all scram-sha-256"];
         let access = access.map(str::to_owned).to_vec();
-        let server = kind.start(&Settings { access, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { access, ..ServerSetup::default() }).unwrap();
         let roles = "CREATE ROLE plain LOGIN PASSWORD 'secret'; CREATE ROLE new LOGIN PASSWORD 'secret';
                      SET password_encryption = 'md5'; CREATE ROLE old LOGIN PASSWORD 'secret';";
         server.sql("app", roles).unwrap();
@@ -167,7 +168,7 @@ fn postgres_checks_passwords_as_its_access_lines_say() {
 #[test]
 fn postgres_encrypts_with_a_certificate_of_its_own_ca() {
     for kind in [Kind::Postgres, Kind::Postgres18].into_iter().filter(|kind| kind.present()) {
-        let server = kind.start(&Settings { tls: Tls::Required, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { tls: Tls::Required, ..ServerSetup::default() }).unwrap();
         let verify = |root: &Path| {
             let connection = format!("dbname=app user=app sslmode=verify-full sslrootcert={}", root.display());
             psql(server.port(), &connection, &[])
@@ -209,7 +210,7 @@ fn mysql_and_mariadb_check_passwords_with_every_plugin() {
         if !kind.present() {
             continue;
         }
-        let server = kind.start(&Settings { tls: Tls::Offered, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { tls: Tls::Offered, ..ServerSetup::default() }).unwrap();
         for plugin in plugins {
             let password = match kind {
                 Kind::MariaDb => format!("VIA {plugin} USING PASSWORD('secret')"),
@@ -228,12 +229,12 @@ fn mysql_and_mariadb_check_passwords_with_every_plugin() {
 #[test]
 fn mysql_and_mariadb_refuse_plain_connections_where_tls_is_required() {
     for kind in [Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present()) {
-        let server = kind.start(&Settings { tls: Tls::Required, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { tls: Tls::Required, ..ServerSetup::default() }).unwrap();
         let refused = mariadb(server.port(), &["--user=app", "--skip-ssl"]).unwrap_err();
         // MariaDB does not give the reason; the same login with TLS, below, shows it.
         assert!(refused.contains("insecure transport") || refused.contains("Access denied"), "{kind:?}: {refused}");
         assert_eq!(mariadb(server.port(), &["--user=app", "--ssl"]).as_deref(), Ok("app"), "{kind:?}");
-        let off = kind.start(&Settings::default()).unwrap();
+        let off = kind.start(&ServerSetup::default()).unwrap();
         assert!(mariadb(off.port(), &["--user=app", "--ssl-verify-server-cert"]).is_err(), "{kind:?}");
         assert_eq!(mariadb(off.port(), &["--user=app"]).as_deref(), Ok("app"), "{kind:?}");
     }
@@ -245,7 +246,7 @@ fn pgbouncer_passes_logins_on_with_and_without_passwords() {
         return;
     }
     let access = vec!["host all jane all scram-sha-256".to_owned(), "host all app all trust".to_owned()];
-    let server = Kind::Postgres.start(&Settings { access, ..Settings::default() }).unwrap();
+    let server = Kind::Postgres.start(&ServerSetup { access, ..ServerSetup::default() }).unwrap();
     server.sql("app", "CREATE ROLE jane LOGIN PASSWORD 'secret';").unwrap();
 
     let open = server.pgbouncer(&[], 100).unwrap();

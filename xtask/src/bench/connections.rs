@@ -16,7 +16,7 @@ use assay_record::{AgentStage, Histogram, Latencies, Record, Stage};
 use clap::Args;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
-use testkit::{Kind, Nats, NatsProgram, Server, Settings};
+use testkit::{Kind, Nats, NatsProgram, Server, ServerSetup};
 
 use super::measure::number;
 use super::setting::heading;
@@ -151,10 +151,10 @@ fn start(sessions: u32) -> Result<Server> {
         "query_alloc_block_size = 1024".to_owned(),
         "transaction_prealloc_size = 1024".to_owned(),
     ];
-    let server = Kind::MariaDb.start(&Settings {
+    let server = Kind::MariaDb.start(&ServerSetup {
         config: config.into(),
         max_connections: sessions + 10,
-        ..Settings::default()
+        ..ServerSetup::default()
     })?;
     let holds: u32 = server.sql("", "SELECT @@max_connections;")?.trim().parse()?;
     ensure!(holds > sessions, "the server lowered max_connections to {holds}: it lacks descriptors");

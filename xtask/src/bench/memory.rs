@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use clap::Args;
-use testkit::{Kind, Settings, Tls};
+use testkit::{Kind, ServerSetup, Tls};
 
 use super::measure::{measure, number};
 use super::setting::heading;
@@ -33,7 +33,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
     for (tls, mode, encrypted) in [(Tls::Off, "disabled", "no"), (Tls::Offered, "required", "TLS")] {
         let config = ["thread_handling = pool-of-threads", "back_log = 4096", "max_prepared_stmt_count = 1048576"];
         let config = config.map(str::to_owned).to_vec();
-        let settings = Settings { config, max_connections: most + 100, tls, ..Settings::default() };
+        let settings = ServerSetup { config, max_connections: most + 100, tls, ..ServerSetup::default() };
         let server = Kind::MariaDb.start(&settings)?;
         measure(&mut Tool::Assay.prepare(&server, "app", 1, ROWS))?;
         let url = format!("{}?ssl-mode={mode}", server.url("app"));

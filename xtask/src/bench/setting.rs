@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::Result;
-use testkit::{Kind, Server, Settings};
+use testkit::{Kind, Server, ServerSetup};
 
 use super::tools::Tool;
 
@@ -24,7 +24,7 @@ pub(super) fn start(kind: Kind, sessions_max: u32) -> Result<Server> {
         config.push("thread_handling = pool-of-threads");
     }
     let config = config.into_iter().map(str::to_owned).collect();
-    kind.start(&Settings { config, max_connections: sessions_max + 100, ..Settings::default() })
+    kind.start(&ServerSetup { config, max_connections: sessions_max + 100, ..ServerSetup::default() })
 }
 
 /// The machine that the numbers were measured on.

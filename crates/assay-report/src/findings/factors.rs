@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, SESSIONS, SETTING, Unknown};
 use crate::findings::report::{Entry, Report};
-use crate::findings::setting::{SettingKind, Settings, names, settings};
+use crate::findings::setting::{RunSettings, SettingKind, names, settings};
 
 /// Between the values of a combined level.
 const LEVEL_WIDTH: usize = 44;
@@ -20,7 +20,7 @@ impl Experiment {
     /// `axes`: names of settings, options, facts or tags, as in reports; `setting` for everything else that differs;
     /// `sessions`.
     pub fn of_report(report: &Report, axes: &[String]) -> Result<Experiment, Unknown> {
-        let all: Vec<Settings> =
+        let all: Vec<RunSettings> =
             report.entries.iter().map(|entry| without_sessions(settings(&entry.findings))).collect();
         let mut columns: Vec<(String, Vec<String>)> = Vec::new();
         let mut taken: BTreeSet<Key> = BTreeSet::new();
@@ -30,7 +30,7 @@ impl Experiment {
                 continue;
             }
             let key = key_of(axis, &all)?;
-            let value = |one: &Settings| one.get(&key).filter(|value| !value.is_empty()).cloned();
+            let value = |one: &RunSettings| one.get(&key).filter(|value| !value.is_empty()).cloned();
             let values = all.iter().map(|one| value(one).unwrap_or_else(|| ABSENT.to_owned())).collect();
             columns.push((axis.clone(), values));
             taken.insert(key);
@@ -74,14 +74,14 @@ impl Experiment {
 }
 
 /// Sessions are an axis anyway: of a ladder's steps, or of records.
-fn without_sessions(mut all: Settings) -> Settings {
+fn without_sessions(mut all: RunSettings) -> RunSettings {
     all.remove(&(SettingKind::Work, SESSIONS.to_owned()));
     all
 }
 
 /// The setting with this name: `shared_buffers` is the server's, `tables` an option, `disk` a tag. One that differs
 /// comes before one that does not, and a tag before all others.
-fn key_of(axis: &str, all: &[Settings]) -> Result<Key, Unknown> {
+fn key_of(axis: &str, all: &[RunSettings]) -> Result<Key, Unknown> {
     let keys: BTreeSet<&Key> = all.iter().flat_map(|one| one.keys()).collect();
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
     let differs = |key: &Key| all.iter().any(|one| one.get(key) != all[0].get(key));
@@ -107,7 +107,7 @@ fn short(what: &str) -> &str {
 }
 
 /// What each record has besides the axes, without consequences of these.
-fn rest(all: &[Settings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Key>) -> Vec<Settings> {
+fn rest(all: &[RunSettings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Key>) -> Vec<RunSettings> {
     let same_place = |a: usize, b: usize| columns.iter().all(|(_, values)| values[a] == values[b]);
     let follows = |key: &Key| {
         let pairs = (0..all.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
@@ -117,13 +117,13 @@ fn rest(all: &[Settings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Ke
     let differs = |key: &Key| all.iter().any(|one| one.get(key) != all[0].get(key));
     let kept: BTreeSet<&Key> =
         keys.into_iter().filter(|key| !taken.contains(*key) && differs(key) && !follows(key)).collect();
-    let only = |one: &Settings| one.clone().into_iter().filter(|(key, _)| kept.contains(key)).collect();
+    let only = |one: &RunSettings| one.clone().into_iter().filter(|(key, _)| kept.contains(key)).collect();
     all.iter().map(only).collect()
 }
 
 /// A name for the rest of each record; different settings never have the same name.
-fn named(rest: &[Settings], report: &Report) -> Vec<String> {
-    let mut distinct: Vec<Settings> = Vec::new();
+fn named(rest: &[RunSettings], report: &Report) -> Vec<String> {
+    let mut distinct: Vec<RunSettings> = Vec::new();
     for one in rest {
         if !distinct.contains(one) {
             distinct.push(one.clone());
@@ -133,7 +133,7 @@ fn named(rest: &[Settings], report: &Report) -> Vec<String> {
         return report.entries.iter().map(|entry| entry.findings.workload.clone()).collect();
     }
     let names = names(&distinct, LEVEL_WIDTH);
-    let name = |one: &Settings| {
+    let name = |one: &RunSettings| {
         let number = distinct.iter().position(|other| other == one).expect("every one was put in");
         names[number].clone()
     };

@@ -49,12 +49,12 @@ pub struct Mixed {
     pub values: Vec<String>,
 }
 
-pub(crate) type Settings = BTreeMap<(SettingKind, String), String>;
+pub(crate) type RunSettings = BTreeMap<(SettingKind, String), String>;
 
 /// All settings of one run as text, by kind and name. Without seeds, in which trials differ, and without what
 /// `harmless` lists.
-pub(crate) fn settings(run: &Findings) -> Settings {
-    let mut all = Settings::new();
+pub(crate) fn settings(run: &Findings) -> RunSettings {
+    let mut all = RunSettings::new();
     let mut put = |kind: SettingKind, what: &str, value: String| {
         all.insert((kind, what.to_owned()), value);
     };
@@ -178,7 +178,7 @@ pub(crate) const SETTING_WIDTH: usize = 32;
 
 /// Groups the trials of each setting, in order of appearance. Names are those of `names`, at most `SETTING_WIDTH` wide.
 pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
-    let mut groups: Vec<(Settings, Group)> = Vec::new();
+    let mut groups: Vec<(RunSettings, Group)> = Vec::new();
     for (record, trial) in trials {
         let settings = settings(&trial);
         match groups.iter_mut().find(|(known, _)| *known == settings) {
@@ -191,7 +191,7 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
             }
         }
     }
-    let all: Vec<Settings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
+    let all: Vec<RunSettings> = groups.iter().map(|(settings, _)| settings.clone()).collect();
     let names = names(&all, SETTING_WIDTH);
     let mut groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
     for (group, name) in groups.iter_mut().zip(&names) {
@@ -203,14 +203,14 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
 /// The name of each: its tags if they distinguish all, otherwise everything that they do not share. If that is too
 /// long, the common part of statements is omitted, then everything that is not needed to distinguish them; what is
 /// still too long is truncated. No two are alike.
-pub(crate) fn names(all: &[Settings], width: usize) -> Vec<String> {
-    let tags = |settings: &Settings| -> Settings {
+pub(crate) fn names(all: &[RunSettings], width: usize) -> Vec<String> {
+    let tags = |settings: &RunSettings| -> RunSettings {
         settings.clone().into_iter().filter(|((kind, _), _)| *kind == SettingKind::Tag).collect()
     };
-    let tags: Vec<Settings> = all.iter().map(tags).collect();
+    let tags: Vec<RunSettings> = all.iter().map(tags).collect();
     let by = if are_distinct(&tags) { tags } else { all.to_vec() };
     let shortened = without_common_words(&by);
-    let fits = |by: &Vec<Settings>| by.iter().all(|one| name(one, by).chars().count() <= width);
+    let fits = |by: &Vec<RunSettings>| by.iter().all(|one| name(one, by).chars().count() <= width);
     let ways = [by, shortened.clone(), necessary(&shortened)];
     let by = ways.iter().find(|by| fits(by)).unwrap_or(&ways[2]);
     let own: Vec<String> = by.iter().map(|one| clean(&name(one, by), width)).collect();
@@ -224,12 +224,12 @@ pub(crate) fn names(all: &[Settings], width: usize) -> Vec<String> {
     own.iter().enumerate().map(apart).collect()
 }
 
-fn are_distinct(all: &[Settings]) -> bool {
+fn are_distinct(all: &[RunSettings]) -> bool {
     all.iter().enumerate().all(|(number, one)| !all[..number].contains(one))
 }
 
 /// Session SQL without common words at its beginning and its end.
-fn without_common_words(all: &[Settings]) -> Vec<Settings> {
+fn without_common_words(all: &[RunSettings]) -> Vec<RunSettings> {
     let key = (SettingKind::Session, SESSION_SQL.to_owned());
     let texts: Vec<Vec<&str>> =
         all.iter().map(|one| one.get(&key).map_or("", String::as_str).split(' ').collect()).collect();
@@ -251,10 +251,10 @@ fn without_common_words(all: &[Settings]) -> Vec<Settings> {
 
 /// Only what is needed to distinguish settings: the first value that does it alone, or the first few that do it
 /// together.
-fn necessary(all: &[Settings]) -> Vec<Settings> {
+fn necessary(all: &[RunSettings]) -> Vec<RunSettings> {
     let keys: BTreeSet<&(SettingKind, String)> = all.iter().flat_map(BTreeMap::keys).collect();
-    let only = |chosen: &[&(SettingKind, String)]| -> Vec<Settings> {
-        let of = |one: &Settings| one.clone().into_iter().filter(|(key, _)| chosen.contains(&key)).collect();
+    let only = |chosen: &[&(SettingKind, String)]| -> Vec<RunSettings> {
+        let of = |one: &RunSettings| one.clone().into_iter().filter(|(key, _)| chosen.contains(&key)).collect();
         all.iter().map(of).collect()
     };
     let differing: Vec<_> =
@@ -262,7 +262,7 @@ fn necessary(all: &[Settings]) -> Vec<Settings> {
     if let Some(one) = differing.iter().map(|key| only(&[key])).find(|by| are_distinct(by)) {
         return one;
     }
-    let number = |by: &[Settings]| by.iter().enumerate().filter(|(at, one)| !by[..*at].contains(one)).count();
+    let number = |by: &[RunSettings]| by.iter().enumerate().filter(|(at, one)| !by[..*at].contains(one)).count();
     let mut chosen = Vec::new();
     for key in differing {
         let before = number(&only(&chosen));
@@ -275,7 +275,7 @@ fn necessary(all: &[Settings]) -> Vec<Settings> {
 }
 
 /// The `settings` that not all of `all` share.
-fn name(settings: &Settings, all: &[Settings]) -> String {
+fn name(settings: &RunSettings, all: &[RunSettings]) -> String {
     let differs = |key: &&(SettingKind, String)| all.iter().any(|other| other.get(*key) != settings.get(*key));
     let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).filter(differs).collect();
     // A server setting that also appears in session SQL is shown once.

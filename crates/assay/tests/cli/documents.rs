@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use regex::{Captures, Regex};
-use testkit::{Kind, Settings};
+use testkit::{Kind, ServerSetup};
 
 use crate::common::Folder;
 use crate::comparisons::records;
@@ -403,7 +403,7 @@ fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
     if !Kind::Postgres.present() {
         return;
     }
-    let server = Kind::Postgres.start(&Settings::default()).unwrap();
+    let server = Kind::Postgres.start(&ServerSetup::default()).unwrap();
     let blocks: Vec<Block> = blocks(LUA).into_iter().filter(|block| block.language == "lua").skip(1).collect();
     assert_eq!(blocks.len(), CONTEXTS.len(), "each block has a context, and each context a block");
     for (word, context, reported) in CONTEXTS {

@@ -1,7 +1,7 @@
 //! Real servers: the whole life of a workload, servers that are down, and servers that refuse.
 
 use insta::assert_snapshot;
-use testkit::{Kind, Server, Settings};
+use testkit::{Kind, Server, ServerSetup};
 
 use crate::common::{Folder, ONE_TABLE};
 
@@ -88,7 +88,7 @@ fn sessions_are_spread_over_several_servers_and_shown_apart() {
 #[test]
 fn a_server_that_goes_away_and_comes_back_is_an_outage_and_no_end() {
     for kind in KINDS.into_iter().filter(|kind| kind.present()) {
-        let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+        let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
         folder.write("one_table.lua", ONE_TABLE);
         let url = server.url(&server.fresh_database().unwrap());
         assert_eq!(folder.run(&format!("prepare ./one_table.lua --db {url}")).code, Some(0));
@@ -143,7 +143,7 @@ fn postgres_refusals_are_explained() {
         return;
     }
     let access = ["host all app 127.0.0.1/32 scram-sha-256", "host all guest 127.0.0.1/32 trust"].map(str::to_owned);
-    let settings = Settings { access: access.into(), max_connections: 10, ..Settings::default() };
+    let settings = ServerSetup { access: access.into(), max_connections: 10, ..ServerSetup::default() };
     let server = Kind::Postgres.start(&settings).unwrap();
     server.sql("", "ALTER ROLE app PASSWORD 'right'; CREATE ROLE guest LOGIN;").unwrap();
     let database = server.fresh_database().unwrap();
@@ -190,7 +190,7 @@ fn mariadb_refusals_are_explained() {
     if !Kind::MariaDb.present() {
         return;
     }
-    let settings = Settings { max_connections: 10, ..Settings::default() };
+    let settings = ServerSetup { max_connections: 10, ..ServerSetup::default() };
     let server = Kind::MariaDb.start(&settings).unwrap();
     server
         .sql("", "CREATE USER jane@'127.0.0.1' IDENTIFIED BY 'right'; GRANT ALL ON *.* TO jane@'127.0.0.1';")

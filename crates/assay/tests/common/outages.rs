@@ -3,7 +3,7 @@
 use assay_record::ScopeKind;
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testkit::{Kind, Settings, redact};
+use testkit::{Kind, ServerSetup, redact};
 
 use crate::common::telemetry::{LOG, record, scope, series, wait_for_reading};
 use crate::common::{Folder, ONE_TABLE};
@@ -15,7 +15,7 @@ pub(crate) fn count(of: &Value) -> u64 {
 
 /// A server is killed and restarted during a run.
 pub(crate) fn comes_back(kind: Kind) {
-    let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+    let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
     folder.write("one_table.lua", ONE_TABLE);
     let common = format!("./one_table.lua --db {}", server.url("app"));
     folder.expect(&format!("prepare {common}"), 0);
@@ -81,7 +81,7 @@ pub(crate) fn comes_back(kind: Kind) {
 
 /// A server is killed permanently during a run; returns the error that ends the run.
 pub(crate) fn stays_away(kind: Kind) -> String {
-    let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+    let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
     folder.write("one_table.lua", ONE_TABLE);
     let common = format!("./one_table.lua --db {}", server.url("app"));
     folder.expect(&format!("prepare {common}"), 0);

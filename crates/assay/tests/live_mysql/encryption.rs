@@ -1,7 +1,7 @@
 //! Every sslmode, against servers that offer TLS, that do not, and that require it.
 
 use insta::assert_snapshot;
-use testkit::{Kind, Server, Settings, Tls};
+use testkit::{Kind, Server, ServerSetup, Tls};
 
 use crate::logins::{encrypting, who};
 use crate::on_each;
@@ -107,7 +107,7 @@ fn accounts_that_require_tls_let_nobody_in_without() {
 #[test]
 fn a_server_that_requires_tls_says_so_or_is_explained() {
     on_each(|kind| {
-        let server = kind.start(&Settings { tls: Tls::Required, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { tls: Tls::Required, ..ServerSetup::default() }).unwrap();
         assert_eq!(asked(&server, "127.0.0.1", ""), "app@% app TLS\n", "{kind:?}");
         let said = asked(&server, "127.0.0.1", "sslmode=disable");
         match kind {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-use testkit::{Kind, Server, Settings};
+use testkit::{Kind, Server, ServerSetup};
 
 use crate::common::{Folder, Ran};
 use crate::{on_each, said};
@@ -161,7 +161,7 @@ fn limit_files(pid: &str, files: usize) {
 #[test]
 fn a_server_that_takes_connections_and_serves_them_no_more_is_told_with_its_limits() {
     on_each(|kind| {
-        let server = kind.start(&Settings::default()).unwrap();
+        let server = kind.start(&ServerSetup::default()).unwrap();
         let pid = server.pid().unwrap().to_string();
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() + 12;
         limit_files(&pid, open);
@@ -188,7 +188,7 @@ fn a_full_table_of_connections_or_statements_is_named_with_what_raises_it() {
     on_each(|kind| {
         // By default MySQL's listen backlog depends on max_connections: thirty connects at once would overflow it.
         let config = vec!["max_prepared_stmt_count = 20".to_owned(), "back_log = 100".to_owned()];
-        let server = kind.start(&Settings { max_connections: 10, config, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { max_connections: 10, config, ..ServerSetup::default() }).unwrap();
         let database = pair(&server);
         let folder = Folder::new();
         let told = |script: &str, sessions: u32| {
@@ -267,7 +267,7 @@ fn many_sessions_share_a_small_pool_of_threads_fairly() {
         return;
     }
     let config = ["thread_handling = pool-of-threads", "thread_pool_size = 2"].map(str::to_owned).to_vec();
-    let server = Kind::MariaDb.start(&Settings { max_connections: 600, config, ..Settings::default() }).unwrap();
+    let server = Kind::MariaDb.start(&ServerSetup { max_connections: 600, config, ..ServerSetup::default() }).unwrap();
     let script = r#"
     function thread_init() con = sysbench.sql.driver():connect() end
     function event() con:query("SELECT 1") end

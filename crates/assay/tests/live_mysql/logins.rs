@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::OnceLock;
 
 use insta::assert_snapshot;
-use testkit::{Kind, Server, Settings, Tls};
+use testkit::{Kind, Server, ServerSetup, Tls};
 
 use crate::common::Folder;
 use crate::{go, on_each, said};
@@ -29,7 +29,8 @@ pub(crate) fn encrypting(kind: Kind) -> &'static Server {
     static SERVERS: [OnceLock<Server>; 2] = [const { OnceLock::new() }; 2];
     SERVERS[usize::from(kind == Kind::MySql)].get_or_init(|| {
         let certificate_names = vec!["localhost".to_owned()];
-        let server = kind.start(&Settings { tls: Tls::Offered, certificate_names, ..Settings::default() }).unwrap();
+        let server =
+            kind.start(&ServerSetup { tls: Tls::Offered, certificate_names, ..ServerSetup::default() }).unwrap();
         let create = plugins(kind).map(|plugin| create(kind, plugin, plugin, "right")).concat();
         server.sql("", &create).unwrap();
         server
@@ -77,7 +78,7 @@ fn the_full_exchange_of_caching_sha2_password_works_over_every_channel_and_makes
     let server = encrypting(Kind::MySql);
     // Without a key pair the server accepts no password over a plain connection, unless it has cached the account.
     let config = vec!["caching_sha2_password_private_key_path = none.pem".to_owned()];
-    let keyless = Kind::MySql.start(&Settings { tls: Tls::Offered, config, ..Settings::default() }).unwrap();
+    let keyless = Kind::MySql.start(&ServerSetup { tls: Tls::Offered, config, ..ServerSetup::default() }).unwrap();
     let users = ["plain", "sealed", "local"];
     for server in [server, &keyless] {
         server

@@ -1,7 +1,7 @@
 //! What scripts receive: every type as the same strings in both protocols, several results, large packets, files,
 //! errors.
 
-use testkit::{Kind, Settings};
+use testkit::{Kind, ServerSetup};
 
 use crate::common::Folder;
 use crate::{go, on_each, said};
@@ -113,7 +113,7 @@ fn a_statement_may_have_several_results() {
 fn packets_may_be_larger_than_sixteen_mebibytes_both_ways() {
     on_each(|kind| {
         let config = vec!["max_allowed_packet = 64M".to_owned(), "innodb_log_file_size = 256M".to_owned()];
-        let server = kind.start(&Settings { config, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap();
         let script = r#"
         local con = sysbench.sql.driver():connect()
         con:query("CREATE TABLE t(id INT PRIMARY KEY, a LONGTEXT)")
@@ -164,7 +164,7 @@ fn rows_are_loaded_by_file_where_the_server_allows_it_and_by_inserts_elsewhere()
     on_each(|kind| {
         for local_infile in ["ON", "OFF"] {
             let config = vec![format!("local_infile = {local_infile}")];
-            let server = kind.start(&Settings { config, ..Settings::default() }).unwrap();
+            let server = kind.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap();
             let found = said(&server, &go(&Folder::new(), LOAD, &server.url("app"), "--prepared off"));
             let bytes = format!("6974277309615C620A{}", "C3A9".repeat(20));
             let by_file = local_infile == "ON";
@@ -188,7 +188,7 @@ fn rows_are_loaded_as_parameters_where_the_server_takes_many_at_once() {
         .replace("i / 8)", "i / 8 + 0.0625)")
         .replace("Com_insert", "Com_stmt_prepare")
         .replace(r#""by file:", tonumber(before[2]) == 0"#, r#""prepared:", before[2]"#);
-    let server = Kind::MariaDb.start(&Settings::default()).unwrap();
+    let server = Kind::MariaDb.start(&ServerSetup::default()).unwrap();
     let found = said(&server, &go(&Folder::new(), &script, &server.url("app"), ""));
     let bytes = format!("6974277309615C620A{}", "C3A9".repeat(20));
     let expected = format!(
@@ -257,7 +257,7 @@ fn a_batch_travels_in_packets_that_servers_take() {
         print(con:query_row("SELECT COUNT(*), SUM(id) FROM t"))
     "#;
     on_each(|kind| {
-        let settings = Settings { config: vec!["max_allowed_packet = 200K".to_owned()], ..Settings::default() };
+        let settings = ServerSetup { config: vec!["max_allowed_packet = 200K".to_owned()], ..ServerSetup::default() };
         let server = kind.start(&settings).unwrap();
         // In bulk or by file, and as INSERTs.
         for (number, prepared) in ["on", "off"].into_iter().enumerate() {

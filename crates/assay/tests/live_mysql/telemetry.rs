@@ -2,7 +2,7 @@
 
 use assay_record::ScopeKind;
 use nix::sys::signal::Signal;
-use testkit::{Kind, Settings};
+use testkit::{Kind, ServerSetup};
 
 use crate::common::Folder;
 use crate::common::telemetry::{
@@ -28,7 +28,7 @@ const FLUSH: &str = "SET GLOBAL innodb_io_capacity_max = 20000; SET GLOBAL innod
 #[test]
 fn readings_agree_with_the_server_and_what_a_plain_user_may_not_see_is_absent_with_its_reason() {
     for kind in kinds() {
-        let server = kind.start(&Settings::default()).unwrap();
+        let server = kind.start(&ServerSetup::default()).unwrap();
         let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
         let position = || server.sql(&database, position(kind)).unwrap().trim().parse::<u64>().unwrap();
         let common = |url: &str| format!("oltp_insert --db {url} --table-size 5000");
@@ -94,7 +94,7 @@ fn statements_and_waits_are_read_where_the_performance_schema_has_them() {
     for kind in kinds() {
         let config = ["schema = ON", "schema_instrument = 'wait/%=ON'", "schema_consumer_events_waits_current = ON"];
         let config = config.map(|line| format!("performance_{line}")).to_vec();
-        let server = kind.start(&Settings { config, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap();
         let (folder, database) = (Folder::new(), server.fresh_database().unwrap());
         let common = format!("oltp_insert --db {} --table-size 1000", server.url(&database));
         folder.expect(&format!("prepare {common} --no-record"), 0);

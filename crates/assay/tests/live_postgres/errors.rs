@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use serde_json::Value;
-use testkit::{Kind, Server, Settings, redact};
+use testkit::{Kind, Server, ServerSetup, redact};
 
 use crate::common::Folder;
 use crate::on_every_version;
@@ -273,7 +273,7 @@ fn without_progress(said: &str) -> String {
 #[test]
 fn a_full_connection_table_is_named_with_the_setting_that_raises_it() {
     on_every_version(|kind| {
-        let server = kind.start(&Settings { max_connections: 8, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { max_connections: 8, ..ServerSetup::default() }).unwrap();
         server.sql("", "CREATE ROLE guest LOGIN; CREATE ROLE few LOGIN CONNECTION LIMIT 2; CREATE DATABASE small CONNECTION LIMIT 2").unwrap();
         let folder = Folder::new();
         folder.write("one.lua", "function thread_init() con = sysbench.sql.driver():connect() end\nfunction event() con:query('SELECT 1') end");

@@ -3,7 +3,7 @@
 use std::process::{Child, Command};
 
 use serde_json::Value;
-use testkit::Settings;
+use testkit::ServerSetup;
 
 use crate::common::{Folder, ONE_TABLE};
 use crate::versions;
@@ -11,7 +11,7 @@ use crate::versions;
 #[test]
 fn what_the_generator_says_it_used_is_what_the_kernel_counted() {
     let Some(kind) = versions().next() else { return };
-    let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+    let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
     folder.write("one_table.lua", ONE_TABLE);
     let common = format!("./one_table.lua --db {}", server.url("app"));
     folder.expect(&format!("prepare {common}"), 0);
@@ -84,7 +84,7 @@ fn on_one_cpu(folder: &Folder, line: &str) -> Value {
 #[test]
 fn a_generator_that_is_starved_of_cpu_says_so_and_one_that_is_not_does_not() {
     let Some(kind) = versions().next() else { return };
-    let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+    let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
     folder.write("one_table.lua", ONE_TABLE);
     let common = format!("./one_table.lua --db {}", server.url("app"));
     folder.expect(&format!("prepare {common}"), 0);

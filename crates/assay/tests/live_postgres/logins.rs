@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::OnceLock;
 
 use insta::assert_snapshot;
-use testkit::{Kind, Server, Settings, Tls};
+use testkit::{Kind, Server, ServerSetup, Tls};
 
 use crate::common::Folder;
 use crate::on_every_version;
@@ -36,7 +36,7 @@ fn server(kind: Kind) -> &'static Server {
             access.push(format!("host all {role} 127.0.0.1/32 {method}"));
         }
         let certificate_names = vec!["localhost".to_owned()];
-        let settings = Settings { access, certificate_names, tls: Tls::Offered, ..Settings::default() };
+        let settings = ServerSetup { access, certificate_names, tls: Tls::Offered, ..ServerSetup::default() };
         let server = kind.start(&settings).unwrap();
         let roles = ["sealed", "bare", "banned", "trusting", "plain", "scram"];
         let roles = roles.map(|role| format!("CREATE ROLE {role} LOGIN PASSWORD 'right';")).concat();
@@ -319,7 +319,7 @@ fn a_server_that_insists_on_tls_or_on_none_is_met_by_the_modes_that_try_both() {
 fn a_client_certificate_is_shown_when_the_server_wants_one() {
     on_every_version(|kind| {
         let access = vec!["hostssl all app 127.0.0.1/32 cert".to_owned()];
-        let server = kind.start(&Settings { access, tls: Tls::Offered, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { access, tls: Tls::Offered, ..ServerSetup::default() }).unwrap();
         let (certificate, key) = &server.certificates().client;
         let shown = format!("?sslcert={}&sslkey={}", certificate.display(), key.display());
         assert_eq!(asked_as(&server, "127.0.0.1", "app", &shown), "app app TLS\n");

@@ -6,7 +6,7 @@ mod shared;
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testkit::{Settings, redact};
+use testkit::{ServerSetup, redact};
 
 use crate::common::{Folder, ONE_TABLE};
 use crate::on_every_version;
@@ -32,7 +32,7 @@ fn a_server_that_stays_away_ends_the_run_with_what_was_measured() {
 #[test]
 fn a_server_that_shuts_down_in_order_is_waited_for_too() {
     on_every_version(|kind| {
-        let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+        let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
         folder.write("one_table.lua", ONE_TABLE);
         let common = format!("./one_table.lua --db {}", server.url("app"));
         folder.expect(&format!("prepare {common}"), 0);
@@ -59,7 +59,7 @@ fn a_server_that_shuts_down_in_order_is_waited_for_too() {
 #[test]
 fn a_server_that_stands_still_shows_in_response_times_and_no_due_transaction_is_lost() {
     on_every_version(|kind| {
-        let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+        let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
         folder.write("one_table.lua", ONE_TABLE);
         let common = format!("./one_table.lua --db {}", server.url("app"));
         folder.expect(&format!("prepare {common}"), 0);
@@ -154,8 +154,8 @@ end
 
 #[test]
 fn a_kill_check_finds_what_a_server_lost_that_had_acknowledged_it() {
-    let server = testkit::Kind::Postgres.start(&Settings::default()).unwrap();
-    // At this low rate the log is written only when the writer wakes up.
+    let server = testkit::Kind::Postgres.start(&ServerSetup::default()).unwrap();
+    // The log is written when the writer wakes up, and by nobody else at this low rate.
     for setting in ["wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "bgwriter_lru_maxpages = 0"] {
         server.sql("", &format!("ALTER SYSTEM SET {setting};")).unwrap();
     }

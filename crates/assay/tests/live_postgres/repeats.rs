@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testkit::{Server, Settings};
+use testkit::{Server, ServerSetup};
 
 use crate::common::Folder;
 use crate::on_every_version;
@@ -42,7 +42,7 @@ fn alike(one: &[Vec<String>], others: &[Vec<String>]) -> usize {
 fn the_same_seed_sends_the_same_statements() {
     on_every_version(|kind| {
         let config = ["log_statement = all", "log_line_prefix = '%a|%c|'"].map(str::to_owned).to_vec();
-        let server = kind.start(&Settings { config, ..Settings::default() }).unwrap();
+        let server = kind.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap();
         let folder = Folder::new();
         let common = format!("oltp_read_write --db {} --tables 3 --table-size 1000", server.url("app"));
         folder.expect(&format!("prepare {common}"), 0);

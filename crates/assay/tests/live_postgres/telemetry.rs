@@ -2,7 +2,7 @@
 
 use assay_record::{Reading, ScopeKind};
 use nix::sys::signal::Signal;
-use testkit::Settings;
+use testkit::ServerSetup;
 
 use crate::common::telemetry::{
     assert_log_agrees, assert_moved, reading, record, scope, series, server_cpu_ns, wait_for_reading, watched,
@@ -18,7 +18,7 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
     on_every_version(|kind| {
         // Images of whole pages after a checkpoint would make the first transactions dearer than others.
         let config = ["full_page_writes = off", "autovacuum = off"].map(String::from).to_vec();
-        let (folder, server) = (Folder::new(), kind.start(&Settings { config, ..Settings::default() }).unwrap());
+        let (folder, server) = (Folder::new(), kind.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap());
         let position = || server.sql("app", POSITION).unwrap().trim().parse::<u64>().unwrap();
         // Every insert logs as much as the one before: an update of a full page does not.
         let common = format!("oltp_insert --db {} --table-size 5000", server.url("app"));
@@ -94,7 +94,7 @@ fn a_pooler_that_is_named_is_read_too() {
         return;
     }
     on_every_version(|kind| {
-        let (folder, server) = (Folder::new(), kind.start(&Settings::default()).unwrap());
+        let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
         let pooler = server.pgbouncer(&[], 50).unwrap();
         folder.write("one_table.lua", ONE_TABLE);
         folder.expect(&format!("prepare ./one_table.lua --db {} --no-record", server.url("app")), 0);
@@ -124,7 +124,7 @@ fn a_machine_elsewhere_is_read_from_its_node_exporter() {
         testkit::absent(&format!("{program} is missing (`cargo xtask install` gets what the tests need)"));
         return;
     }
-    let (folder, server) = (Folder::new(), testkit::Kind::Postgres.start(&Settings::default()).unwrap());
+    let (folder, server) = (Folder::new(), testkit::Kind::Postgres.start(&ServerSetup::default()).unwrap());
     let exporter_port = testkit::free_port().unwrap();
     let address = format!("--web.listen-address=127.0.0.1:{exporter_port}");
     let exporter =

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use nix::sys::signal::Signal;
-use testkit::{Cable, Kind, Settings, Tls, redact};
+use testkit::{Cable, Kind, ServerSetup, Tls, redact};
 
 use crate::common::{Folder, ONE_TABLE};
 
@@ -30,7 +30,7 @@ fn with_cable(test: impl FnOnce(&Cable, &Folder, &str) + Send) {
     if !Kind::Postgres.present() || !Cable::present() {
         return;
     }
-    let server = Kind::Postgres.start(&Settings { tls: Tls::Required, ..Settings::default() }).unwrap();
+    let server = Kind::Postgres.start(&ServerSetup { tls: Tls::Required, ..ServerSetup::default() }).unwrap();
     Cable::between(&[server.port()], |cable, far| {
         let folder = Folder::new();
         folder.write("one_table.lua", ONE_TABLE);

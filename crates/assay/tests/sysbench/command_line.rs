@@ -1,6 +1,6 @@
 //! Words, options, configuration files, finding a test, and messages about mistakes.
 
-use testkit::{Kind, Settings};
+use testkit::{Kind, ServerSetup};
 
 use crate::bench::Bench;
 
@@ -118,8 +118,10 @@ fn what_is_said_at_all_is_said_in_the_same_words() {
     ] {
         bench.same(line);
     }
-    let server = Kind::Postgres
-        .start(&Settings { access: vec!["host all all 127.0.0.1/32 scram-sha-256".to_owned()], ..Settings::default() });
+    let server = Kind::Postgres.start(&ServerSetup {
+        access: vec!["host all all 127.0.0.1/32 scram-sha-256".to_owned()],
+        ..ServerSetup::default()
+    });
     let port = server.unwrap().port();
     bench.same(&format!(
         "connects.lua run --db-driver=pgsql --pgsql-host=127.0.0.1 --pgsql-port={port} --pgsql-user=app"

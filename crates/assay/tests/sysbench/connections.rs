@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use testkit::{Kind, Server, Settings, Tls};
+use testkit::{Kind, Server, ServerSetup, Tls};
 
 use crate::bench::{Bench, Did, options};
 
@@ -116,7 +116,7 @@ fn encrypting(kind: Kind) -> &'static Server {
     static SERVERS: [OnceLock<Server>; 2] = [const { OnceLock::new() }; 2];
     let names = vec!["localhost".to_owned()];
     SERVERS[usize::from(kind == Kind::Postgres)].get_or_init(|| {
-        kind.start(&Settings { tls: Tls::Offered, certificate_names: names, ..Settings::default() }).unwrap()
+        kind.start(&ServerSetup { tls: Tls::Offered, certificate_names: names, ..ServerSetup::default() }).unwrap()
     })
 }
 
