@@ -204,12 +204,12 @@ impl Experiment {
                     .map(|(value, interval)| (value, interval.map(|it| (it.low, it.high)))),
                 which => self.extreme(which, &asked.value, cell, step_sessions).map(|value| (value * scale, None)),
             };
-            // The fit knows no zero: it is of logarithms.
-            let zero = || {
+            // The fit is of logarithms, so cells that measured zero are not part of it.
+            let mean = || {
                 let values = self.values(&asked.value, cell, step_sessions);
-                (!values.is_empty() && values.iter().all(|value| *value == 0.0)).then_some((0.0, None))
+                ratio(values.iter().sum(), values.len() as f64).map(|mean| (mean * scale, None))
             };
-            let Some((value, interval)) = found.or_else(zero) else { return Place::Nothing };
+            let Some((value, interval)) = found.or_else(mean) else { return Place::Nothing };
             let of_base = base.filter(|base| *base != if columns.is_some() { column } else { row });
             let ratio = of_base.and_then(|base| {
                 let (base, _) = if columns.is_some() { at(facet, row, base) } else { at(facet, base, column) };
@@ -369,16 +369,16 @@ impl Experiment {
         }
     }
 
+    /// Of the cells that measured nothing but positive values: one that was zero once would look larger without it.
     pub(crate) fn fit(&self, value: &str, sessions: u32, scale: f64) -> Option<Blocks> {
         let observation = |trial: &ExperimentTrial| {
             let found = self.value_of(trial, value, sessions)? * scale;
-            (found > 0.0 && found.is_finite()).then_some(Observation {
-                cell: trial.cell,
-                round: trial.round,
-                value: found,
-            })
+            Some(Observation { cell: trial.cell, round: trial.round, value: found })
         };
-        let observations: Vec<Observation> = self.trials.iter().filter_map(observation).collect();
+        let mut observations: Vec<Observation> = self.trials.iter().filter_map(observation).collect();
+        let is_positive = |one: &Observation| one.value > 0.0 && one.value.is_finite();
+        let others: Vec<usize> = observations.iter().filter(|one| !is_positive(one)).map(|one| one.cell).collect();
+        observations.retain(|one| !others.contains(&one.cell));
         Blocks::fit(&observations, self.cells.len(), self.rounds)
     }
 
