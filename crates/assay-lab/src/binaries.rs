@@ -106,8 +106,14 @@ pub fn find(
         all.extend(container::images(product.name()).into_iter().map(Source::Container));
     }
     match all.iter().find(|source| fits(source)) {
-        Some(Source::Here(binaries)) => Ok(binaries.clone()),
-        Some(Source::Catalog(_, artifact)) => fetch(home, product, artifact, account, say),
+        Some(Source::Here(binaries)) => {
+            // What was fetched may have lacked a library then, and may lack it still.
+            if binaries.origin == Origin::Fetched {
+                asked(product, &binaries.program, Origin::Fetched, None, account)?;
+            }
+            Ok(binaries.clone())
+        }
+        Some(Source::Catalogue(_, artifact)) => fetch(home, product, artifact, account, say),
         Some(Source::Container(image)) => out_of_container(home, product, image.engine, &image.name, account, say),
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();

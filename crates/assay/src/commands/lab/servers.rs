@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use assay_lab::{Account, Home, binaries, image};
+use assay_lab::product::Binaries;
+use assay_lab::{Account, Description, Home, binaries, image};
 use assay_options::OptionValue;
 use assay_recipe::{Action, Recipe, Server};
 
@@ -47,15 +48,14 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
                 products.entry(format!("{name}: already running")).or_insert(None);
                 continue;
             };
-            let missing = missing(&home, server)?;
-            let is_here = missing.is_none();
             let known = products.entry(product.clone()).or_insert(None);
-            *known = known.take().or(missing);
-            if !is_here {
-                continue;
-            }
-            let described = description(server)?;
-            let programs = described.find_binaries(&home, &|words| terminal::say(&format!("{words}\n")))?;
+            let (described, programs) = match found(&home, server)? {
+                Ok(found) => found,
+                Err(missing) => {
+                    *known = Some(missing);
+                    continue;
+                }
+            };
             if !checked.contains(&server) {
                 described.check_settings(&programs)?;
                 checked.push(server);
@@ -105,19 +105,26 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
     Ok(Found { text, disk: all.words(&home, free), too_small })
 }
 
-/// Why the server's program is not available, or its description cannot be applied here.
-fn missing(home: &Home, server: &Server) -> Result<Option<String>, Trouble> {
+/// The server's programs; or why they cannot run here, or its description cannot be applied.
+fn found(home: &Home, server: &Server) -> Result<Result<(Description, Binaries), String>, Trouble> {
     let described = match description(server) {
-        Err(trouble) => return Ok(Some(trouble.cause)),
+        Err(trouble) => return Ok(Err(trouble.cause)),
         Ok(described) => described,
     };
-    if described.binaries.is_some() {
-        return Ok(None);
-    }
     let wanted = &described.wanted;
-    let all = binaries::sources(home, binaries::product(&wanted.product)?, &Account::choose(None)?);
-    let fits = all.iter().any(|source| wanted.fits(&binaries::version_of(source)));
-    Ok((!fits).then(|| format!("see `assay server sources {}`", wanted.product)))
+    if described.binaries.is_none() {
+        let all = binaries::sources(home, binaries::product(&wanted.product)?, &Account::choose(None)?);
+        if !all.iter().any(|source| wanted.fits(&binaries::version_of(source))) {
+            return Ok(Err(format!("see `assay server sources {}`", wanted.product)));
+        }
+    }
+    match described.find_binaries(home, &|words| terminal::say(&format!("{words}\n"))) {
+        Ok(programs) => Ok(Ok((described, programs))),
+        Err(fault) => {
+            let hints: String = fault.hints.iter().map(|hint| format!("; {hint}")).collect();
+            Ok(Err(format!("{}{hints}", fault.cause)))
+        }
+    }
 }
 
 impl Disk {
