@@ -20,7 +20,8 @@ pub(crate) fn segments(path: &str) -> Result<Vec<String>, RecipeError> {
     }
 }
 
-/// Sets the value at a path; missing tables are created.
+/// Sets the value at a path; missing tables are created. An item of a list is found by its name, or by its number from
+/// 1: `step.build.after`.
 pub(crate) fn set(table: &mut Table, path: &[String], value: Value) -> Result<(), RecipeError> {
     let [first, rest @ ..] = path else { return Err(RecipeError::new("the path is empty")) };
     if rest.is_empty() {
@@ -29,8 +30,23 @@ pub(crate) fn set(table: &mut Table, path: &[String], value: Value) -> Result<()
     }
     match table.entry(first.clone()).or_insert_with(|| Value::Table(Table::new())) {
         Value::Table(inner) => set(inner, rest, value).map_err(|error| error.within(first)),
+        Value::Array(items) if items.iter().all(Value::is_table) && rest.len() > 1 => {
+            let inner = item(items, &rest[0]).map_err(|error| error.within(first))?;
+            set(inner, &rest[1..], value).map_err(|error| error.within(&format!("{first}.{}", rest[0])))
+        }
         _ => Err(RecipeError::new(format!("`{first}` is not a table"))),
     }
+}
+
+/// The table with this name, or this number from 1.
+fn item<'a>(items: &'a mut [Value], wanted: &str) -> Result<&'a mut Table, RecipeError> {
+    let name = |item: &Value| item.get("name").and_then(Value::as_str).map(str::to_owned);
+    let names: Vec<String> = items.iter().filter_map(name).collect();
+    let number = wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let at = items.iter().position(|item| name(item).as_deref() == Some(wanted)).or(number);
+    let found = at.and_then(|at| items.get_mut(at)).and_then(Value::as_table_mut);
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    found.ok_or_else(|| RecipeError::new(format!("there is no `{wanted}`")).meant(wanted, &known))
 }
 
 /// A value from the command line: TOML, or else text.
@@ -109,6 +125,24 @@ mod tests {
         for wrong in ["", "run.", "run time", "a = 1\nb"] {
             assert!(segments(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_item_of_a_list_is_found_by_its_name_or_its_number() {
+        let mut table: Table = "[[step]]\nname = 'build'\nafter = '1m'\n[[step]]\nrest = '5m'\n".parse().unwrap();
+        let mut put = |path: &str| set(&mut table, &segments(path).unwrap(), Value::String("3s".to_owned()));
+        put("step.build.after").unwrap();
+        put("step.2.rest").unwrap();
+        let wrong = ["step.biuld.after", "step.3.rest", "step.0.rest", "step.build"].map(|path| put(path).unwrap_err());
+        assert_eq!(
+            values(&table),
+            [("step.1.after", "3s"), ("step.1.name", "build"), ("step.2.rest", "3s")]
+                .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        );
+        assert_eq!(wrong[0].message, "step: there is no `biuld`");
+        assert_eq!(wrong[0].hint.as_deref(), Some("did you mean `build`?"));
+        assert_eq!(wrong[1].message, "step: there is no `3`");
+        assert_eq!(wrong[3].message, "`step` is not a table");
     }
 
     #[test]

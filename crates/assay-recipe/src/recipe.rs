@@ -207,11 +207,8 @@ impl Recipe {
         let cells = cells(&document, &factors, &written.except, text)?;
         let numbered = written.step.into_iter().zip(1..);
         let steps = numbered.map(|(step, number)| step.step(number)).collect::<Result<Vec<_>, _>>()?;
-        for step in &steps {
-            let unknown = |name: &&String| !cells.iter().all(|cell| cell.setup.server.contains_key(*name));
-            if let Some(name) = step.on.as_ref().filter(unknown) {
-                return Err(RecipeError::new(format!("step {}: there is no server {name} in every cell", step.name)));
-            }
+        for (step, cell) in steps.iter().flat_map(|step| cells.iter().map(move |cell| (step, cell))) {
+            cell.setup.check_targets(&format!("step {}", step.name), &step.on)?;
         }
         if written.trials.count == 0 {
             return Err(RecipeError::new("trials.count must be at least 1").at(place_of(text, &["trials", "count"])));
@@ -358,6 +355,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::step::Action;
 
     const BASE: &str = r#"title = "What does durability cost?"
 
@@ -549,6 +547,24 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
             panic!()
         };
         assert_eq!(table.of.as_deref(), Some("worst"));
+    }
+
+    #[test]
+    fn a_step_may_be_a_run_that_goes_to_parts_of_servers_and_shows_one_of_its_metrics() {
+        let text = BASE.replace("product =", "replicas = 1\nproduct =");
+        let step = "[[step]]\nname = 'lag'\nwhen = 'during-measure'\nafter = '0s'\n";
+        let run = "run = 'read_after_write'\non = ['db.primary', 'db.replica1']\n";
+        let recipe = read(&format!("{text}{step}{run}value = 'visible.max'\n")).unwrap();
+        let Action::Run { line, metric } = &recipe.steps[0].action else { panic!("{:?}", recipe.steps) };
+        assert_eq!((line.as_str(), metric.as_deref()), ("read_after_write", Some("visible.max")));
+        assert_eq!(recipe.steps[0].on, ["db.primary", "db.replica1"]);
+        refused(&format!("{text}{step}{run}value = true\n"), "the value of a run is one of its metrics\nsuch as");
+        refused(&format!("{text}{step}sql = 'SELECT 1'\nvalue = 'p99'\n"), "step 1: value = p99 is for a run\n");
+        refused(&format!("{text}{step}{}", run.replace("replica1", "replica2")), "step lag: db has no replica2\n");
+        let after = "[[step]]\nwhen = 'after-measure'\n";
+        refused(&format!("{text}{after}sql = 'SELECT 1'\non = ['db', 'db']\n"), "sql is for one server, but");
+        refused(&format!("{text}{after}crash = true\non = 'db.replica1'\n"), "not a part of it\nrestart and crash");
+        assert!(read(&format!("{text}{after}sql = 'SELECT 1'\non = 'db.replica1'\n")).is_ok());
     }
 
     #[test]

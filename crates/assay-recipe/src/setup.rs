@@ -123,14 +123,17 @@ impl Setup {
     pub fn targets(&self) -> Vec<(&str, Option<&str>)> {
         match &self.run.on.0[..] {
             [] => self.server.keys().map(|name| (name.as_str(), None)).collect(),
-            named => named
-                .iter()
-                .map(|name| match name.split_once('.').filter(|_| !self.server.contains_key(name)) {
-                    Some((server, part)) => (server, Some(part)),
-                    None => (name.as_str(), None),
-                })
-                .collect(),
+            named => self.named(named),
         }
+    }
+
+    /// Servers and parts of them, by the names in a recipe: `db`, `db.replica1`.
+    pub fn named<'a>(&'a self, names: &'a [String]) -> Vec<(&'a str, Option<&'a str>)> {
+        let one = |name: &'a String| match name.split_once('.').filter(|_| !self.server.contains_key(name)) {
+            Some((server, part)) => (server, Some(part)),
+            None => (name.as_str(), None),
+        };
+        names.iter().map(one).collect()
     }
 
     /// Names of the servers to load, each once.
@@ -162,22 +165,8 @@ impl Setup {
         for (name, server) in &self.server {
             server.check(name)?;
         }
-        let known: Vec<&str> = self.server.keys().map(String::as_str).collect();
-        let targets = self.targets();
-        let named = targets.iter().map(|(name, _)| ("run.on", *name));
-        let named = named.chain(self.data.on.0.iter().map(|name| ("data.on", name.as_str())));
-        for (key, name) in named {
-            if !known.contains(&name) {
-                return Err(RecipeError::new(format!("{key}: there is no server {name}")).meant(name, &known));
-            }
-        }
-        for (name, part) in targets {
-            let parts = self.server[name].parts();
-            if let Some(part) = part.filter(|part| !parts.iter().any(|known| known == part)) {
-                let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-                return Err(RecipeError::new(format!("run.on: {name} has no {part}")).meant(part, &parts));
-            }
-        }
+        self.check_targets("run.on", &self.run.on.0)?;
+        self.check_servers("data.on", self.data.on.0.iter().map(String::as_str))?;
         let kinds = [
             (!self.run.workload.trim().is_empty(), "workload"),
             (!self.run.case.is_empty(), "case"),
@@ -209,6 +198,28 @@ impl Setup {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Checks that the servers that a key names are there, and their parts.
+    pub(crate) fn check_targets(&self, key: &str, names: &[String]) -> Result<(), RecipeError> {
+        let targets = self.named(names);
+        self.check_servers(key, targets.iter().map(|(name, _)| *name))?;
+        for (name, part) in targets {
+            let parts = self.server[name].parts();
+            if let Some(part) = part.filter(|part| !parts.iter().any(|known| known == part)) {
+                let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+                return Err(RecipeError::new(format!("{key}: {name} has no {part}")).meant(part, &parts));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_servers<'a>(&self, key: &str, mut names: impl Iterator<Item = &'a str>) -> Result<(), RecipeError> {
+        let known: Vec<&str> = self.server.keys().map(String::as_str).collect();
+        match names.find(|name| !known.contains(name)) {
+            Some(name) => Err(RecipeError::new(format!("{key}: there is no server {name}")).meant(name, &known)),
+            None => Ok(()),
         }
     }
 }

@@ -14,11 +14,12 @@ pub struct Step {
     pub when: When,
     /// What it does.
     pub action: Action,
-    /// The server that it affects, by its name in the recipe; `None`: the first that is loaded.
-    pub on: Option<String>,
+    /// The server that it affects, by its name in the recipe; empty: the first that is loaded. SQL may go to a part of
+    /// it, such as `db.replica1`, and a run to several.
+    pub on: Vec<String>,
     /// The part of that server: `primary`, `replica1`, or a front such as `pgbouncer`.
     pub node: Option<String>,
-    /// What it returns is its value in results, instead of its seconds.
+    /// What SQL or a command returns is its value in results, instead of its seconds.
     pub value: bool,
     /// With `When::DuringMeasure`: how long after the start of the measured run, such as `10s`.
     pub after: Option<String>,
@@ -83,6 +84,13 @@ pub enum Action {
     DropCaches,
     /// Waits this long, such as `30s`.
     Rest(String),
+    /// A run of its own.
+    Run {
+        /// Arguments of `assay run`: `read_after_write --rate 20 --time 10s`.
+        line: String,
+        /// The metric that is its value in results; `None`: its seconds.
+        metric: Option<String>,
+    },
 }
 
 /// A step as written.
@@ -104,10 +112,11 @@ pub(crate) struct Written {
     #[serde(default)]
     drop_caches: bool,
     rest: Option<Word>,
-    on: Option<String>,
-    node: Option<String>,
+    run: Option<String>,
     #[serde(default)]
-    value: bool,
+    on: Words,
+    node: Option<String>,
+    value: Option<Word>,
     after: Option<Word>,
 }
 
@@ -123,11 +132,15 @@ impl Written {
         actions.extend(self.crash.then_some(("crash", Action::Crash)));
         actions.extend(self.drop_caches.then_some(("drop_caches", Action::DropCaches)));
         actions.extend(self.rest.map(|Word(time)| ("rest", Action::Rest(time))));
+        // A boolean is a word too.
+        let value = self.value.map(|Word(value)| value).filter(|value| value != "off");
+        let metric = value.clone().filter(|value| value != "on");
+        actions.extend(self.run.map(|line| ("run", Action::Run { line, metric: metric.clone() })));
         let count = actions.len();
         let (1, Some((kind, action))) = (count, actions.pop()) else {
             return Err(RecipeError::new(format!(
                 "step {number} has {count} actions: use exactly one of sql, command, checkpoint, settle, restart, crash, \
-                 drop_caches, rest"
+                 drop_caches, rest, run"
             )));
         };
         let needs_server = !matches!(action, Action::Command(_) | Action::DropCaches | Action::Rest(_));
@@ -142,12 +155,36 @@ impl Written {
         if self.when == When::DuringMeasure && matches!(action, Action::Rest(_)) {
             return Err(RecipeError::new(format!("step {number}: {kind} cannot be done beside the measured run")));
         }
-        let may_return = matches!(action, Action::Sql(_) | Action::Command(_));
+        let is_run = matches!(action, Action::Run { .. });
+        let may_return = matches!(action, Action::Sql(_) | Action::Command(_)) || is_run;
         let in_trial = !matches!(self.when, When::BeforeRound | When::AfterRound);
-        if self.value && !(may_return && in_trial) {
+        if value.is_some() && !(may_return && in_trial) {
             return Err(RecipeError::new(format!(
-                "step {number}: value is for sql and command, before, during and after a trial"
+                "step {number}: value is for sql, command and run, before, during and after a trial"
             )));
+        }
+        match (&metric, is_run, value.is_some()) {
+            (None, true, true) => {
+                let mut error = RecipeError::new(format!("step {number}: the value of a run is one of its metrics"));
+                error.hint = Some("such as value = \"p99\"".to_owned());
+                return Err(error);
+            }
+            (Some(metric), false, _) => {
+                let mut error = RecipeError::new(format!("step {number}: value = {metric} is for a run"));
+                error.hint = Some("sql and command return a number with value = true".to_owned());
+                return Err(error);
+            }
+            _ => {}
+        }
+        if self.on.0.len() > 1 && !is_run {
+            return Err(RecipeError::new(format!("step {number}: {kind} is for one server, but `on` has several")));
+        }
+        let has_part = self.on.0.iter().any(|name| name.contains('.'));
+        if has_part && !is_run && kind != "sql" {
+            let mut error =
+                RecipeError::new(format!("step {number}: `on` names a server for {kind}, not a part of it"));
+            error.hint = Some("restart and crash take a part as node = \"replica1\"".to_owned());
+            return Err(error);
         }
         if self.after.is_some() != (self.when == When::DuringMeasure) {
             let mut error =
@@ -159,9 +196,9 @@ impl Written {
             name: self.name.unwrap_or_else(|| kind.to_owned()),
             when: self.when,
             action,
-            on: self.on,
+            on: self.on.0,
             node: self.node,
-            value: self.value,
+            value: value.is_some() && !is_run,
             after: self.after.map(|Word(after)| after),
         })
     }

@@ -45,7 +45,7 @@ pub use findings::judgment::{ConditionFindings, Judged, Judgment};
 pub use findings::latency::LatencyFindings;
 pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};
-pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings};
+pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings, metric_value};
 pub use findings::outage::{ListedOutage, OutageFindings};
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Entry, Report, report};

@@ -156,6 +156,12 @@ pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, 
     capacity.into_iter().chain(findings.main_stage().map(metrics).unwrap_or_default()).collect()
 }
 
+/// A metric of a run, by its name: of its main stage.
+pub fn metric_value(findings: &Findings, name: &str) -> Option<(f64, MetricUnit)> {
+    let all = trial_metrics(findings, findings.main_stage()?.sessions);
+    all.into_iter().find(|(metric, _)| metric.name == name).and_then(|(metric, value)| Some((value?, metric.unit)))
+}
+
 /// All metrics over `all` trials with this number of sessions, in order of appearance.
 pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Option<TrialsFindings>)> {
     let mut found: Vec<(Metric, Vec<f64>)> = Vec::new();

@@ -264,8 +264,91 @@ fn a_step_beside_the_run_counts_from_the_start_of_the_measurement() {
     assert_eq!(beside, 7.0);
 }
 
-/// Two servers, statements on one of them, and a crash of the other.
-const TWO: &str = r#"title = "Does a neighbor that crashes matter?"
+/// A load on the primary, a second one beside it that reads from the replica, and a question to the replica.
+const LAG: &str = r#"title = "How far is a replica behind?"
+
+[server.db]
+product = "postgres"
+replicas = 1
+
+[data]
+prepare = "./one_table.lua"
+
+[run]
+workload = "./one_table.lua"
+on = "db.primary"
+time = "1s"
+
+[[step]]
+when = "before-trial"
+command = '"$ASSAY" prepare read_after_write --db "$ASSAY_PRIMARY_URL" --quiet'
+
+[[step]]
+name = "lag"
+when = "during-measure"
+after = "1m"
+run = "read_after_write --transactions 4"
+on = ["db.primary", "db.replica1"]
+value = "visible.max"
+
+[[step]]
+name = "reads"
+when = "after-measure"
+run = "read_after_write --transactions 4"
+on = ["db.primary", "db.replica1"]
+value = "reads_per_transaction"
+
+[[step]]
+name = "in recovery"
+when = "after-measure"
+on = "db.replica1"
+sql = "SELECT CASE WHEN pg_is_in_recovery() THEN 1 ELSE 0 END"
+value = true
+
+[trials]
+count = 1
+
+[[show]]
+table = { rows = "sessions", value = "lag" }
+[[show]]
+table = { rows = "sessions", value = "reads" }
+
+[scale.tiny]
+"step.lag.after" = "0s"
+"#;
+
+#[test]
+fn a_step_may_be_a_second_load_beside_the_first_and_ask_a_replica() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.write("lag.toml", LAG);
+    let lab = lab();
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
+    let ran = folder.expect_with(&variables, "lab run lag.toml --scale tiny --folder lag", 0);
+    for part in ["lag s", "reads"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+    }
+    let journal = std::fs::read_to_string(folder.path().join("lag/journal.jsonl")).unwrap();
+    let done = journal.lines().find(|line| line.starts_with(r#"{"event":"done""#)).unwrap();
+    let done: serde_json::Value = serde_json::from_str(done).unwrap();
+    assert_eq!(done["values"], serde_json::json!([["reads", 0.5], ["in recovery", 1.0]]));
+    let own = folder.path().join("lag/logs/round1-cell1-1.lag.json.zst");
+    assert_eq!(assay_record::Record::read(&own).unwrap().manifest.targets.len(), 2);
+
+    folder.write("wrong.toml", &LAG.replace("read_after_write --transactions", "read_after_write --transactoins"));
+    let ran = folder.expect_with(&variables, "lab plan wrong.toml", 2);
+    assert!(ran.stderr.contains("error: step lag: run: "), "{}", ran.shown());
+    assert!(ran.stderr.contains("--transactions"), "{}", ran.shown());
+    folder.write("wrong.toml", &LAG.replace("visible.max", "visibel.max"));
+    let ran = folder.expect_with(&variables, "lab run wrong.toml --scale tiny --folder wrong", 4);
+    assert!(ran.stdout.contains("step lag: value = visibel.max: the run has no such metric"), "{}", ran.shown());
+}
+
+/// Two servers, statements on one of them, a crash of the other.
+const TWO: &str = r#"title = "Does a neighbour that crashes matter?"
 
 [server.db]
 product = "postgres"

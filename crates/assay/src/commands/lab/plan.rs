@@ -21,7 +21,7 @@ const CELLS_SHOWN: usize = 60;
 pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(options)?;
     let recipe = &experiment.recipe;
-    let lines = recipe.cells.iter().map(|cell| Lines::of(&cell.setup)).collect::<Result<Vec<_>, _>>()?;
+    let lines = Lines::of_all(recipe)?;
     let folder = Folder::usual(&experiment);
     let progress = Folder::read(&folder).map(|folder| folder.progress).unwrap_or_default();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &progress);

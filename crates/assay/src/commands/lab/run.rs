@@ -26,8 +26,7 @@ use crate::{signals, terminal};
 /// Runs it to its end, or until it is interrupted.
 pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(&options.recipe)?;
-    let lines: Vec<Lines> =
-        experiment.recipe.cells.iter().map(|cell| Lines::of(&cell.setup)).collect::<Result<_, _>>()?;
+    let lines = Lines::of_all(&experiment.recipe)?;
     // A setting that its server does not know would fail in every trial of its level.
     let found = servers::look(&experiment.recipe, &lines)?;
     if let Some(words) = &found.too_small {

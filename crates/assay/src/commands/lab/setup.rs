@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use assay_lab::placement::{Cpus, Transparent};
 use assay_lab::{Asked, Behind, Description, FrontDescription, Placement};
-use assay_recipe::{CaseFile, Server, Setup, Word};
+use assay_recipe::{Action, CaseFile, Cell, Recipe, Server, Setup, Step, When, Word};
 use assay_seam::Nanos;
 
 use crate::command_line::{self, RunOptions, Subcommand};
@@ -28,15 +28,32 @@ pub(super) struct Lines {
     /// Planned seconds of the measured run and its warm-up.
     pub(super) seconds: f64,
     /// The most sessions of a ladder.
-    sessions_max: u32,
+    pub(super) sessions_max: u32,
 }
 
 /// Assumed duration of timed statements or files if it is unknown.
 const SECONDS_UNKNOWN: f64 = 10.0;
 
 impl Lines {
+    /// Those of each cell. Steps with a run of their own are checked too, and time that steps are known to take is
+    /// added.
+    pub(super) fn of_all(recipe: &Recipe) -> Result<Vec<Lines>, Trouble> {
+        let of_cell = |cell: &Cell| {
+            let mut lines = Lines::of(&cell.setup)?;
+            for step in &recipe.steps {
+                let seconds = seconds_of(step, &cell.setup).map_err(|trouble| Trouble {
+                    cause: format!("step {}: {}", step.name, trouble.cause),
+                    ..trouble
+                })?;
+                lines.seconds += if step.when == When::DuringMeasure { 0.0 } else { seconds };
+            }
+            Ok(lines)
+        };
+        recipe.cells.iter().map(of_cell).collect()
+    }
+
     /// Parses a cell as the command line would.
-    pub(super) fn of(setup: &Setup) -> Result<Lines, Trouble> {
+    fn of(setup: &Setup) -> Result<Lines, Trouble> {
         let load = &setup.run;
         if !load.case.is_empty() {
             return Lines::of_cases(setup);
@@ -60,14 +77,12 @@ impl Lines {
             run.push("--reconnect-time=0s".to_owned());
         }
         let options = run_options(&run, &database(setup))?;
-        let warmup = load.warmup.as_ref().map_or(Ok(Nanos::ZERO), |Word(text)| {
-            values::duration(text).map_err(|reason| Trouble::usage(format!("run.warmup = {text}: {reason}")))
-        })?;
+        let warmup = load.warmup.as_ref().map_or(Ok(Nanos::ZERO), |Word(text)| duration("run.warmup", text))?;
         let asked = &options.load;
         let steps = asked.steps();
         // The number of stages of a search is unknown; a dozen is usual.
         let stages = if asked.searches() { STAGES_OF_SEARCH } else { steps.len() as u64 };
-        let stage = asked.time.unwrap_or(Nanos::from_secs(10)).0 + asked.warmup.0;
+        let stage = asked.time.unwrap_or(TIME_DEFAULT).0 + asked.warmup.0;
         Ok(Lines {
             bare: without(&run, &["sessions", "time", "transactions", "warmup", "find-rate", "max-rate"]),
             prepare: prepare(setup)?,
@@ -141,6 +156,31 @@ impl Lines {
     }
 }
 
+/// How long a step waits or runs its own load; 0 for a step whose duration nobody knows.
+fn seconds_of(step: &Step, setup: &Setup) -> Result<f64, Trouble> {
+    match &step.action {
+        Action::Rest(text) => duration("rest", text).map(Nanos::as_secs_f64),
+        Action::Run { line, .. } => {
+            let options = run_options(&run_words(line)?, &database(setup))?;
+            let stage = options.load.time.unwrap_or(TIME_DEFAULT).0 + options.load.warmup.0;
+            Ok(Nanos(stage * options.load.steps().len() as u64).as_secs_f64())
+        }
+        _ => Ok(0.0),
+    }
+}
+
+/// Arguments of `assay`, for the run of a step.
+pub(super) fn run_words(line: &str) -> Result<Vec<String>, Trouble> {
+    Ok(["run".to_owned()].into_iter().chain(words(line)?).collect())
+}
+
+/// A duration in a recipe.
+pub(super) fn duration(key: &str, text: &str) -> Result<Nanos, Trouble> {
+    values::duration(text).map_err(|reason| Trouble::usage(format!("{key} = {text}: {reason}")))
+}
+
+/// Of a run that says nothing.
+const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
 const STAGES_OF_SEARCH: u64 = 12;
 
 fn words(line: &str) -> Result<Vec<String>, Trouble> {

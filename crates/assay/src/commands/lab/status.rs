@@ -26,7 +26,9 @@ fn text(folder: &Folder) -> String {
     let all = recipe.cells.len() * recipe.trials.count as usize;
     let done = progress.outcomes.values().filter(|outcome| matches!(outcome, TrialResult::Done { .. })).count();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
-    let planned = |cell: usize| Lines::of(&recipe.cells[cell].setup).map_or(0.0, |lines| lines.seconds) + OVERHEAD_S;
+    // The steps of a recipe of another version may be unknown here.
+    let lines = Lines::of_all(recipe).unwrap_or_default();
+    let planned = |cell: usize| lines.get(cell).map_or(0.0, |lines| lines.seconds) + OVERHEAD_S;
     let mut text = format!("{}: {}\n  {done} of {all} trials measured", folder.path.display(), recipe.title);
     if !left.is_empty() {
         text += &format!(", {} left, about {}", left.len(), about(seconds_left(&left, progress, planned)));

@@ -5,8 +5,8 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,15 +16,16 @@ use assay_lab::product::Settled;
 use assay_lab::{Description, Home, Placement, Status, Topology, image};
 use assay_recipe::{Action, Cell, Step, When};
 use assay_record::{Record, SettledStep, StartedServer};
+use assay_report::MetricUnit;
 use assay_seam::{ConnectOptions, Nanos};
 
 use crate::bar::Bar;
 use crate::client::{Client, text};
-use crate::commands::lab::setup::{Lines, asked, description};
+use crate::commands::lab::setup::{Lines, asked, description, duration, run_words};
 use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
 use crate::relay::{self, Listener, Told};
-use crate::{plan, signals, terminal, url_text, values};
+use crate::{plan, signals, terminal, url_text};
 
 /// What a trial needs.
 pub(super) struct Trial<'a> {
@@ -55,6 +56,14 @@ pub(super) struct Timed {
     pub(super) seconds: Vec<(String, f64)>,
     /// Values by step, in order.
     pub(super) values: Vec<(String, f64)>,
+}
+
+/// The value of a step.
+enum Amount {
+    /// A time, shown like the duration of a step.
+    Seconds(f64),
+    /// In whatever unit it has.
+    Plain(f64),
 }
 
 /// Time limit for a server to settle, or to stop.
@@ -211,12 +220,7 @@ impl Trial<'_> {
             })?;
         }
         self.steps(When::BeforeTrial, nodes, parts)?;
-        let targets = self.cell.setup.targets().into_iter();
-        let urls = targets.filter_map(|(name, part)| {
-            let node = nodes.iter().find(|node| node.name == name)?;
-            Some(node.url_of(part).map(|url| format!("--db={url}")))
-        });
-        let urls = urls.collect::<Result<Vec<String>, Trouble>>()?;
+        let urls = self.urls(&self.cell.setup.targets(), nodes)?;
         if self.lines.warmup.0 > 0 {
             let mut words = self.lines.warm_up();
             words.extend(urls.iter().cloned());
@@ -287,10 +291,9 @@ impl Trial<'_> {
         nodes: &[Node<'_>],
         begun: &OnceLock<Instant>,
         ended: &AtomicBool,
-    ) -> Result<(f64, Option<f64>), Trouble> {
+    ) -> Result<(f64, Option<Amount>), Trouble> {
         let after = step.after.as_deref().unwrap_or("0s");
-        let after = values::duration(after).map_err(|reason| Trouble::usage(format!("after = {after}: {reason}")))?;
-        let after = Duration::from_nanos(after.0);
+        let after = Duration::from_nanos(duration("after", after)?.0);
         while begun.get().is_none_or(|begun| Instant::now() < *begun + after) {
             if ended.load(Ordering::Relaxed) || signals::control().is_stopped() {
                 return Err(Trouble::usage("the run ended before the step was due")
@@ -305,20 +308,41 @@ impl Trial<'_> {
 
     /// Runs this program to its end. Its output is kept, and is the cause if it fails.
     fn child(&self, words: &[String], what: &str) -> Result<(), Trouble> {
-        let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {what}: {error}"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        let log = File::create(&self.log).map_err(failed)?;
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let status = signals::run(command).map_err(failed)?;
-        stopped()?;
-        if status.success() {
-            return Ok(());
-        }
-        let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Bug);
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let mut lines = said.lines().skip_while(|line| !line.starts_with("error: "));
-        let cause = lines.next().and_then(|line| line.strip_prefix("error: ")).unwrap_or("it was killed");
-        Err(Trouble::new(exit, format!("{what}: {cause}")).detail(lines.map(str::trim).collect::<Vec<_>>().join("\n")))
+        child(words, what, &self.log, &signals::run)
+    }
+
+    /// A run of a step, of which one metric may be shown: times in seconds.
+    fn run_of_step(
+        &self,
+        step: &Step,
+        (line, metric): (&str, Option<&str>),
+        nodes: &[Node<'_>],
+    ) -> Result<Option<Amount>, Trouble> {
+        let (mut words, file) = (run_words(line)?, format!("{}.json.zst", plain(&step.name)));
+        let record = self.log.with_extension(file);
+        let setup = &self.cell.setup;
+        let targets = if step.on.is_empty() { setup.targets() } else { setup.named(&step.on) };
+        words.extend(self.urls(&targets, nodes)?);
+        words.extend([format!("--seed={}", self.seed), format!("--record={}", record.display()), "--quiet".to_owned()]);
+        let log = self.log.with_extension(format!("{}.log", plain(&step.name)));
+        let beside = step.when == When::DuringMeasure;
+        child(&words, "its run", &log, if beside { &signals::run_beside } else { &signals::run })?;
+        let Some(metric) = metric else { return Ok(None) };
+        let record = Record::read(&record).map_err(|error| Trouble::environment(error.to_string()))?;
+        let found = assay_report::metric_value(&assay_report::findings(&record), metric);
+        let Some((value, unit)) = found else {
+            return Err(Trouble::usage(format!("value = {metric}: the run has no such metric, or did not measure it")));
+        };
+        Ok(Some(if unit == MetricUnit::Ns { Amount::Seconds(value / 1e9) } else { Amount::Plain(value) }))
+    }
+
+    /// Options for these servers and parts of them.
+    fn urls(&self, targets: &[(&str, Option<&str>)], nodes: &[Node<'_>]) -> Result<Vec<String>, Trouble> {
+        let urls = targets.iter().filter_map(|(name, part)| {
+            let node = nodes.iter().find(|node| node.name == *name)?;
+            Some(node.url_of(*part).map(|url| format!("--db={url}")))
+        });
+        urls.collect()
     }
 
     /// The steps that are due now. `nodes`: the servers, where they run.
@@ -340,8 +364,11 @@ impl Trial<'_> {
     }
 
     /// Does what a step says; its value, where it has one.
-    fn step(&self, step: &Step, nodes: &[Node<'_>]) -> Result<Option<f64>, Trouble> {
-        let named = step.on.as_deref().or(self.cell.setup.loaded().first().copied());
+    fn step(&self, step: &Step, nodes: &[Node<'_>]) -> Result<Option<Amount>, Trouble> {
+        let (named, part) = match self.cell.setup.named(&step.on).first() {
+            Some((name, part)) => (Some(*name), *part),
+            None => (self.cell.setup.loaded().first().copied(), None),
+        };
         let node = nodes.iter().find(|node| Some(node.name) == named);
         let ours = || {
             node.and_then(Node::topology).ok_or_else(|| {
@@ -351,8 +378,8 @@ impl Trial<'_> {
         match &step.action {
             Action::Sql(statements) => {
                 let node = node.expect("a recipe with SQL where no server runs is refused");
-                let said = run_sql(&node.primary_url(), statements)?;
-                return value_of(step, said);
+                let url = if part.is_some() { node.url_of(part)? } else { node.primary_url() };
+                return value_of(step, run_sql(&url, statements)?);
             }
             Action::Command(line) => {
                 let said = self.command(line, nodes, step.when == When::DuringMeasure)?;
@@ -366,12 +393,9 @@ impl Trial<'_> {
                 server.kill()?;
                 server.restart(PATIENCE)?;
             }
-            Action::Rest(text) => {
-                let time =
-                    values::duration(text).map_err(|reason| Trouble::usage(format!("rest = {text}: {reason}")))?;
-                rest(Duration::from_nanos(time.0))?;
-            }
+            Action::Rest(text) => rest(Duration::from_nanos(duration("rest", text)?.0))?,
             Action::DropCaches => lab::drop_caches()?,
+            Action::Run { line, metric } => return self.run_of_step(step, (line, metric.as_deref()), nodes),
         }
         Ok(None)
     }
@@ -386,6 +410,7 @@ impl Trial<'_> {
         command.args(["-c", line]).stdin(Stdio::null());
         command.stdout(printed.try_clone().map_err(failed)?).stderr(complained.try_clone().map_err(failed)?);
         command.env("ASSAY_ROUND", self.round.to_string()).env("ASSAY_CELL", &self.cell.name);
+        command.env("ASSAY_SESSIONS", self.lines.sessions_max.to_string());
         for (factor, level) in &self.levels {
             command.env(format!("ASSAY_LEVEL_{}", upper(factor)), level);
         }
@@ -450,6 +475,29 @@ impl Trial<'_> {
     }
 }
 
+/// Runs this program to its end, by `run`. Its output is kept in `log`, and is the cause if it fails.
+fn child(
+    words: &[String],
+    what: &str,
+    log: &Path,
+    run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
+) -> Result<(), Trouble> {
+    let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {what}: {error}"));
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    let file = File::create(log).map_err(failed)?;
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    let status = run(command).map_err(failed)?;
+    stopped()?;
+    if status.success() {
+        return Ok(());
+    }
+    let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Bug);
+    let said = std::fs::read_to_string(log).unwrap_or_default();
+    let mut lines = said.lines().skip_while(|line| !line.starts_with("error: "));
+    let cause = lines.next().and_then(|line| line.strip_prefix("error: ")).unwrap_or("it was killed");
+    Err(Trouble::new(exit, format!("{what}: {cause}")).detail(lines.map(str::trim).collect::<Vec<_>>().join("\n")))
+}
+
 /// Whether Ctrl-C or SIGTERM has arrived.
 pub(super) fn interrupted() -> Trouble {
     Trouble::new(signals::exit(), "interrupted")
@@ -471,22 +519,23 @@ pub(super) fn say(bar: Option<&Bar>, words: &str) {
 
 impl Timed {
     /// A step that is done. Its seconds are what tables show of it, unless it has a value.
-    fn add(&mut self, step: &str, seconds: f64, value: Option<f64>) {
-        match value {
-            Some(value) => self.values.push((step.to_owned(), value)),
-            None => self.seconds.push((step.to_owned(), seconds)),
+    fn add(&mut self, step: &str, took: f64, amount: Option<Amount>) {
+        match amount {
+            Some(Amount::Plain(value)) => self.values.push((step.to_owned(), value)),
+            Some(Amount::Seconds(seconds)) => self.seconds.push((step.to_owned(), seconds)),
+            None => self.seconds.push((step.to_owned(), took)),
         }
     }
 }
 
 /// The number that a step returned, where it is to return one.
-fn value_of(step: &Step, said: Option<String>) -> Result<Option<f64>, Trouble> {
+fn value_of(step: &Step, said: Option<String>) -> Result<Option<Amount>, Trouble> {
     if !step.value {
         return Ok(None);
     }
     let said = said.unwrap_or_default();
     match said.trim().parse::<f64>() {
-        Ok(value) if value.is_finite() => Ok(Some(value)),
+        Ok(value) if value.is_finite() => Ok(Some(Amount::Plain(value))),
         _ => Err(Trouble::usage(format!("value = true: {:?} is not a number", said.trim()))),
     }
 }
@@ -513,6 +562,11 @@ fn add(parts: &mut Vec<(String, f64)>, part: &str, seconds: f64) {
 /// As part of a variable's name.
 fn upper(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// As part of a file's name.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
 /// The server of a topology that a step names: `primary`, `replica1`, or a front.
