@@ -153,7 +153,8 @@ fn line_table(x: &str, lines: &[Line]) -> Table {
     let several = lines.iter().any(|line| !line.name.is_empty());
     for line in lines.iter().filter(|line| !several || !line.name.is_empty()) {
         let known: Vec<f64> = line.y.iter().flatten().copied().collect();
-        let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+        // Without any value it is not a number.
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
         let low = known.iter().copied().fold(f64::INFINITY, f64::min);
         let high = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut row = vec![Cell::foreign(&line.name)];
