@@ -144,8 +144,8 @@ pub struct ChartAsked {
     /// The horizontal axis; not over time.
     pub x: Option<String>,
     /// One color per level.
-    #[serde(alias = "colour")]
-    pub color: Option<String>,
+    #[serde(rename = "color")]
+    pub colour: Option<String>,
     /// One panel per level.
     pub facet: Option<String>,
     /// Metrics, each with a row of panels; empty: `tps`.
