@@ -56,16 +56,34 @@ pub(crate) fn value_of(text: &str) -> Value {
     only.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// The position of a key in the text: line and column.
+/// The position of a key in the text: line and column. Items of lists are counted from 1.
 pub(crate) fn place_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
     let parsed = toml::de::DeTable::parse(text).ok()?;
-    let mut table = parsed.get_ref();
-    let (last, above) = path.split_last()?;
-    for name in above {
-        let (_, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+    let (mut table, mut names) = (parsed.get_ref(), path.iter());
+    loop {
+        let name = names.next()?;
+        let (key, mut value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+        let mut span = key.span();
+        let number = names.clone().next().and_then(|name| name.parse::<usize>().ok()?.checked_sub(1));
+        if let (Some(items), Some(number)) = (value.get_ref().as_array(), number) {
+            value = items.get(number)?;
+            span = value.span();
+            names.next();
+        }
+        if names.len() == 0 {
+            return Some(place(text, &span));
+        }
         table = value.get_ref().as_table()?;
     }
-    table.iter().find(|(key, _)| key.get_ref() == last).map(|(key, _)| place(text, &key.span()))
+}
+
+/// The value at a path; items of lists are counted from 1.
+pub(crate) fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(table.get(*first)?, |value, name| match value {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?.checked_sub(1)?),
+        table => table.get(name),
+    })
 }
 
 /// A value for display, without quotes around text; the items of a list with commas in between.
@@ -136,13 +154,23 @@ mod tests {
         let wrong = ["step.biuld.after", "step.3.rest", "step.0.rest", "step.build"].map(|path| put(path).unwrap_err());
         assert_eq!(
             values(&table),
-            [("step.1.after", "3s"), ("step.1.name", "build"), ("step.2.rest", "3s")]
+            [("step.1.name", "build"), ("step.1.after", "3s"), ("step.2.rest", "3s")]
                 .map(|(a, b)| (a.to_owned(), b.to_owned()))
         );
         assert_eq!(wrong[0].message, "step: there is no `biuld`");
         assert_eq!(wrong[0].hint.as_deref(), Some("did you mean `build`?"));
         assert_eq!(wrong[1].message, "step: there is no `3`");
         assert_eq!(wrong[3].message, "`step` is not a table");
+    }
+
+    #[test]
+    fn keys_and_items_of_lists_have_places() {
+        let text = "title = 't'\n[run]\ntime = '1s'\n[[step]]\nrest = '1s'\n[[step]]\nname = 'b'\n";
+        assert_eq!(place_of(text, &["run", "time"]), Some((3, 1)));
+        assert_eq!(place_of(text, &["step", "2", "name"]), Some((7, 1)));
+        assert_eq!(place_of(text, &["step", "2"]).map(|(line, _)| line), Some(6));
+        assert_eq!(place_of(text, &["step", "3"]), None);
+        assert_eq!(place_of(text, &["run", "tiem"]), None);
     }
 
     #[test]

@@ -22,6 +22,9 @@ impl RecipeError {
     /// From the parser, or about a field that is unknown or has the wrong type.
     pub(crate) fn of_toml(error: &toml::de::Error, text: &str) -> RecipeError {
         let message = error.message().trim().replace('\n', "; ");
+        let message = message
+            .replace("expected u32", "expected a whole number")
+            .replace("expected u64", "expected a whole number");
         let hint = nearest_field(&message);
         RecipeError { message, place: error.span().map(|span| place(text, &span)), hint }
     }

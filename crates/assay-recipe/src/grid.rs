@@ -142,14 +142,19 @@ pub(crate) fn cells(
             let what = |path: &str| format!("factor {}, level {}, `{path}`", factor.name, level.name);
             let mut with_level = base.clone();
             for (path, value) in &level.sets {
-                let checked = put(&mut with_level, path, value).and_then(|()| setup(&with_level));
+                let checked = put(&mut with_level, path, value)
+                    .and_then(|()| setup(&with_level))
+                    .and_then(|_| meant_server(&base, level, path));
                 let places =
                     [place_of(text, &["grid", factor.name.as_str()]), place_of(text, &["grid", path.as_str()])];
                 checked.map_err(|error| error.within(&what(path)).at(places.into_iter().flatten().next()))?;
             }
         }
     }
-    let exceptions = except.iter().map(|one| exception(one, factors)).collect::<Result<Vec<_>, _>>()?;
+    let exception = |(one, number): (&Table, usize)| {
+        exception(one, factors).map_err(|error| error.at(place_of(text, &["except", &number.to_string()])))
+    };
+    let exceptions = except.iter().zip(1..).map(exception).collect::<Result<Vec<_>, _>>()?;
     let count = factors.iter().try_fold(1usize, |count, factor| count.checked_mul(factor.levels.len()));
     if count.is_none_or(|count| count > CELLS_MAX) {
         return Err(RecipeError::new(format!("the grid has more than {CELLS_MAX} cells")));
@@ -201,6 +206,21 @@ fn put(table: &mut Table, path: &str, value: &Value) -> Result<(), RecipeError> 
         return Err(error.meant(&path[0], &SETUP));
     }
     set(table, &path, value.clone())
+}
+
+/// A level may describe a server of its own, but then it says which.
+fn meant_server(base: &Table, level: &Level, path: &str) -> Result<(), RecipeError> {
+    let path = segments(path)?;
+    let ["server", name, ..] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] else { return Ok(()) };
+    let known: Vec<&str> =
+        base.get("server").and_then(Value::as_table).map_or(Vec::new(), |all| all.keys().map(String::as_str).collect());
+    let describes = |set: &str| {
+        segments(set).is_ok_and(|set| set.len() == 3 && set[1] == name && ["product", "url"].contains(&set[2].as_str()))
+    };
+    if known.contains(&name) || level.sets.iter().any(|(set, _)| describes(set)) {
+        return Ok(());
+    }
+    Err(RecipeError::new(format!("there is no server {name}")).meant(name, &known))
 }
 
 fn setup(table: &Table) -> Result<Setup, RecipeError> {

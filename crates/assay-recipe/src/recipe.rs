@@ -6,7 +6,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-use crate::document::{place_of, segments, set, value_of};
+use crate::document::{at, place_of, segments, set, value_of};
 use crate::error::RecipeError;
 use crate::grid::{Cell, Factor, SETUP, cells, factors};
 use crate::schema::{probe, schema_of};
@@ -41,6 +41,8 @@ pub struct Recipe {
     pub scales: Vec<String>,
     /// The document after applying scale and `--set`.
     pub document: Table,
+    /// As written.
+    text: String,
     /// Hash, in 16 hexadecimal digits, of everything that affects its results: all but the number of rounds and what is
     /// shown.
     pub hash: String,
@@ -206,9 +208,22 @@ impl Recipe {
         let factors = factors(&written.grid, text)?;
         let cells = cells(&document, &factors, &written.except, text)?;
         let numbered = written.step.into_iter().zip(1..);
-        let steps = numbered.map(|(step, number)| step.step(number)).collect::<Result<Vec<_>, _>>()?;
-        for (step, cell) in steps.iter().flat_map(|step| cells.iter().map(move |cell| (step, cell))) {
-            cell.setup.check_targets(&format!("step {}", step.name), &step.on)?;
+        // A list of a scale or of the command line has no place in the text.
+        let own: Table = text.parse().unwrap_or_default();
+        let place_in = |list: &str, number: usize, key: &str| {
+            let is_own = own.get(list) == document.get(list);
+            let number = number.to_string();
+            let paths = [&[list, &number, key][..], &[list, &number]];
+            paths.into_iter().filter(|_| is_own).find_map(|path| place_of(text, path))
+        };
+        let step = |(step, number): (step::Written, usize)| {
+            step.step(number).map_err(|error| error.at(place_in("step", number, "name")))
+        };
+        let steps = numbered.map(step).collect::<Result<Vec<_>, _>>()?;
+        for ((step, number), cell) in steps.iter().zip(1..).flat_map(|step| cells.iter().map(move |cell| (step, cell)))
+        {
+            let checked = cell.setup.check_targets(&format!("step {}", step.name), &step.on);
+            checked.map_err(|error| error.at(place_in("step", number, "on")))?;
         }
         if written.trials.count == 0 {
             return Err(RecipeError::new("trials.count must be at least 1").at(place_of(text, &["trials", "count"])));
@@ -221,7 +236,8 @@ impl Recipe {
             cells.iter().flat_map(|cell| &cell.setup.run.case).map(|case| case.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let shows = shows(written.show, &Axes { factors: &factors, cases: names })?;
+        let shows =
+            shows(written.show, &Axes { factors: &factors, cases: names }, &|number| place_in("show", number, ""))?;
         Ok(Recipe {
             title: written.title,
             question: written.question,
@@ -236,7 +252,21 @@ impl Recipe {
             last: written.last.map(|Word(last)| last),
             scales,
             document,
+            text: text.to_owned(),
         })
+    }
+
+    /// The position of the key that sets a value of a cell, such as `run.time`, or of the factor that does: line and
+    /// column. `None`: a scale or the command line sets it.
+    pub fn place(&self, path: &[&str]) -> Option<(usize, usize)> {
+        let sets = |set: &str| segments(set).is_ok_and(|set| set == path);
+        let factor =
+            self.factors.iter().find(|one| one.levels.iter().any(|level| level.sets.iter().any(|(set, _)| sets(set))));
+        if let Some(factor) = factor {
+            return place_of(&self.text, &["grid", &factor.name]);
+        }
+        let own: Table = self.text.parse().ok()?;
+        (at(&own, path)? == at(&self.document, path)?).then(|| place_of(&self.text, path))?
     }
 }
 
@@ -266,10 +296,14 @@ const BEST: &str = "best";
 /// Which trial may stand for a cell.
 const OF: [&str; 2] = ["worst", "best"];
 
-fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
+fn shows(
+    shown: Vec<Shown>,
+    axes: &Axes<'_>,
+    place: &dyn Fn(usize) -> Option<(usize, usize)>,
+) -> Result<Vec<Show>, RecipeError> {
     let mut shows = Vec::new();
     for (show, number) in shown.into_iter().zip(1..) {
-        let fault = |message: String| RecipeError::new(format!("show {number}: {message}"));
+        let fault = |message: String| RecipeError::new(format!("show {number}: {message}")).at(place(number));
         let mut given: Vec<Show> = show.table.map(Show::Table).into_iter().collect();
         let charts = [
             ("boxes", show.boxes),
@@ -292,7 +326,7 @@ fn shows(shown: Vec<Shown>, axes: &Axes<'_>) -> Result<Vec<Show>, RecipeError> {
                 places.map(|axis| axes.know(axis)).chain(chart.reference.iter().map(is_number)).collect()
             }
         };
-        checked.map_err(|error| error.within(&format!("show {number}")))?;
+        checked.map_err(|error| error.within(&format!("show {number}")).at(place(number)))?;
         shows.push(show);
     }
     Ok(shows)
@@ -418,11 +452,11 @@ memory = { "server.db.settings.innodb_buffer_pool_size" = ["512M", "2G"] }
         let names: Vec<String> = read(&text).unwrap().cells.into_iter().map(|cell| cell.name).collect();
         assert_eq!(names, ["sync_binlog=0 memory=512M", "sync_binlog=1 memory=512M"]);
         assert_snapshot!(wrong(&format!("{BASE}[[except]]\nmemroy = '2G'\n")), @r"
-        except: there is no factor memroy
+        22:1: except: there is no factor memroy
         did you mean `memory`?
         ");
         assert_snapshot!(wrong(&format!("{BASE}[[except]]\nmemory = '3G'\n")), @r"
-        except: memory has no level 3G
+        22:1: except: memory has no level 3G
         known: 512M, 2G
         ");
     }
@@ -476,15 +510,15 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         assert_snapshot!(wrong(&BASE.replace("product", "#")), @r"cell sync_binlog=0 memory=512M: server.db has neither product nor url");
         assert_snapshot!(wrong(&BASE.replace("title = \"", "title = ")), @r#"1:9: missing opening quote, expected `"`"#);
         assert_snapshot!(wrong(&format!("{BASE}[[step]]\nwhen = 'before-round'\nsql = 'VACUUM'\n")), @r#"
-        step 1: no server is running when sql is due
+        22:1: step 1: no server is running when sql is due
         use when = "before-trial", "before-measure" or "after-measure"
         "#);
         assert_snapshot!(wrong(&format!("{BASE}[[show]]\nboxes = {{ x = 'memry' }}\n")), @r"
-        show 1: there is no factor memry
+        22:1: show 1: there is no factor memry
         did you mean `memory`?
         ");
         assert_snapshot!(wrong(&format!("{BASE}[[show]]\ntable = {{ rows = 'memry' }}\n")), @r"
-        show 1: there is no factor memry
+        22:1: show 1: there is no factor memry
         did you mean `memory`?
         ");
     }
@@ -539,7 +573,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         let step = "[[step]]\nwhen = 'after-measure'\nvalue = true\n";
         let recipe = read(&format!("{BASE}{step}sql = 'SELECT 1'\n")).unwrap();
         assert!(recipe.steps[0].value);
-        refused(&format!("{BASE}{step}checkpoint = true\n"), "step 1: value is for sql and command");
+        refused(&format!("{BASE}{step}checkpoint = true\n"), "step 1: value is for sql, command and run");
         refused(&format!("{BASE}[trials]\ncount = 3\ndrop = 3\n"), "trials.drop must be less than trials.count");
         let table = "[[show]]\ntable = { rows = 'memory', of = 'wrost' }\n";
         refused(&format!("{BASE}{table}"), "show 1: of = wrost\ndid you mean `worst`?");

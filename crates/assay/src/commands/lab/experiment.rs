@@ -12,6 +12,8 @@ use crate::url_text;
 pub(super) struct Experiment {
     /// Name for the folder: the file's name without its ending, or the recipe's own.
     pub(super) name: String,
+    /// Where its text is from: `sorts.toml`, `recipe tuning`.
+    place: String,
     /// The text as read or generated.
     pub(super) text: String,
     pub(super) recipe: Recipe,
@@ -34,8 +36,29 @@ impl Experiment {
         });
         let sets = sets.collect::<Result<Vec<_>, Trouble>>()?;
         let recipe = Recipe::read(&text, options.scale.as_deref(), &sets).map_err(|error| trouble(&error, &place))?;
-        Ok(Experiment { name, text, recipe })
+        Ok(Experiment { name, place, text, recipe })
     }
+
+    /// A trouble with the place of the key that causes it.
+    pub(super) fn located(&self, wrong: WrongKey) -> Trouble {
+        let WrongKey { key, trouble } = wrong;
+        let key: Vec<&str> = key.iter().map(String::as_str).collect();
+        match self.recipe.place(&key) {
+            Some((line, column)) => {
+                let mut details = vec![format!("{}:{line}:{column}: {}", self.place, key.join("."))];
+                details.extend(trouble.details);
+                Trouble { details, ..trouble }
+            }
+            None => trouble,
+        }
+    }
+}
+
+/// What is wrong with the value of a key.
+pub(super) struct WrongKey {
+    /// `run`, `time`.
+    pub(super) key: Vec<String>,
+    pub(super) trouble: Trouble,
 }
 
 /// Name, path and text of a recipe: a file, or a built-in one.

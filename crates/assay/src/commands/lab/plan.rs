@@ -21,7 +21,7 @@ const CELLS_SHOWN: usize = 60;
 pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(options)?;
     let recipe = &experiment.recipe;
-    let lines = Lines::of_all(recipe)?;
+    let lines = Lines::of_all(recipe).map_err(|wrong| experiment.located(wrong))?;
     let folder = Folder::usual(&experiment);
     let progress = Folder::read(&folder).map(|folder| folder.progress).unwrap_or_default();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &progress);
@@ -43,7 +43,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
             done => format!("{} of {} trials left", left.len(), left.len() + done),
         }
     );
-    let found = servers::look(recipe, &lines)?;
+    let found = servers::look(&experiment, &lines)?;
     text += &found.text;
     for need in &recipe.needs {
         text += &format!("  needs: {need}\n");
@@ -52,11 +52,12 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
         text += &format!("  {} run first and not shown\n", count(recipe.trials.drop as usize, "round"));
     }
     text += &format!("  load: assay {}\n", url_text::shell_line(&lines[0].run));
-    let mut prepared: Vec<String> =
-        lines.iter().filter_map(|line| line.prepare.as_ref()).map(url_text::shell_line).collect();
-    prepared.dedup();
-    for line in prepared {
-        text += &format!("  data, loaded once per version: assay prepare {line}\n");
+    let mut prepared: Vec<String> = Vec::new();
+    for line in lines.iter().filter_map(|line| line.prepare.as_ref()).map(url_text::shell_line) {
+        if !prepared.contains(&line) {
+            text += &format!("  data, loaded once per version: assay prepare {line}\n");
+            prepared.push(line);
+        }
     }
     for step in &recipe.steps {
         text += &format!("  step {}, {}\n", step.name, step.when.name());

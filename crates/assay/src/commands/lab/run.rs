@@ -26,9 +26,9 @@ use crate::{signals, terminal};
 /// Runs it to its end, or until it is interrupted.
 pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(&options.recipe)?;
-    let lines = Lines::of_all(&experiment.recipe)?;
+    let lines = Lines::of_all(&experiment.recipe).map_err(|wrong| experiment.located(wrong))?;
     // A setting that its server does not know would fail in every trial of its level.
-    let found = servers::look(&experiment.recipe, &lines)?;
+    let found = servers::look(&experiment, &lines)?;
     if let Some(words) = &found.too_small {
         terminal::say(&format!("warning: {words}\n"));
     }

@@ -1,14 +1,16 @@
 //! What an experiment needs of this machine, checked before it starts: programs, known settings, disk space.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use assay_lab::placement::Cpus;
 use assay_lab::product::Binaries;
 use assay_lab::{Account, Description, Home, binaries, image};
 use assay_options::OptionValue;
-use assay_recipe::{Action, Recipe, Server};
+use assay_recipe::{Action, Server};
 
+use crate::commands::lab::experiment::{Experiment, WrongKey};
 use crate::commands::lab::setup::{Lines, description};
 use crate::commands::lab::trial::loading;
 use crate::diagnostics::Trouble;
@@ -36,7 +38,8 @@ struct Disk {
 }
 
 /// Checks the servers of all cells. Missing programs are reported; an unknown setting is an error.
-pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
+pub(super) fn look(experiment: &Experiment, lines: &[Lines]) -> Result<Found, Trouble> {
+    let recipe = &experiment.recipe;
     let home = Home::usual();
     let mut products: BTreeMap<String, Option<String>> = BTreeMap::new();
     let mut checked: Vec<&Server> = Vec::new();
@@ -57,7 +60,12 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
                 }
             };
             if !checked.contains(&server) {
-                described.check_settings(&programs)?;
+                described.check_settings(&programs).map_err(|fault| {
+                    let unknown = |asked: &&String| fault.cause.ends_with(&format!(" has no setting {asked}"));
+                    let setting = server.settings.keys().find(unknown);
+                    let key = ["server", name, "settings"].into_iter().chain(setting.map(String::as_str));
+                    experiment.located(WrongKey { key: key.map(str::to_owned).collect(), trouble: fault.into() })
+                })?;
                 checked.push(server);
             }
             let Some(words) = lines.prepare.as_ref().filter(|_| cell.setup.holds_data(name)) else { continue };
@@ -94,6 +102,11 @@ pub(super) fn look(recipe: &Recipe, lines: &[Lines]) -> Result<Found, Trouble> {
         let fronts: Vec<&str> = server.front.keys().map(String::as_str).collect();
         if !fronts.is_empty() {
             text += &format!("  {} before {name}\n", fronts.join(", "));
+        }
+    }
+    for cpus in recipe.cells.iter().filter_map(|cell| cell.setup.generator.cpus.as_ref()).collect::<BTreeSet<_>>() {
+        if let Err(fault) = Cpus::of_this_machine(cpus) {
+            text += &format!("  generator.cpus: missing: {}\n", fault.cause);
         }
     }
     let drops = recipe.steps.iter().any(|step| step.action == Action::DropCaches);

@@ -8,6 +8,7 @@ use assay_recipe::{Action, CaseFile, Cell, Recipe, Server, Setup, Step, When, Wo
 use assay_seam::Nanos;
 
 use crate::command_line::{self, RunOptions, Subcommand};
+use crate::commands::lab::experiment::WrongKey;
 use crate::diagnostics::Trouble;
 use crate::{url_text, values};
 
@@ -37,13 +38,21 @@ const SECONDS_UNKNOWN: f64 = 10.0;
 impl Lines {
     /// Those of each cell. Steps with a run of their own are checked too, and time that steps are known to take is
     /// added.
-    pub(super) fn of_all(recipe: &Recipe) -> Result<Vec<Lines>, Trouble> {
+    pub(super) fn of_all(recipe: &Recipe) -> Result<Vec<Lines>, WrongKey> {
         let of_cell = |cell: &Cell| {
-            let mut lines = Lines::of(&cell.setup)?;
-            for step in &recipe.steps {
-                let seconds = seconds_of(step, &cell.setup).map_err(|trouble| Trouble {
-                    cause: format!("step {}: {}", step.name, trouble.cause),
-                    ..trouble
+            for (name, server) in &cell.setup.server {
+                let product = server.product.iter().filter_map(|product| product.split(':').next()).next();
+                product.map(assay_lab::binaries::product).transpose().map_err(|fault| {
+                    let key = ["server", name, "product"].map(str::to_owned).to_vec();
+                    WrongKey { trouble: within(&key.join("."), fault.into()), key }
+                })?;
+            }
+            let wrong = |trouble: Trouble| WrongKey { key: wrong_key(&cell.setup, &trouble.cause), trouble };
+            let mut lines = Lines::of(&cell.setup).map_err(wrong)?;
+            for (step, number) in recipe.steps.iter().zip(1..) {
+                let seconds = seconds_of(step, &cell.setup).map_err(|trouble| WrongKey {
+                    key: vec!["step".to_owned(), number.to_string()],
+                    trouble: within(&format!("step {}", step.name), trouble),
                 })?;
                 lines.seconds += if step.when == When::DuringMeasure { 0.0 } else { seconds };
             }
@@ -154,6 +163,32 @@ impl Lines {
         words.extend([format!("--sessions={most}"), format!("--time={time}")]);
         words
     }
+}
+
+/// The key whose value is to blame: the option that the message names, or what the message starts with.
+fn wrong_key(setup: &Setup, cause: &str) -> Vec<String> {
+    let named =
+        cause.split("--").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next());
+    let load = &setup.run;
+    let given = [
+        ("sessions", !load.sessions.0.is_empty()),
+        ("time", load.time.is_some()),
+        ("rate", load.rate.is_some()),
+        ("session_sql", !load.session_sql.is_empty()),
+    ];
+    let name = named.unwrap_or_default().replace('-', "_");
+    let path: Vec<&str> = match (cause.split(':').next().unwrap_or_default(), name.as_str()) {
+        ("data.prepare", _) => vec!["data", "prepare"],
+        ("run", "cpus") => vec!["generator", "cpus"],
+        ("run", "workers") => vec!["generator", "workers"],
+        ("run", name) if given.contains(&(name, true)) => vec!["run", name],
+        ("run", name) => match load.options.keys().find(|key| key.replace('-', "_") == name) {
+            Some(key) => vec!["run", "options", key],
+            None => vec!["run", "workload"],
+        },
+        (key, _) => key.split(' ').next().unwrap_or_default().split('.').collect(),
+    };
+    path.into_iter().map(str::to_owned).collect()
 }
 
 /// How long a step waits or runs its own load; 0 for a step whose duration nobody knows.
