@@ -59,9 +59,12 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
         recipe.trials.seed,
         recipe.hash
     );
-    let (shown, left_out) = shown(folder)?;
-    text += &shown_text(&shown, WIDTH);
-    text += &left_out.join("");
+    // Without any measurement, tables would be empty.
+    if done > 0 {
+        let (shown, left_out) = shown(folder)?;
+        text += &shown_text(&shown, WIDTH);
+        text += &left_out.join("");
+    }
     text += &failures(folder).join("\n");
     if !recipe.look_at.is_empty() {
         text += &format!("What to look at: {}\n", recipe.look_at);
