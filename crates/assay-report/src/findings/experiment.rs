@@ -61,7 +61,7 @@ pub struct PivotAsked {
     /// A metric's name, `per_price`, or the name of a step, for its seconds or its value.
     pub value: String,
     /// The level of `columns`, or of `rows` without columns, by which the others are divided; `BEST`: every value as a
-    /// share of the best one in its table.
+    /// share of the best one in its table, or in its step of a ladder.
     pub ratio_to: Option<String>,
     /// Which of its trials represent a cell.
     pub of: OfTrials,
@@ -148,7 +148,8 @@ pub(crate) enum Place {
         value: f64,
         interval: Option<(f64, f64)>,
         ratio: Option<Ratio>,
-        /// Relative to the best value of its table: 1 is the best, whether more or less is better.
+        /// Relative to the best value of its table, or of its step of a ladder: 1 is the best, whether more or less is
+        /// better.
         of_best: Option<f64>,
     },
     Failed,
@@ -224,8 +225,17 @@ impl Experiment {
             let row = |row: usize| (0..columns).map(|column| place(facet, row, column)).collect::<Vec<_>>();
             let rows = row_levels.iter().cloned().enumerate().map(|(number, level)| (level, row(number)));
             let mut facet = Facet { name: self.facet_name(facet), rows: rows.collect() };
-            if by_best {
-                facet.compare_with_best(self.better(&asked.value));
+            let better = self.better(&asked.value);
+            // Steps of a ladder are not compared with each other.
+            match (by_best, rows, columns) {
+                (false, ..) => {}
+                (true, Axis::Sessions, _) => {
+                    facet.rows.iter_mut().for_each(|(_, places)| compare_with_best(places.iter_mut(), better));
+                }
+                (true, _, Some(Axis::Sessions)) => (0..column_levels.len()).for_each(|column| {
+                    compare_with_best(facet.rows.iter_mut().filter_map(|(_, places)| places.get_mut(column)), better);
+                }),
+                (true, ..) => compare_with_best(facet.rows.iter_mut().flat_map(|(_, places)| places), better),
             }
             facet
         });
@@ -426,21 +436,19 @@ impl Experiment {
     }
 }
 
-impl Facet {
-    /// The best value is 1, and so is any equally good one.
-    fn compare_with_best(&mut self, better: Better) {
-        let value = |place: &Place| match place {
-            Place::Measured { value, .. } => Some(*value),
+/// The best value is 1, and so is any equally good one.
+fn compare_with_best<'a>(places: impl Iterator<Item = &'a mut Place>, better: Better) {
+    let mut all: Vec<(f64, &mut Option<f64>)> = places
+        .filter_map(|place| match place {
+            Place::Measured { value, of_best, .. } => Some((*value, of_best)),
             _ => None,
-        };
-        let all = self.rows.iter().flat_map(|(_, places)| places).filter_map(value);
-        let best = if better == Better::Lower { all.reduce(f64::min) } else { all.reduce(f64::max) };
-        let Some(best) = best else { return };
-        for place in self.rows.iter_mut().flat_map(|(_, places)| places) {
-            if let Place::Measured { value, of_best, .. } = place {
-                *of_best = if better == Better::Lower { ratio(best, *value) } else { ratio(*value, best) };
-            }
-        }
+        })
+        .collect();
+    let values = all.iter().map(|(value, _)| *value);
+    let best = if better == Better::Lower { values.reduce(f64::min) } else { values.reduce(f64::max) };
+    let Some(best) = best else { return };
+    for (value, of_best) in &mut all {
+        **of_best = if better == Better::Lower { ratio(best, *value) } else { ratio(*value, best) };
     }
 }
 
