@@ -17,6 +17,8 @@ use crate::terminal;
 /// The default folder of experiments.
 pub(super) const DEFAULT: &str = "assay-lab";
 
+/// Bytes for the record and the logs of a trial.
+const ROOM: usize = 1 << 20;
 const JOURNAL: &str = "journal.jsonl";
 const RECIPE: &str = "recipe.toml";
 const EXPERIMENT: &str = "experiment.json";
@@ -104,6 +106,20 @@ impl Folder {
         self.append(&line(&event))?;
         self.progress.add(event);
         Ok(())
+    }
+
+    /// An error if a record may not fit on the disk any more.
+    pub(super) fn can_write(&self) -> Result<(), Trouble> {
+        let path = self.path.join("room");
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0; ROOM])?;
+            file.sync_all()
+        });
+        let _ = fs::remove_file(&path);
+        written.map_err(|error| {
+            Trouble::environment(format!("cannot write {}: {error}", self.path.display()))
+                .hint("free some space, then run the same command again to resume")
+        })
     }
 
     fn append(&mut self, text: &str) -> Result<(), Trouble> {

@@ -164,8 +164,11 @@ fn one(
             })
         }
         Err(trouble) => {
+            // If our own folder is full, the cell is not to blame.
+            folder.can_write()?;
             say(bar, &format!("  failed: {}", trouble.cause));
-            let details = trouble.details;
+            let hints = trouble.hints.iter().map(|hint| format!("hint: {hint}"));
+            let details = trouble.details.into_iter().chain(hints).collect();
             folder.add(Event::Failed { round, cell: number, name, attempt, at: now(), cause: trouble.cause, details })
         }
     }
