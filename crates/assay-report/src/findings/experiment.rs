@@ -220,22 +220,23 @@ impl Experiment {
             let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
             Place::Measured { value, interval, ratio, of_best: None }
         };
+        let better = self.better(&asked.value);
         let facets = facets_of.iter().map(|facet| {
+            let axes = (rows, columns);
             let columns = column_levels.len().max(1);
             let row = |row: usize| (0..columns).map(|column| place(facet, row, column)).collect::<Vec<_>>();
             let rows = row_levels.iter().cloned().enumerate().map(|(number, level)| (level, row(number)));
             let mut facet = Facet { name: self.facet_name(facet), rows: rows.collect() };
-            let better = self.better(&asked.value);
             // Steps of a ladder are not compared with each other.
-            match (by_best, rows, columns) {
-                (false, ..) => {}
-                (true, Axis::Sessions, _) => {
+            match axes {
+                _ if !by_best => {}
+                (Axis::Sessions, _) => {
                     facet.rows.iter_mut().for_each(|(_, places)| compare_with_best(places.iter_mut(), better));
                 }
-                (true, _, Some(Axis::Sessions)) => (0..column_levels.len()).for_each(|column| {
+                (_, Some(Axis::Sessions)) => (0..column_levels.len()).for_each(|column| {
                     compare_with_best(facet.rows.iter_mut().filter_map(|(_, places)| places.get_mut(column)), better);
                 }),
-                (true, ..) => compare_with_best(facet.rows.iter_mut().flat_map(|(_, places)| places), better),
+                _ => compare_with_best(facet.rows.iter_mut().flat_map(|(_, places)| places), better),
             }
             facet
         });
