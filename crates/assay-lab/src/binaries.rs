@@ -113,7 +113,7 @@ pub fn find(
             }
             Ok(binaries.clone())
         }
-        Some(Source::Catalogue(_, artifact)) => fetch(home, product, artifact, account, say),
+        Some(Source::Catalog(_, artifact)) => fetch(home, product, artifact, account, say),
         Some(Source::Container(image)) => out_of_container(home, product, image.engine, &image.name, account, say),
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();

@@ -146,8 +146,7 @@ pub struct ChartAsked {
     /// The horizontal axis; not over time.
     pub x: Option<String>,
     /// One color per level.
-    #[serde(rename = "color")]
-    pub colour: Option<String>,
+    pub color: Option<String>,
     /// One panel per level.
     pub facet: Option<String>,
     /// Metrics, each with a row of panels; empty: `tps`.

@@ -347,8 +347,8 @@ fn a_step_may_be_a_second_load_beside_the_first_and_ask_a_replica() {
     assert!(ran.stdout.contains("step lag: value = visibel.max: the run has no such metric"), "{}", ran.shown());
 }
 
-/// Two servers, statements on one of them, a crash of the other.
-const TWO: &str = r#"title = "Does a neighbour that crashes matter?"
+/// Two servers, statements on one of them, and a crash of the other.
+const TWO: &str = r#"title = "Does a neighbor that crashes matter?"
 
 [server.db]
 product = "postgres"
