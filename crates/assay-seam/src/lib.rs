@@ -9,6 +9,7 @@
 
 pub mod connection;
 pub mod database;
+mod decimal;
 pub mod dry;
 mod effect;
 pub mod error;
@@ -24,6 +25,7 @@ pub use database::{
     ConnectOptions, Database, Dialect, Driver, Endpoint, NoSurroundings, Surroundings, TargetError, TlsMode,
     TlsSettings,
 };
+pub use decimal::write_decimal;
 pub use effect::Effect;
 pub use error::{Class, Code, Origin, Retry, StatementError};
 pub use facts::{ServerFacts, TlsFacts};

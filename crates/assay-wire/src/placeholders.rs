@@ -7,7 +7,7 @@
 
 use std::io::Write;
 
-use assay_seam::{Class, StatementError, Value};
+use assay_seam::{Class, StatementError, Value, write_decimal};
 
 /// Whose lexical rules apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,26 +108,6 @@ impl Template {
 pub fn wrong_count(placeholders: usize, parameters: usize) -> StatementError {
     let message = format!("the statement has {placeholders} placeholders, {parameters} parameters were given");
     StatementError::client(Class::Syntax, message)
-}
-
-/// Appends an integer in decimal. Allocates nothing if `out` has room.
-pub fn write_decimal(value: i64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        start -= 1;
-        digits[start] = b'-';
-    }
-    out.extend_from_slice(&digits[start..]);
 }
 
 /// Appends a finite number in the shortest form that reads back as the same double: `1`, `0.1`, `1e300`. Allocates
@@ -387,11 +367,6 @@ mod tests {
 
     #[test]
     fn numbers_read_back_as_themselves() {
-        for value in [0, 1, -1, 10, 1_234_567_890, i64::MAX, i64::MIN] {
-            let mut out = Vec::new();
-            write_decimal(value, &mut out);
-            assert_eq!(String::from_utf8(out).unwrap(), value.to_string());
-        }
         for (value, expected) in
             [(5.0, "5"), (-0.0, "-0"), (0.1, "0.1"), (1e300, "1e300"), (-1.5e-7, "-1.5e-7"), (1e15, "1000000000000000")]
         {
