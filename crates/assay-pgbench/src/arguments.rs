@@ -321,6 +321,47 @@ fn builtin_place(name: &str) -> Result<usize, Refusal> {
     }
 }
 
+/// A number above zero.
+fn above_zero(value: &str, what: &str) -> Result<f64, Refusal> {
+    let number = leading(value);
+    if number > 0.0 { Ok(number) } else { Err(error(&format!("invalid {what}: \"{value}\""))) }
+}
+
+/// `NAME=VALUE` of a variable.
+fn definition(text: &str) -> Result<(String, String), Refusal> {
+    let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    let (name, value) = parts.ok_or_else(|| error(&format!("invalid variable definition: \"{text}\"")))?;
+    let begins_well = name.starts_with(|c: char| !c.is_ascii_digit());
+    if !begins_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
+        return Err(error(&format!("option: invalid variable name: \"{name}\"")));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn partitioning(text: &str) -> Result<Partitioning, Refusal> {
+    match text.to_ascii_lowercase().as_str() {
+        "range" => Ok(Partitioning::Range),
+        "hash" => Ok(Partitioning::Hash),
+        _ => Err(error(&format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{text}\""))),
+    }
+}
+
+/// What was given besides the arguments themselves.
+#[derive(Default)]
+struct Given {
+    /// Whether an option was that makes sense only for a benchmark, or only for the initialization.
+    benchmarking: bool,
+    initializing: bool,
+    foreign_keys: bool,
+    tries: Option<u32>,
+    /// The random seed and where it comes from.
+    seed: Option<(&'static str, String)>,
+}
+
+/// Options that make sense only for a benchmark, and only for the initialization.
+const FOR_BENCHMARKING: &str = "bcCDfjlLMNPrRStTv\u{5}\u{6}\u{7}\u{8}\u{a}\u{e}\u{f}\u{10}\u{11}";
+const FOR_INITIALIZING: &str = "FIq\u{2}\u{3}\u{4}\u{9}\u{c}\u{d}";
+
 impl Arguments {
     /// Parses the arguments after the program's name. `variable`: the environment.
     pub fn parse(words: &[String], variable: &dyn Fn(&str) -> Option<String>) -> Result<Arguments, Refusal> {
@@ -334,133 +375,102 @@ impl Arguments {
         }
         let Split { options, others } = split(words)?;
         let mut these = Arguments::defaults();
-        let (mut benchmarking, mut initializing) = (false, false);
-        let mut tries_given = None;
-        let mut foreign_keys = false;
-        let mut seed = variable("PGBENCH_RANDOM_SEED").map(|text| ("PGBENCH_RANDOM_SEED environment variable", text));
+        let seed = variable("PGBENCH_RANDOM_SEED").map(|text| ("PGBENCH_RANDOM_SEED environment variable", text));
+        let mut given = Given { seed, ..Given::default() };
         for (letter, value) in options {
-            let for_benchmark = "bcCDfjlLMNPrRStTv\u{5}\u{6}\u{7}\u{8}\u{a}\u{e}\u{f}\u{10}\u{11}".contains(letter);
-            let for_initializing = "FIq\u{2}\u{3}\u{4}\u{9}\u{c}\u{d}".contains(letter);
-            benchmarking |= for_benchmark;
-            initializing |= for_initializing;
-            let value = value.as_str();
-            match letter {
-                'i' => these.initialize = true,
-                'I' => {
-                    these.steps = value.replace(' ', "");
-                    check_steps(&these.steps)?;
-                }
-                'F' => these.fillfactor = number(value, "-F/--fillfactor", 10, 100)? as u32,
-                'q' => these.quiet = true,
-                's' => these.scale = Some(number(value, "-s/--scale", 1, INT_MAX)? as u32),
-                'b' if value == "list" => return Err(Refusal::Tell(builtin::list())),
-                'b' => {
-                    let (name, weight) = weighted(value)?;
-                    these.scripts.push((Source::Builtin(builtin_place(name)?), weight));
-                }
-                'S' => these.scripts.push((Source::Builtin(builtin_place("select-only")?), 1)),
-                'N' => these.scripts.push((Source::Builtin(builtin_place("simple-update")?), 1)),
-                'f' => {
-                    let (name, weight) = weighted(value)?;
-                    these.scripts.push((Source::File(name.to_owned()), weight));
-                }
-                'c' => these.clients = number(value, "-c/--clients", 1, INT_MAX)? as u32,
-                'C' => these.reconnects = true,
-                'j' => these.threads = number(value, "-j/--jobs", 1, INT_MAX)? as u32,
-                'd' => these.debug = true,
-                'D' => {
-                    let Some((name, given)) =
-                        value.split_once('=').filter(|(name, given)| !name.is_empty() && !given.is_empty())
-                    else {
-                        return Err(error(&format!("invalid variable definition: \"{value}\"")));
-                    };
-                    let begins_well = name.starts_with(|c: char| !c.is_ascii_digit());
-                    if !begins_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
-                        return Err(error(&format!("option: invalid variable name: \"{name}\"")));
-                    }
-                    these.variables.push((name.to_owned(), given.to_owned()));
-                }
-                'l' => these.logs = true,
-                'L' => {
-                    let limit = leading(value);
-                    if limit <= 0.0 {
-                        return Err(error(&format!("invalid latency limit: \"{value}\"")));
-                    }
-                    these.latency_limit = Some(limit);
-                }
-                'M' => {
-                    let modes = [Mode::Simple, Mode::Extended, Mode::Prepared];
-                    let found = modes.into_iter().find(|mode| mode.name() == value);
-                    these.mode = found.ok_or_else(|| error(&format!("invalid query mode (-M): \"{value}\"")))?;
-                }
-                'n' => these.no_vacuum = true,
-                'P' => these.progress = Some(number(value, "-P/--progress", 1, INT_MAX)? as u32),
-                'r' => these.per_command = true,
-                'R' => {
-                    let rate = leading(value);
-                    if rate <= 0.0 {
-                        return Err(error(&format!("invalid rate limit: \"{value}\"")));
-                    }
-                    these.rate = Some(rate);
-                }
-                't' => these.transactions = Some(number(value, "-t/--transactions", 1, INT_MAX)? as u64),
-                'T' => these.time = Some(number(value, "-T/--time", 1, INT_MAX)? as u64),
-                'v' => these.vacuum_all = true,
-                'h' => these.host = Some(value.to_owned()),
-                'p' => these.port = Some(value.to_owned()),
-                'U' => these.user = Some(value.to_owned()),
-                '\u{1}' => these.database = Some(value.to_owned()),
-                '\u{2}' => these.unlogged = true,
-                '\u{3}' => these.tablespace = value.to_owned(),
-                '\u{4}' => these.index_tablespace = value.to_owned(),
-                '\u{5}' => {
-                    let share = leading(value);
-                    if share <= 0.0 || share > 1.0 {
-                        return Err(error(&format!("invalid sampling rate: \"{value}\"")));
-                    }
-                    these.sampling_rate = Some(share);
-                }
-                '\u{6}' => these.aggregate_interval = Some(number(value, "--aggregate-interval", 1, INT_MAX)? as u32),
-                '\u{7}' => these.progress_timestamp = true,
-                '\u{8}' => these.log_prefix = value.to_owned(),
-                '\u{9}' => foreign_keys = true,
-                '\u{a}' => seed = Some(("--random-seed option", value.to_owned())),
-                '\u{b}' => return Err(Refusal::Tell(builtin::BUILTINS[builtin_place(value)?].listing())),
-                '\u{c}' => these.partitions = number(value, "--partitions", 0, INT_MAX)? as u32,
-                '\u{d}' => {
-                    these.partition_method = Some(match value.to_ascii_lowercase().as_str() {
-                        "range" => Partitioning::Range,
-                        "hash" => Partitioning::Hash,
-                        _ => {
-                            let text =
-                                format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{value}\"");
-                            return Err(error(&text));
-                        }
-                    });
-                }
-                '\u{e}' => these.failures_detailed = true,
-                '\u{f}' => {
-                    let tries = leading(value) as i64;
-                    if tries < 0 {
-                        return Err(error(&format!("invalid number of maximum tries: \"{value}\"")));
-                    }
-                    tries_given = Some(tries as u32);
-                }
-                '\u{10}' => these.verbose_errors = true,
-                '\u{11}' => these.exit_on_abort = true,
-                _ => unreachable!("every option of the table is handled"),
-            }
+            given.benchmarking |= FOR_BENCHMARKING.contains(letter);
+            given.initializing |= FOR_INITIALIZING.contains(letter);
+            these.take(letter, &value, &mut given)?;
         }
-        if let Some((origin, text)) = seed {
+        if let Some((origin, text)) = &given.seed {
             these.tells_seed = true;
-            these.seed = read_seed(&text, origin)?;
+            these.seed = read_seed(text, origin)?;
         }
         if these.log_prefix.is_empty() {
             these.log_prefix = "pgbench_log".to_owned();
             // An empty prefix was given, and is as wrong without -l as any other.
         }
-        these.check(others, benchmarking, initializing, tries_given, foreign_keys, words)?;
+        these.check(others, &given, words)?;
         Ok(these)
+    }
+
+    /// One option, by its letter.
+    fn take(&mut self, letter: char, value: &str, given: &mut Given) -> Result<(), Refusal> {
+        let count = |name| number(value, name, 1, INT_MAX);
+        match letter {
+            'i' => self.initialize = true,
+            'I' => {
+                self.steps = value.replace(' ', "");
+                check_steps(&self.steps)?;
+            }
+            'F' => self.fillfactor = number(value, "-F/--fillfactor", 10, 100)? as u32,
+            'q' => self.quiet = true,
+            's' => self.scale = Some(count("-s/--scale")? as u32),
+            'b' if value == "list" => return Err(Refusal::Tell(builtin::list())),
+            'b' => {
+                let (name, weight) = weighted(value)?;
+                self.scripts.push((Source::Builtin(builtin_place(name)?), weight));
+            }
+            'S' => self.scripts.push((Source::Builtin(builtin_place("select-only")?), 1)),
+            'N' => self.scripts.push((Source::Builtin(builtin_place("simple-update")?), 1)),
+            'f' => {
+                let (name, weight) = weighted(value)?;
+                self.scripts.push((Source::File(name.to_owned()), weight));
+            }
+            'c' => self.clients = count("-c/--clients")? as u32,
+            'C' => self.reconnects = true,
+            'j' => self.threads = count("-j/--jobs")? as u32,
+            'd' => self.debug = true,
+            'D' => self.variables.push(definition(value)?),
+            'l' => self.logs = true,
+            'L' => self.latency_limit = Some(above_zero(value, "latency limit")?),
+            'M' => {
+                let modes = [Mode::Simple, Mode::Extended, Mode::Prepared];
+                let found = modes.into_iter().find(|mode| mode.name() == value);
+                self.mode = found.ok_or_else(|| error(&format!("invalid query mode (-M): \"{value}\"")))?;
+            }
+            'n' => self.no_vacuum = true,
+            'P' => self.progress = Some(count("-P/--progress")? as u32),
+            'r' => self.per_command = true,
+            'R' => self.rate = Some(above_zero(value, "rate limit")?),
+            't' => self.transactions = Some(count("-t/--transactions")? as u64),
+            'T' => self.time = Some(count("-T/--time")? as u64),
+            'v' => self.vacuum_all = true,
+            'h' => self.host = Some(value.to_owned()),
+            'p' => self.port = Some(value.to_owned()),
+            'U' => self.user = Some(value.to_owned()),
+            '\u{1}' => self.database = Some(value.to_owned()),
+            '\u{2}' => self.unlogged = true,
+            '\u{3}' => self.tablespace = value.to_owned(),
+            '\u{4}' => self.index_tablespace = value.to_owned(),
+            '\u{5}' => {
+                let share = above_zero(value, "sampling rate")?;
+                if share > 1.0 {
+                    return Err(error(&format!("invalid sampling rate: \"{value}\"")));
+                }
+                self.sampling_rate = Some(share);
+            }
+            '\u{6}' => self.aggregate_interval = Some(count("--aggregate-interval")? as u32),
+            '\u{7}' => self.progress_timestamp = true,
+            '\u{8}' => self.log_prefix = value.to_owned(),
+            '\u{9}' => given.foreign_keys = true,
+            '\u{a}' => given.seed = Some(("--random-seed option", value.to_owned())),
+            '\u{b}' => return Err(Refusal::Tell(builtin::BUILTINS[builtin_place(value)?].listing())),
+            '\u{c}' => self.partitions = number(value, "--partitions", 0, INT_MAX)? as u32,
+            '\u{d}' => self.partition_method = Some(partitioning(value)?),
+            '\u{e}' => self.failures_detailed = true,
+            '\u{f}' => {
+                let tries = leading(value) as i64;
+                if tries < 0 {
+                    return Err(error(&format!("invalid number of maximum tries: \"{value}\"")));
+                }
+                given.tries = Some(tries as u32);
+            }
+            '\u{10}' => self.verbose_errors = true,
+            '\u{11}' => self.exit_on_abort = true,
+            _ => unreachable!("every option of the table is handled"),
+        }
+        Ok(())
     }
 
     fn defaults() -> Arguments {
@@ -509,15 +519,7 @@ impl Arguments {
     }
 
     /// Checks combinations of options, in pgbench's order.
-    fn check(
-        &mut self,
-        others: Vec<String>,
-        benchmarking: bool,
-        initializing: bool,
-        tries_given: Option<u32>,
-        foreign_keys: bool,
-        words: &[String],
-    ) -> Result<(), Refusal> {
+    fn check(&mut self, others: Vec<String>, given: &Given, words: &[String]) -> Result<(), Refusal> {
         if self.scripts.is_empty() {
             self.scripts.push((Source::Builtin(0), 1));
         }
@@ -536,7 +538,7 @@ impl Arguments {
             )));
         }
         if self.initialize {
-            if benchmarking {
+            if given.benchmarking {
                 return Err(error("some of the specified options cannot be used in initialization (-i) mode"));
             }
             if self.partitions == 0 && self.partition_method.is_some() {
@@ -545,12 +547,12 @@ impl Arguments {
             if self.no_vacuum {
                 self.steps.retain(|step| step != 'v');
             }
-            if foreign_keys && !self.steps.contains('f') {
+            if given.foreign_keys && !self.steps.contains('f') {
                 self.steps.push('f');
             }
             return Ok(());
         }
-        if initializing {
+        if given.initializing {
             return Err(error("some of the specified options cannot be used in benchmarking mode"));
         }
         if self.transactions.is_some() && self.time.is_some() {
@@ -588,7 +590,7 @@ impl Arguments {
         if self.progress_timestamp && self.progress.is_none() {
             return Err(error("--progress-timestamp is allowed only under --progress"));
         }
-        self.tries = tries_given.unwrap_or(1);
+        self.tries = given.tries.unwrap_or(1);
         if self.tries == 0 && self.latency_limit.is_none() && self.time.is_none() {
             return Err(error(
                 "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
