@@ -3,12 +3,12 @@
 #
 #     benches/beside-pgbench.sh HOST PORT DATABASE [ASSAY [PGBENCH]]
 #
-# The database holds the tables of `pgbench -i`. For each script and number of clients a run of one transaction per
-# client is subtracted from a run of many: the rest is user and system time of the client process per transaction,
-# without start and login. Prints the median of REPEATS (5) runs of each, and the median of the ratios of neighboring
-# runs.
+# The database holds the tables of `pgbench -i`. For each script (SCRIPTS) and number of clients (CLIENTS), a run of one
+# transaction per client is subtracted from a run of many: the rest is user and system time of the client process
+# per transaction. Many is TOTAL, but at least 100 per client (20 of tpcb-like), so that start and login are a small
+# part of it. Prints the median of REPEATS (5) runs of each, and the median of the ratios of neighboring runs.
 set -euo pipefail
-[ $# -ge 3 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
 host=$1 port=$2 database=$3 assay=${4:-assay} pgbench=${5:-pgbench}
 repeats=${REPEATS:-5}
 TIMEFORMAT='%U %S'
@@ -28,15 +28,16 @@ run() {
 median() { sort -g | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 
 printf '%-12s %7s %12s %12s %10s %10s\n' script clients 'assay µs' 'pgbench µs' 'CPU ratio' 'tps ratio'
-for script in select-only tpcb-like; do
+for script in ${SCRIPTS:-select-only tpcb-like}; do
   for clients in ${CLIENTS:-1 16 64 256 1024}; do
     total=${TOTAL:-40000}
     [ $script = select-only ] || total=$((total / 6))
-    count=$((total / clients > 2 ? total / clients : 2))
+    least=$([ $script = select-only ] && echo 100 || echo 20)
+    count=$((total / clients > least ? total / clients : least))
     further=$(((count - 1) * clients))
-    read -r ours_before _ < <(run "$assay pgbench" "$clients" 1 -b $script)
-    read -r theirs_before _ < <(run "$pgbench" "$clients" 1 -b $script)
     for _ in $(seq "$repeats"); do
+      read -r ours_before _ < <(run "$assay pgbench" "$clients" 1 -b $script)
+      read -r theirs_before _ < <(run "$pgbench" "$clients" 1 -b $script)
       read -r ours ours_tps < <(run "$assay pgbench" "$clients" $count -b $script)
       read -r theirs theirs_tps < <(run "$pgbench" "$clients" $count -b $script)
       awk -v a="$ours" -v b="$ours_before" -v c="$theirs" -v d="$theirs_before" -v n=$further -v s="$ours_tps" \
