@@ -95,6 +95,14 @@ pub trait Connection {
         false
     }
 
+    /// Takes a second load while one is in flight, encoded and held until that one is answered: then it is sent at
+    /// once, as if it had been executed, or dropped if the first failed. False: it must be executed later. So a server
+    /// does not wait while rows are encoded. At most one is held.
+    fn load_ahead(&mut self, operation: &Operation<'_>) -> bool {
+        let _ = operation;
+        false
+    }
+
     /// Holds an execution back, to be sent before the next execution, or by `flush`, and answered with that one: by the
     /// first error of any of them, after which none is executed. Any other operation drops what waits. False: this one
     /// cannot wait here or now, and must be executed. Only while no operation is in flight.

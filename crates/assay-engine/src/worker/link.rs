@@ -103,6 +103,8 @@ pub(super) enum Batch {
     Sending,
     /// The session continued.
     Unanswered,
+    /// It has handed over the next load, which the connection holds, and waits until that is sent.
+    Ahead,
     /// It has been answered since.
     Answered(Reply),
 }
@@ -161,6 +163,18 @@ impl Link {
         if std::mem::take(&mut self.deferred) {
             self.machine.forget_deferred();
         }
+    }
+
+    /// A load is answered without an error, and the next one, which the connection held, is in flight from `at` on.
+    /// False: it held none.
+    pub(super) fn goes_on_loading(&mut self, at: Nanos) -> bool {
+        if !matches!(self.batch, Batch::Ahead) {
+            return false;
+        }
+        self.batch = Batch::Unanswered;
+        self.doing = LinkDoing::Operation { load: true, statement: true };
+        self.sent = at;
+        true
     }
 
     /// The operation in flight is answered. Returns the reply if a session waits for it; a session that continued finds

@@ -336,6 +336,16 @@ impl<I: Io> Links<I> {
         self.follow(link, progress, now)
     }
 
+    /// Hands over a load while the one before it is in flight; false if it must be executed later.
+    pub(super) fn load_ahead(&mut self, link: usize, operation: &Operation<'_>) -> bool {
+        let this = &mut self.links[link];
+        let is_held = this.machine.load_ahead(operation);
+        if is_held {
+            this.batch = Batch::Ahead;
+        }
+        is_held
+    }
+
     /// Holds an execution back until the next one; false if it cannot wait.
     pub(super) fn defer(&mut self, link: usize, operation: &Operation<'_>) -> bool {
         let this = &mut self.links[link];

@@ -68,19 +68,27 @@ local function put(loader, value)
   raise("a " .. kind .. " value cannot be loaded into a column")
 end
 
+local function load(loader)
+  return yield(LOAD, loader.connection[NUMBER], loader.table, loader.columns, loader.id, loader.frozen)
+end
+
 function Loader:flush()
   if self.broken then raise("an earlier error has left this loader with half a row") end
   if rows_size(self.rows) == 0 then return end
   local connection = self.connection
-  if connection.loading then settle(connection) end
   if connection.deferring then flush(connection) end
-  local answer, errno, state, message, ignorable = yield(LOAD, connection[NUMBER], self.table, self.columns, self.id,
-    self.frozen)
+  local answer, errno, state, message, ignorable = load(self)
+  if answer == false then -- these rows have to wait until those sent before are stored
+    settle(connection)
+    answer, errno, state, message, ignorable = load(self)
+  end
   rows_clear(self.rows, self.width)
-  if answer == true then -- sent; the answer is still to come
+  local earlier = connection.loading
+  if answer == true then -- sent, and those before are stored; the answer is still to come
     connection.loading, connection[BUSY] = self.table, true
   elseif answer ~= nil and answer ~= ROWS then
-    connections.failed(connection, "<load into " .. self.table .. ">", errno, state, message, ignorable)
+    connection.loading, connection[BUSY] = false, connection.closed
+    connections.failed(connection, "<load into " .. (earlier or self.table) .. ">", errno, state, message, ignorable)
   end
 end
 

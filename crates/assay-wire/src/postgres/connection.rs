@@ -46,6 +46,8 @@ pub(super) struct PostgresConnection {
     flight: Flight,
     deferral: Deferral,
     loaded: load::Tables,
+    /// The messages of the next load while one is in flight.
+    next_load: Vec<u8>,
     /// The server said goodbye while nothing was in flight, or after a reply.
     goodbye: Option<Box<StatementError>>,
 }
@@ -192,6 +194,7 @@ impl Connection for PostgresConnection {
         self.flight = Flight::default();
         self.deferral.forget();
         self.loaded.forget();
+        self.next_load = Vec::new();
         self.goodbye = None;
         for statement in &mut self.statements {
             if let Form::Server { prepared, .. } = &mut statement.form {
@@ -246,6 +249,20 @@ impl Connection for PostgresConnection {
 
     fn has_sent_rows(&self) -> bool {
         self.flight.job == Job::Load
+    }
+
+    fn load_ahead(&mut self, operation: &Operation<'_>) -> bool {
+        let Operation::Load { table, columns, rows, frozen } = *operation else { return false };
+        // Until a table's types are known, its rows would be sent as text.
+        let may_wait = self.phase == Phase::Busy && self.has_sent_rows() && !self.flight.asking;
+        if !may_wait || !self.next_load.is_empty() || rows.sets() != 1 || !self.loaded.knows(table, columns) {
+            return false;
+        }
+        self.loaded.write_copy((table, columns), rows, frozen, &mut self.next_load);
+        if self.next_load.len() >= LENGTH_MAX {
+            self.next_load = Vec::new();
+        }
+        !self.next_load.is_empty()
     }
 
     fn defer(&mut self, operation: &Operation<'_>) -> bool {
@@ -350,6 +367,7 @@ impl PostgresConnection {
             flight: Flight::default(),
             deferral: Deferral::default(),
             loaded: load::Tables::default(),
+            next_load: Vec::new(),
             goodbye: None,
         }
     }

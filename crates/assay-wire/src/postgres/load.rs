@@ -92,6 +92,11 @@ impl Tables {
         Ok(())
     }
 
+    /// Whether its types were queried, and so its name and columns are texts for a message.
+    pub(super) fn knows(&self, name: &[u8], columns: &[u8]) -> bool {
+        self.find(name, columns).is_some()
+    }
+
     fn find(&self, name: &[u8], columns: &[u8]) -> Option<&Table> {
         self.0.iter().find(|table| *table.name == *name && *table.columns == *columns)
     }

@@ -878,6 +878,46 @@ fn large_batches_are_binary_once_the_types_are_known() {
 }
 
 #[test]
+fn a_second_load_is_held_until_the_first_is_answered_and_dropped_if_that_failed() {
+    let mut rows = Rows::default();
+    rows.begin_set(1);
+    rows.push_text(&[b'x'; 65_536]).unwrap();
+    let load = Operation::Load { table: b"t", columns: b"a", rows: &rows, frozen: true };
+    let mut connection = connection(URL, &prepared_on());
+    let (mut pool, mut out) = (RowsPool::default(), Vec::new());
+    let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+    connection.on_connected(&mut exchange);
+    connection.on_bytes(&greeting(), &mut exchange);
+    assert!(!connection.load_ahead(&load), "nothing is in flight");
+    connection.execute(&load, &mut exchange);
+    assert!(!connection.load_ahead(&load), "the types are not known yet");
+    let described = [message(b'1', b""), message(b't', &[0, 1, 0, 0, 0, 25]), message(b'n', b""), ready(b'T')].concat();
+    connection.on_bytes(&described, &mut exchange);
+    assert!(connection.load_ahead(&load) && !connection.load_ahead(&load), "one is held");
+    let copied = [message(b'G', &[0, 0, 1, 0, 0]), complete("COPY 1"), ready(b'T')].concat();
+    exchange.out.clear();
+    for holds in [true, false] {
+        let Progress::Reply(reply) = connection.on_bytes(&copied, &mut exchange) else { panic!("no reply") };
+        assert_eq!((reply.affected, reply.error), (1, None));
+        let sent = String::from_utf8_lossy(exchange.out);
+        assert_eq!(sent.contains("COPY t (a) FROM STDIN (FORMAT binary, FREEZE)"), holds, "{sent}");
+        assert_eq!(connection.has_sent_rows(), holds);
+        exchange.out.clear();
+    }
+    connection.execute(&load, &mut exchange);
+    assert!(connection.load_ahead(&load));
+    exchange.out.clear();
+    let refused =
+        [message(b'G', &[0, 0, 1, 0, 0]), refusal("ERROR", "23505", "duplicate key", "x"), ready(b'E')].concat();
+    let Progress::Reply(reply) = connection.on_bytes(&refused, &mut exchange) else { panic!("no reply") };
+    assert!(reply.error.is_some() && exchange.out.is_empty() && !connection.has_sent_rows());
+    let rolled_back = [complete("ROLLBACK"), ready(b'I')].concat();
+    connection.execute(&Operation::Query { sql: b"ROLLBACK" }, &mut exchange);
+    let Progress::Reply(reply) = connection.on_bytes(&rolled_back, &mut exchange) else { panic!("no reply") };
+    assert_eq!(reply.error, None);
+}
+
+#[test]
 fn a_copy_of_the_scripts_own_is_refused_and_over() {
     let simple = Ask::Do(Operation::Query { sql: b"COPY t TO STDOUT" });
     let sent_simple = r"> Q\x00\x00\x00\x15COPY t TO STDOUT\x00";

@@ -51,6 +51,33 @@ macro_rules! assert_said {
 }
 
 #[test]
+fn rows_of_many_batches_are_loaded_once_each_up_to_the_batch_that_fails() {
+    assert_said!(
+        r#"
+        local padding = ("x"):rep(60)
+        con:query("CREATE TABLE many (a int PRIMARY KEY, b text)")
+        con:query("BEGIN")
+        con:query("TRUNCATE many")
+        local loader = con:loader("many", "a, b", true)
+        for a = 1, 200000 do loader:row(a, padding) end
+        loader:done()
+        con:query("COMMIT")
+        print(con:query_row("SELECT count(*), sum(a) FROM many"))
+        local ok, failure = pcall(function()
+          local loader = con:loader("many", "a, b")
+          for a = 200001, 400000 do loader:row(a == 300000 and 1 or a, padding) end
+          loader:done()
+        end)
+        print(ok, (tostring(failure):match("state = '23505'")))
+        print(con:query_row("SELECT count(*) > 200000, count(*) = max(a), max(a) < 300000 FROM many"))
+        "#, 0, @r"
+    200000 20000100000
+    false state = '23505'
+    t t t
+    ");
+}
+
+#[test]
 fn rows_are_text_and_nulls_are_holes() {
     assert_said!(
         r#"

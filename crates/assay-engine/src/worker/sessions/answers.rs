@@ -94,6 +94,9 @@ impl<I: Io> Sessions<I> {
                 self.recorder.statements(transaction, class, 1, sent, at);
             }
         }
+        if load && reply.error.is_none() && self.links[link].goes_on_loading(at) {
+            return self.queue(session, Answer::Proceed(true), at);
+        }
         let Some(reply) = self.links[link].answered(reply) else { return };
         let answer = self.judge(session, reply, executing || load || self.plan.policy.failed_prepares_count);
         if inline { self.queue(session, answer, at) } else { self.advance(session, answer, at) }

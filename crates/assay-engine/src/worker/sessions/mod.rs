@@ -306,11 +306,19 @@ impl<I: Io> Sessions<I> {
                     let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {
                         return self.queue_broken(session, connection);
                     };
-                    let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
-                    // What fails in a transaction is undone immediately, and that may need all connections.
-                    let ahead = matches!(operation, Operation::Load { .. }) && self.all[session].transaction.is_none();
-                    let heard = self.links.execute(link, &operation, statement, ahead);
-                    return self.on_heard_inline(heard);
+                    let is_load = matches!(operation, Operation::Load { .. });
+                    if !is_load || matches!(self.links[link].batch, Batch::Awaited) {
+                        let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
+                        // What fails in a transaction is undone immediately, and that may need all connections.
+                        let ahead = is_load && self.all[session].transaction.is_none();
+                        let heard = self.links.execute(link, &operation, statement, ahead);
+                        return self.on_heard_inline(heard);
+                    }
+                    // Earlier rows are still being stored, or their answer is not read yet.
+                    if self.links.load_ahead(link, &operation) {
+                        return;
+                    }
+                    Answer::Proceed(false)
                 }
                 Request::Defer(connection, operation) => {
                     let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {

@@ -345,9 +345,26 @@ impl PostgresConnection {
                     exchange.pool.put(rows);
                 }
             }
+            Job::Load => self.send_next_load(error.is_none(), exchange.out),
             _ => {}
         }
         Progress::Reply(Reply { rows, affected, error })
+    }
+
+    /// A load is answered: the one that waits for it follows, or is dropped.
+    fn send_next_load(&mut self, succeeded: bool, out: &mut Vec<u8>) {
+        let mut next = std::mem::take(&mut self.next_load);
+        if next.is_empty() || !succeeded {
+            return;
+        }
+        if out.is_empty() {
+            std::mem::swap(out, &mut next);
+        } else {
+            out.append(&mut next);
+        }
+        self.next_load = next;
+        self.flight = Flight { job: Job::Load, ..Flight::default() };
+        self.phase = Phase::Busy;
     }
 
     /// Bytes kept of an incomplete message.
