@@ -1108,9 +1108,24 @@ fn a_search_is_concluded_from_the_stages_of_its_record() {
 #[test]
 fn a_rate_that_the_generator_could_not_make_is_no_limit_of_the_server() {
     let mut record = searched(&[(100.0, 0), (400.0, 0), (420.0, 500), (420.0, 500), (400.0, 0)]);
+    record.environment.servers[0].place = Place::Remote;
     record.stages[2..4].iter_mut().for_each(|stage| stage.generator.busiest_worker_ppm = 990_000);
     let capacity = findings(&record).capacity.unwrap();
     assert_eq!((capacity.state, capacity.low), (SearchState::GeneratorLimit, Some(400.0)));
+}
+
+#[test]
+fn where_server_and_generator_compete_for_cpus_the_interval_is_that_of_both() {
+    let mut record = searched(&[(100.0, 0), (400.0, 0), (420.0, 500), (420.0, 500), (400.0, 0)]);
+    record.environment.servers[0].place = Place::Local;
+    record.stages[1..].iter_mut().for_each(|stage| stage.generator.longest_wait_ppm = Some(300_000));
+    let found = findings(&record);
+    let capacity = found.capacity.as_ref().unwrap();
+    assert_eq!((capacity.state, capacity.low, capacity.high), (SearchState::SharedCpus, Some(400.0), Some(420.0)));
+    let said = text_in(&found, View { width: 160, ..View::default() });
+    let words = "capacity at least 400 tx/s: p99 < 10ms and errors < 1% holds there, and not at 420 tx/s, where \
+                 server and load generator compete for the same CPUs";
+    assert!(said.contains(words), "{said}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, sum};
 use crate::findings::promise::Promise;
+use crate::findings::warning::Advice;
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,8 +52,11 @@ pub enum SearchState {
     Found,
     /// The promise was never broken: at least `low`.
     AtLeast,
-    /// At `low` and above, it was broken because of the generator: at least `low`.
+    /// At `high`, it was broken because of the generator: at least `low`.
     GeneratorLimit,
+    /// At `high`, it was broken because the generator and the server compete for the same CPUs: at least `low`, and
+    /// between `low` and `high` for both together.
+    SharedCpus,
     /// It was never kept: not even `high`.
     NotEven,
     /// The run ended before the search did.
@@ -131,8 +135,8 @@ fn read(promises: &[String]) -> Vec<Promise> {
     promises.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-/// `by_generator`: for each stage, whether the generator itself was the bottleneck.
-pub(crate) fn capacity_findings(record: &record::Record, by_generator: &[bool]) -> Option<CapacityFindings> {
+/// `of_generator`: for each stage, what to do about its generator if that limited it.
+pub(crate) fn capacity_findings(record: &record::Record, of_generator: &[Option<Advice>]) -> Option<CapacityFindings> {
     let search = record.manifest.search.as_ref()?;
     let looks = looks(search, &record.stages);
     let as_looks: Vec<Look> = looks.iter().map(LookFindings::as_look).collect();
@@ -144,16 +148,13 @@ pub(crate) fn capacity_findings(record: &record::Record, by_generator: &[bool]) 
         Step::Done(bracket) => bracket,
         Step::Look(_) => bracket_of(&as_looks),
     };
-    let limited = |high: f64| {
-        let mut at = looks.iter().zip(by_generator).filter(|(look, _)| look.at == high && !look.kept).peekable();
-        at.peek().is_some() && at.all(|(_, by_generator)| *by_generator)
-    };
-    let state = match bracket {
-        Bracket { complete: false, .. } => SearchState::Unfinished,
-        Bracket { low: None, .. } => SearchState::NotEven,
-        Bracket { high: None, .. } => SearchState::AtLeast,
-        Bracket { high: Some(high), .. } if matches!(search, record::Search::Rate { .. }) && limited(high) => {
-            SearchState::GeneratorLimit
+    let state = match (bracket, search) {
+        (Bracket { complete: false, .. }, _) => SearchState::Unfinished,
+        (Bracket { low: None, .. }, _) => SearchState::NotEven,
+        (Bracket { high: None, .. }, _) => SearchState::AtLeast,
+        (Bracket { high: Some(high), .. }, record::Search::Rate { .. }) => {
+            let broken = looks.iter().zip(of_generator).filter(|(look, _)| look.at == high && !look.kept);
+            why_broken(broken.map(|(_, advice)| *advice))
         }
         _ => SearchState::Found,
     };
@@ -164,6 +165,16 @@ pub(crate) fn capacity_findings(record: &record::Record, by_generator: &[bool]) 
         record::Search::Sessions { max } => Capacity::Sessions { max },
     };
     Some(CapacityFindings { of, state, low: bracket.low, high: bracket.high, looks })
+}
+
+/// What looks beyond capacity say about it; for each of them, what to do about a generator that limited it.
+fn why_broken(mut looks: impl Iterator<Item = Option<Advice>> + Clone) -> SearchState {
+    let by_generator = looks.clone().count() > 0 && looks.clone().all(|advice| advice.is_some());
+    match by_generator {
+        true if looks.all(|advice| advice == Some(Advice::SeparateFromServer)) => SearchState::SharedCpus,
+        true => SearchState::GeneratorLimit,
+        false => SearchState::Found,
+    }
 }
 
 fn look_at_rate(stage: &record::Stage, promises: &[Promise]) -> LookFindings {

@@ -150,7 +150,9 @@ pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, 
         return Vec::new();
     }
     let capacity = matches!(found.of, Capacity::Rate { .. }).then(|| {
-        let known = found.low.filter(|_| found.state == SearchState::Found);
+        // Where both share CPUs, it is the capacity of server and generator together.
+        let is_known = matches!(found.state, SearchState::Found | SearchState::SharedCpus);
+        let known = found.low.filter(|_| is_known);
         (metric("capacity", MetricUnit::PerSecond, Better::Higher), known)
     });
     capacity.into_iter().chain(findings.main_stage().map(metrics).unwrap_or_default()).collect()

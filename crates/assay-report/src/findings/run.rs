@@ -216,9 +216,12 @@ pub fn findings(record: &Record) -> Findings {
     let targets = targets(record);
     let places: Vec<Place> = targets.iter().map(|target| target.place).collect();
     let mut warnings = warnings(&Observed { status: record.status, stages: &stages, places: &places, cpus });
-    let of_generator = |stage: usize| warnings.iter().any(|one| one.is_of_generator() && one.stage() == Some(stage));
-    let by_generator: Vec<bool> = (0..stages.len()).map(of_generator).collect();
-    let capacity = capacity_findings(record, &by_generator);
+    let advice = |stage: usize| {
+        let mut of_stage = warnings.iter().filter(|warning| warning.stage() == Some(stage));
+        of_stage.find_map(Warning::advice_on_generator)
+    };
+    let of_generator: Vec<_> = (0..stages.len()).map(advice).collect();
+    let capacity = capacity_findings(record, &of_generator);
     if let Some(found) = &capacity {
         // Beyond capacity servers do not keep up: that is what the search is for.
         let best = found.best_look();

@@ -154,8 +154,18 @@ impl Warning {
 
     /// Whether the generator itself may have been the limit.
     pub fn is_of_generator(&self) -> bool {
+        self.advice_on_generator().is_some()
+    }
+
+    /// What to do about the generator, which may have been the limit; `None`: the warning is about something else.
+    pub fn advice_on_generator(&self) -> Option<Advice> {
         use Warning::{GeneratorBusy, GeneratorLate, GeneratorStarved};
-        matches!(self, GeneratorBusy { .. } | GeneratorStarved { .. } | GeneratorLate { .. })
+        match self {
+            GeneratorBusy { advice, .. } | GeneratorStarved { advice, .. } | GeneratorLate { advice, .. } => {
+                Some(*advice)
+            }
+            _ => None,
+        }
     }
 }
 

@@ -25,6 +25,10 @@ fn rate_words(found: &CapacityFindings, promised: &str) -> String {
         SearchState::GeneratorLimit => {
             format!("capacity at least {low}: {promised} broke at {high} because the load generator was the bottleneck")
         }
+        SearchState::SharedCpus => format!(
+            "capacity at least {low}: {promised} holds there, and not at {high}, where server and load generator \
+             compete for the same CPUs"
+        ),
         SearchState::NotEven => format!("capacity below {high}: {promised} did not hold at any rate"),
         SearchState::Unfinished => match (found.low, found.high) {
             (Some(_), Some(_)) => format!("capacity unknown: between {low} and {high} when the run ended"),

@@ -112,6 +112,32 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     assert!(other.stderr.contains("  run.time: 300ms -> 1s\n"), "{}", other.shown());
 }
 
+/// Two sessions have at most 200 transactions per second, whatever the machine.
+const NAP: &str = r#"
+function prepare() end
+function thread_init() con = sysbench.sql.driver():connect() end
+function event() con:query("SELECT pg_sleep(0.01)") end
+"#;
+
+#[test]
+fn the_recipe_for_capacity_ends_with_a_capacity() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("nap.lua", NAP);
+    let lab = lab();
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
+    let settings = "--set trials.count=1 --set data.prepare=./nap.lua --set run.workload=./nap.lua \
+                    --set run.sessions=2 --set run.warmup=0s --set run.time=500ms --set 'run.options.find_rate=max < 1m'";
+    let ran = folder.expect_with(&variables, &format!("lab run capacity --scale tiny --folder c {settings}"), 0);
+    for commit in ["on", "off"] {
+        let row = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let found = row.filter(|row| row.first() == Some(&commit)).find_map(|row| row.get(1)?.parse::<f64>().ok());
+        assert!(found.is_some_and(|rate| (1.0..210.0).contains(&rate)), "{commit}: {}", ran.shown());
+    }
+}
+
 #[test]
 fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     let folder = Folder::new();

@@ -9,7 +9,7 @@ use std::time::Instant;
 use assay_lab::{Home, Status, server};
 use assay_recipe::{Event, Recipe, TrialKey, When, remaining, seconds_left};
 use assay_record::Record;
-use assay_report::{Findings, Progress, Warning, warning_words};
+use assay_report::{Advice, Findings, Progress, Warning, warning_words};
 
 use crate::bar::Bar;
 use crate::command_line::LabRunOptions;
@@ -174,10 +174,14 @@ fn one(
     }
 }
 
-/// Interference from outside: the generator had no CPU, or was late.
+/// Interference from outside: the generator had no CPU, or was late. A search goes to where the machine's CPUs are used
+/// up: if server and generator share them, that is its result.
 fn spoiled(findings: &Findings) -> Vec<String> {
-    let outside =
-        |warning: &&Warning| matches!(warning, Warning::GeneratorStarved { .. } | Warning::GeneratorLate { .. });
+    let is_result = |advice: &Advice| findings.capacity.is_some() && *advice == Advice::SeparateFromServer;
+    let outside = |warning: &&Warning| match warning {
+        Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => !is_result(advice),
+        _ => false,
+    };
     findings.warnings.iter().filter(outside).map(|warning| warning_words(warning, findings).0).collect()
 }
 
@@ -188,6 +192,9 @@ fn throughput(findings: &Findings) -> String {
             format!("{} {median}", case.name)
         };
         return cases.cases.iter().map(one).collect::<Vec<_>>().join(", ");
+    }
+    if let Some(found) = &findings.capacity {
+        return assay_report::capacity_words(found);
     }
     let stage = |stage: &assay_report::StageFindings| {
         format!("{} tx/s with {}", assay_report::figure(stage.total.tps), count(stage.sessions as usize, "session"))
