@@ -1,7 +1,8 @@
 --- Shared by the workloads that correspond to pgbench's built-in scripts: their option, tables, and checks.
 --
 --
--- The tables have the names, columns and rows of pgbench's, so that either tool can use what the other created;
+-- Their transactions are those scripts, which assay translates: `assay pgbench --show-script=tpcb-like` shows one. The
+-- tables have the names, columns and rows of pgbench's, so that either tool can use what the other created;
 -- PostgreSQL's own options of `pgbench -i` are in `assay pgbench -i`. Parts of 10,000 accounts are loaded by whichever
 -- session is free.
 
@@ -100,33 +101,5 @@ function cleanup()
 end
 
 sysbench.cmdline.commands = { prepare = { prepare, sysbench.cmdline.PARALLEL_COMMAND } }
-
--- Statements ---------------------------------------------------------------------------------------------------------
-
-local STATEMENTS = {
-  start = { "BEGIN", "" },
-  account = { "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?", "ii" },
-  balance = { "SELECT abalance FROM pgbench_accounts WHERE aid = ?", "i" },
-  teller = { "UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?", "ii" },
-  branch = { "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?", "ii" },
-  history = { "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)", "iiii" },
-  commit = { "COMMIT", "" },
-}
-
---- Connects and prepares these statements.
-function tpcb.prepare_statements(names)
-  local con = connect()
-  local statements = {}
-  for _, name in ipairs(names) do statements[name] = con:prepare(unpack(STATEMENTS[name])) end
-  return statements
-end
-
---- An account; and a branch, a teller and an amount.
-function tpcb.account() return sysbench.rand.uniform(1, ACCOUNTS * scale()) end
-
-function tpcb.numbers()
-  local uniform = sysbench.rand.uniform
-  return tpcb.account(), uniform(1, scale()), uniform(1, TELLERS * scale()), uniform(0, 10000) - 5000
-end
 
 return tpcb

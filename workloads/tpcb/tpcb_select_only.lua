@@ -1,8 +1,3 @@
 --- pgbench's "select only" script: reads the balance of an account.
-local tpcb = require("tpcb_common")
-
-local s
-
-function thread_init() s = tpcb.prepare_statements { "balance" } end
-
-function event() s.balance:perform(tpcb.account()) end
+require("pgbench_select_only")
+require("tpcb_common")

@@ -32,26 +32,30 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
     let mut lua = "local R, C = assay.share(\"pgbench_runtime\"), assay.share(\"pgbench_client\")\n".to_owned();
     lua.push_str("local scripts = {\n");
     for (script, weight) in scripts.iter().zip(front.weights) {
-        let plain = if front.timed || front.debug { None } else { plain(script, front.mode) };
+        let mut plain = if front.timed || front.debug { None } else { plain(script, front.mode) };
+        if let Some(plain) = &mut plain
+            && script.commands.iter().any(may_begin)
+        {
+            plain.text.insert_str(0, &format!("begins{SEPARATOR}"));
+        }
         let _ = writeln!(lua, "{{ weight = {weight}, names = {{ {} }},", names(script));
         if let Some(Plain { text, variables }) = &plain {
-            let variables: Vec<String> = variables.iter().map(|name| quoted(name)).collect();
-            let _ = writeln!(lua, "plain = {{ text = {}, variables = {{ {} }} }},", quoted(text), variables.join(", "));
+            let _ = writeln!(lua, "plain = {{ text = {}, variables = {{ {} }} }},", quoted(text), all(variables));
         }
         if front.mode == Mode::Extended {
             let _ = writeln!(lua, "texts = {{ {} }},", numbered_texts(script));
         }
         lua.push_str("body = function(self, v, c, S)\n");
+        if plain.is_some() {
+            lua.push_str(FROM);
+            lua.push('\n');
+        }
         if front.debug {
             let _ = writeln!(lua, "C.tell(self, {})", quoted(&format!("executing script \"{}\"", script.name)));
         }
         let mut place = Place { mode: front.mode, is_piped: false, pipeline: PIPELINE_OF_CLIENTS };
         for (number, command) in script.commands.iter().enumerate() {
-            // A transaction that was begun without Lua goes on in the middle.
-            let (before, after) = match plain {
-                Some(_) => (format!("if self.from <= {number} then "), " end"),
-                None => (String::new(), ""),
-            };
+            let (before, after) = guard(plain.as_ref(), number);
             if front.timed {
                 let _ = writeln!(lua, "C.step(self, {number})");
             } else {
@@ -83,6 +87,22 @@ struct Plain {
     variables: Vec<String>,
 }
 
+/// A transaction that was begun without Lua goes on in the middle: from this command on.
+const FROM: &str = "local from = self.from self.from = 0";
+
+/// What stands around command `number` of a script, so that it can be left out.
+fn guard(plain: Option<&Plain>, number: usize) -> (String, &'static str) {
+    match plain {
+        Some(_) => (format!("if from <= {number} then "), " end"),
+        None => (String::new(), ""),
+    }
+}
+
+/// Texts as the items of a table.
+fn all(names: &[String]) -> String {
+    names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+}
+
 /// Stands behind each word of a plain program.
 const SEPARATOR: char = '\u{1f}';
 
@@ -98,9 +118,6 @@ fn plain(script: &Script, mode: Mode) -> Option<Plain> {
         format!("${number}")
     };
     let mut words = Vec::new();
-    if script.commands.iter().any(may_begin) {
-        words.push("begins".to_owned());
-    }
     for command in &script.commands {
         match &command.doing {
             Doing::Set { variable, value } if is_name(variable) => {
@@ -190,9 +207,10 @@ fn names(script: &Script) -> String {
 /// A workload of `assay run`: errors and retries as for any workload. Variables that the script uses before setting
 /// them are options.
 pub fn workload(script: &Script) -> String {
-    let mut lua = "local R = assay.share(\"pgbench_runtime\") local v, c, S local self = {} \
+    let mut lua = "local R = assay.share(\"pgbench_runtime\") local v, c, S local self = { from = 0 } \
                    sysbench.cmdline.options = { "
         .to_owned();
+    let plain = plain(script, Mode::Prepared);
     let open = open_variables(script);
     for name in &open {
         let default = if name == "scale" { "1" } else { "\"\"" };
@@ -204,9 +222,16 @@ pub fn workload(script: &Script) -> String {
         let _ = write!(lua, "if sysbench.opt[{option}] ~= \"\" then given[{option}] = sysbench.opt[{option}] end ");
     }
     lua.push_str(
-        "given.random_seed = sysbench.opt.rand_seed given.default_seed = sysbench.opt.rand_seed v = R.variables(tid, given) end \
-         function event() ",
+        "given.random_seed = sysbench.opt.rand_seed given.default_seed = sysbench.opt.rand_seed \
+         v = R.variables(tid, given) ",
     );
+    if let Some(Plain { text, variables }) = &plain {
+        let _ = write!(lua, "assay.run_plain(R.plain({}, {{ {} }}, self, v, c, S)) ", quoted(text), all(variables));
+    }
+    lua.push_str("end function event() ");
+    if plain.is_some() {
+        let _ = write!(lua, "{FROM} ");
+    }
     let mut line = 1;
     let mut place = Place { mode: Mode::Prepared, is_piped: false, pipeline: PIPELINE_OF_SESSIONS };
     for (number, command) in script.commands.iter().enumerate() {
@@ -214,8 +239,8 @@ pub fn workload(script: &Script) -> String {
             lua.push('\n');
             line += 1;
         }
-        lua.push_str(&of_command(&script.commands, number, &mut place));
-        lua.push(' ');
+        let (before, after) = guard(plain.as_ref(), number);
+        let _ = write!(lua, "{before}{}{after} ", of_command(&script.commands, number, &mut place));
     }
     lua.push_str("end\n");
     lua
@@ -414,9 +439,22 @@ mod tests {
         let lines: Vec<&str> = lua.lines().collect();
         assert!(lines[0].contains("[\"scale\"] = { \"Value of :scale\", 1 }, [\"delta\"] ="), "{lua}");
         assert!(!lines[0].contains("Value of :aid"), "{lua}");
-        assert!(lines[0].ends_with("v[\"aid\"] = R.random(1, R.multiply(100, R.value(v, \"scale\"))) "), "{lua}");
+        assert!(
+            lines[0].ends_with("then v[\"aid\"] = R.random(1, R.multiply(100, R.value(v, \"scale\"))) end "),
+            "{lua}"
+        );
         assert!(lines[1].contains("\"BEGIN;\"") && lines[2].contains("UPDATE t") && lines[4].contains("END;"), "{lua}");
         assert!(lines[2].contains(":perform(R.parameter(v[\"delta\"]), R.parameter(v[\"aid\"]))"), "{lua}");
+    }
+
+    #[test]
+    fn built_in_scripts_are_modules_of_workloads_that_run_without_lua() {
+        let modules = crate::builtin_workloads();
+        let names: Vec<&str> = modules.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["pgbench_tpcb_like", "pgbench_simple_update", "pgbench_select_only"]);
+        for (name, text) in &modules {
+            assert!(text.contains("assay.run_plain(") && !text.contains("END;"), "{name}: {text}");
+        }
     }
 
     #[track_caller]
@@ -433,7 +471,7 @@ mod tests {
         check_plain(select, Mode::Prepared, Some(&format!("{set} execute $0 ")));
         let query = "query 'SELECT abalance FROM pgbench_accounts WHERE aid =  $0 '; ";
         check_plain(select, Mode::Simple, Some(&format!("{set} {query}")));
-        check_plain("BEGIN;", Mode::Extended, Some("[] begins execute "));
+        check_plain("BEGIN;", Mode::Extended, Some("[] execute "));
         check_plain("SELECT ':a';", Mode::Prepared, Some("[\"a\"] query 'SELECT ' $0 ''; "));
         for text in ["SELECT 1 AS a \\gset", "\\set a 1.5\nSELECT :a;", "\\sleep 1 s", "\\set a-b 1\nSELECT 1;"] {
             check_plain(text, Mode::Prepared, None);

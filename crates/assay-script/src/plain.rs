@@ -1,9 +1,9 @@
 //! Transactions that need no Lua: integers are computed and statements sent, over and over.
 //!
-//! A front's Lua hands in a program and asks to run it (`Asked::Plain`). From then on the session's requests come from
-//! here, and Lua sleeps until something has to be decided: the loop is over, a statement failed, a value is not an
-//! integer of 64 bits. It then finds the variables and the random numbers as they were before that command, and can
-//! run it itself. So every error is found and worded in one place, which is not this one.
+//! A compiled script hands in a program and asks to run it (`Asked::Plain`). From then on the session's requests come
+//! from here, and Lua sleeps until something has to be decided: the loop is over, a statement failed, a value is not an
+//! integer of 64 bits. It then finds the variables and the random numbers as they were before that command, and can run
+//! it itself. So every error is found and worded in one place, which is not this one.
 //!
 //! The text of a program is words with a separator behind each. A command begins with its name: `set VARIABLE WORD…`
 //! computes a value (operands first, then the operator), `execute VARIABLE…` runs the prepared statement of this
@@ -68,7 +68,7 @@ pub(crate) enum Step {
     InTransaction,
 }
 
-/// Why Lua has to go on; the numbers are those of `client.lua` in assay-pgbench.
+/// Why Lua has to go on; the numbers are those of `lua/plain.lua`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
     /// No more transactions.

@@ -19,12 +19,13 @@ const CORE: [Part; 2] =
     [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
 
 /// The other parts, in the order they run.
-const REST: [Part; 8] = [
+const REST: [Part; 9] = [
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
     (c"=assay/statement", include_str!("lua/statement.lua")),
     (c"=assay/load", include_str!("lua/load.lua")),
+    (c"=assay/plain", include_str!("lua/plain.lua")),
     (c"=assay/legacy", include_str!("lua/legacy.lua")),
     (c"=assay/report", include_str!("lua/report.lua")),
     (c"=assay/session", include_str!("lua/session.lua")),

@@ -12,7 +12,10 @@ use crate::diagnostics::{Exit, Trouble};
 pub fn library() -> &'static Arc<Library> {
     static LIBRARY: LazyLock<Arc<Library>> = LazyLock::new(|| {
         let all = assay_workloads::builtin();
-        let pgbench = assay_pgbench::MODULES;
+        // Once per process, which needs them until it ends.
+        let translated = assay_pgbench::builtin_workloads();
+        let translated = translated.into_iter().map(|(name, text)| (&*name.leak(), &*text.leak()));
+        let pgbench: Vec<(&str, &str)> = assay_pgbench::MODULES.iter().copied().chain(translated).collect();
         let modules =
             all.iter().map(|workload| (workload.name, workload.text)).chain(pgbench.iter().copied()).collect();
         let parts = all.iter().filter(|workload| !workload.runnable).map(|workload| workload.name);

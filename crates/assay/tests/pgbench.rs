@@ -614,6 +614,10 @@ fn expressions_have_the_same_values() {
     assert_eq!(ours.lines().count(), 3 * EXPRESSIONS.len());
 }
 
+/// Only the code decides: raised for every third number of a sequence, for example.
+const MAY_FAIL: &str = "CREATE SEQUENCE s; CREATE FUNCTION may_fail(every int) RETURNS int LANGUAGE plpgsql AS $$ \
+     BEGIN IF nextval('s') % every = 0 THEN RAISE EXCEPTION 'by turns' USING ERRCODE = '40001'; END IF; RETURN 1; END $$";
+
 /// Serialization failures without a race: the second of two transactions in one script cannot continue.
 #[test]
 fn failed_transactions_are_tried_again_counted_and_logged() {
@@ -621,12 +625,7 @@ fn failed_transactions_are_tried_again_counted_and_logged() {
         return;
     }
     let bench = Bench::new();
-    // Only the code decides: raised for every third number of a sequence first, then always.
-    bench.rows(
-        1,
-        "CREATE SEQUENCE s; CREATE FUNCTION may_fail(every int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN \
-         IF nextval('s') % every = 0 THEN RAISE EXCEPTION 'by turns' USING ERRCODE = '40001'; END IF; RETURN 1; END $$",
-    );
+    bench.rows(1, MAY_FAIL);
     bench.write("f.sql", "BEGIN;\nSELECT may_fail(:every);\nEND;\n");
     let tried = bench.ours("-n -f f.sql -D every=3 -t 20 --max-tries=2 --failures-detailed -r -l");
     assert_eq!(tried.code, Some(0), "{tried:?}");
@@ -650,6 +649,33 @@ fn failed_transactions_are_tried_again_counted_and_logged() {
     let log = std::fs::read_to_string(log).unwrap();
     let retries: u64 = log.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!((log.lines().count(), retries), (20, 9), "{log}");
+}
+
+/// The same of a workload, where the engine tries again, in the middle of a plain program.
+#[test]
+fn failed_transactions_of_workloads_are_tried_again() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.rows(1, MAY_FAIL);
+    bench.write("f.sql", "\\set every 3 + 0\nBEGIN;\nSELECT may_fail(:every);\nEND;\n");
+    let url = bench.server.url(&bench.databases[1]);
+    let run = |line: &str| {
+        let mut assay = Command::new(env!("CARGO_BIN_EXE_assay"));
+        let line = format!("{line} --db {url} --sessions 1 --no-record");
+        assay.args(words(&line)).current_dir(bench.folder.path()).output().unwrap()
+    };
+    let ran = run("run f.sql --transactions 20 --retries 2 --format json");
+    assert!(ran.status.success(), "{ran:?}");
+    let findings: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let total = &findings["stages"][0]["total"];
+    assert_eq!((&total["transactions"], &total["retries"]), (&20.into(), &9.into()), "{total}");
+    // Any other error ends the run, and is shown where it stands in the script.
+    bench.write("g.sql", "\\set left :left - 1\nSELECT 1;\nSELECT 10 / :left;\n");
+    let ran = run("run g.sql --transactions 20 --left 5");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(4) && said.contains("g.sql:3: SQL error, errno = 0, state = '22012'"), "{said}");
 }
 
 #[test]
@@ -718,6 +744,13 @@ fn scripts_are_workloads_on_every_database() {
                  function event() read() end\n";
     std::fs::write(folder.path().join("mixed.lua"), mixed).unwrap();
     std::fs::write(folder.path().join("wrong.sql"), "SELECT 1;\n\nSELECT *\nFROM nosuch;\n").unwrap();
+    // These run without Lua after their first transaction; the second until a value is not an integer.
+    let plain = "\\set aid random(1, 100000 * :scale)\n\\set delta random(-5000, 5000)\nBEGIN;\n\
+                 UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+                 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\nCOMMIT;\n";
+    std::fs::write(folder.path().join("plain.sql"), plain).unwrap();
+    let ends = "\\set left :left - 1\nSELECT :left;\n\n\\set share 10 / :left\n";
+    std::fs::write(folder.path().join("ends.sql"), ends).unwrap();
     let mut urls = vec!["sqlite:a.db".to_owned()];
     for kind in [Kind::Postgres, Kind::MariaDb, Kind::MySql].into_iter().filter(|kind| kind.present()) {
         urls.push(kind.shared().url(&kind.shared().fresh_database().unwrap()));
@@ -734,6 +767,13 @@ fn scripts_are_workloads_on_every_database() {
         let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(findings["stages"][0]["total"]["transactions"], 40, "{}", ran.stdout);
         expect("run tpcb --transactions 40 --sessions 2 --retries 9 --no-record --check", 0);
+        let ran =
+            expect("run plain.sql --scale 1 --transactions 60 --sessions 2 --retries 9 --no-record --format json", 0);
+        let findings: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let total = &findings["stages"][0]["total"];
+        assert!(total["transactions"] == 60 && total["statements"].as_u64() >= Some(4 * 60), "{total}");
+        let ended = expect("run ends.sql --left 5 --transactions 9 --sessions 1 --no-record", 3);
+        assert!(ended.stderr.contains("ends.sql:4: division by zero"), "{}", ended.stderr);
         let refused = expect("run wrong.sql --transactions 1 --no-record", 4);
         assert!(refused.stderr.contains("wrong.sql:3: "), "{}", refused.stderr);
         expect("prepare ./mixed.lua", 0);

@@ -13,8 +13,6 @@ local SKIPPED, RETRIED, FAILED, ABORTED, COMMAND, CONNECTED = 1, 2, 3, 4, 5, 6
 -- How a transaction ends: in the journal, and for `front.ending`.
 local SERIALIZATION, DEADLOCK, SKIPPED_ENDING = 1, 2, 3
 local FAILS, IS_NOT_DONE = 2, 3
--- Why a plain program ends: `Leave` in assay-script.
-local OVER, REFUSED, OPEN = 1, 3, 4
 
 local clients = {} -- by number
 local options -- sysbench.opt, the same for all
@@ -22,7 +20,7 @@ local options -- sysbench.opt, the same for all
 local rate, latency_limit, tries_max, reconnects, writes_journal
 local journal
 local total_weight = 0
-local plain -- the script as a program without Lua, where every transaction can be one
+local has_plain -- whether every transaction can run without Lua
 
 --- libpq's message for a connection that could not be made.
 local function connection_error(failure)
@@ -59,10 +57,7 @@ function C.init(tid, scripts, given)
     rate, latency_limit, tries_max = options.rate, options.latency_limit, options.tries
     reconnects, writes_journal = options.reconnects, options.journal
     journal = assay.journal { "client", "script", "ending", "number", "retries" }
-    if #scripts == 1 and scripts[1].plain and tries_max == 1 and not reconnects and not writes_journal then
-      local number = front.plain_program(scripts[1].plain.text)
-      plain = number >= 0 and { number = number, variables = scripts[1].plain.variables } or nil
-    end
+    has_plain = #scripts == 1 and scripts[1].plain and tries_max == 1 and not reconnects and not writes_journal
   end
   local self = {
     tid = tid, v = R.variables(tid, given), scripts = scripts, statements = {}, at = 0, from = 0, number = 0, types = {},
@@ -83,6 +78,10 @@ function C.init(tid, scripts, given)
       error("told", 0)
     end
     self.c = connection
+  end
+  if has_plain then
+    local form = scripts[1].plain
+    self.plain = R.plain(form.text, form.variables, self, self.v, self.c, self.statements[1])
   end
 end
 
@@ -274,30 +273,17 @@ local function transaction(self, late)
   return true
 end
 
---- The values of a plain program's variables; nil where one is not an integer.
-local function plain_values(self)
-  local values, v = {}, self.v
-  for i, name in ipairs(plain.variables) do
-    local value = v[name]
-    if type(value) == "string" and value:find("^-?%d+$") then value = R.value(v, name) end
-    if type(v[name]) ~= "number" then return nil end
-    values[i] = value
-  end
-  return values
-end
-
 --- Does what a plain program leaves to be decided. False: the client ends.
-local function decide(self, what, at, text, ...)
-  local v, statements = self.v, self.statements[1]
-  for i, name in ipairs(plain.variables) do v[name] = R.small(front.plain_value(i)) end
-  self.script, self.at, self.from, self.since = 1, at, at, nil
+local function decide(self, form, what, at, text, ...)
+  form:restore(at)
+  self.script, self.at, self.since = 1, at, nil
   local ok, failure
-  if what == REFUSED then
-    ok, failure = pcall(front.refused, self.c, text or statements[at], ...)
-  elseif what == OPEN then
+  if what == assay.plain.REFUSED then
+    ok, failure = pcall(assay.plain.refused, self.c, text or form.statements[at], ...)
+  elseif what == assay.plain.OPEN then
     ok, failure = pcall(C.finish, self, true)
   else
-    ok, failure = pcall(self.scripts[1].body, self, v, self.c, statements)
+    ok, failure = pcall(self.scripts[1].body, self, self.v, self.c, form.statements)
   end
   self.from = 0
   if ok then return true end
@@ -310,14 +296,15 @@ end
 
 --- Transactions without Lua, as long as that goes, once the first has prepared the statements. How many of `left` are
 --- left, whether the client goes on, and whether the run is over.
-local function run_plain(self, left)
-  local values = plain_values(self)
+local function run_plain(self, form, left)
+  local values = form:values()
   if not values then return left, true, false end
   local function after(what, ...)
-    local remaining = front.plain_left()
-    return remaining, what == OVER or decide(self, what, ...), what == OVER
+    if not what then return left, true, false end
+    local is_over = what == assay.plain.OVER
+    return assay.plain.left(), is_over or decide(self, form, what, ...), is_over
   end
-  return after(front.run_plain(plain.number, self.c, self.statements[1], values, left))
+  return after(assay.plain.run(form.program, form.connection, form.statements, values, left))
 end
 
 --- A client's whole run.
@@ -329,7 +316,9 @@ function C.run(tid)
     local go, late = front.next()
     if not go then break end
     left, goes_on = left - 1, transaction(self, late or 0)
-    if plain and goes_on and left > 0 then left, goes_on, is_over = run_plain(self, left) end
+    if self.plain and goes_on and left > 0 then
+      left, goes_on, is_over = run_plain(self, self.plain, left)
+    end
     if not goes_on then
       front.figures(ABORTED, tid)
       front.stop()

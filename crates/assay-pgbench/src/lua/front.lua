@@ -55,33 +55,6 @@ function front.say(text) core.message("FATAL", text) end
 function front.tell(text) core.message("NOTICE", text) end
 function front.print(text) core.write(text) end
 
-local plain_new = core.bind("plain_new", "int (*)(void *, const char *, size_t)")
-local plain_begin = core.bind("plain_begin", "void (*)(void *, int)")
-local plain_set = core.bind("plain_set", "void (*)(void *, uint32_t, double)")
-local plain_bind = core.bind("plain_bind", "void (*)(void *, uint32_t, uint32_t)")
-local plain_value = core.bind("plain_value", "int64_t (*)(void *, uint32_t)")
-local plain_left = core.bind("plain_left", "double (*)(void *)")
-
---- The number of the plain program with this text; negative where it is none.
-function front.plain_program(text) return plain_new(shared, text, #text) end
-
---- Runs transactions of a plain program, at most `left` (at least one), until something has to be decided: what, at
---- which command, its text if it has one, and the answer to it. `statements`: those of its commands, from 0; `values`:
---- of its variables, in order.
-function front.run_plain(program, connection, statements, values, left)
-  plain_begin(shared, program)
-  for i, value in ipairs(values) do plain_set(shared, i - 1, value) end
-  for command, statement in next, statements do plain_bind(shared, command, getmetatable(statement).id) end
-  return yield(ask.PLAIN, connection[core.connections.NUMBER], left)
-end
-
---- A variable's value, from 1, after that; and how many transactions were not begun.
-function front.plain_value(i) return plain_value(shared, i - 1) end
-function front.plain_left() return plain_left(shared) end
-
---- Raises what the server had against a statement, as its execution would have.
-function front.refused(connection, statement, ...) core.connections.finish_unread(connection, statement, ...) end
-
 -- In the order of `Severity` of assay-script.
 local SEVERITIES = { FATAL = 0, ALERT = 1, WARNING = 2, NOTICE = 3, INFO = 4, DEBUG = 5 }
 

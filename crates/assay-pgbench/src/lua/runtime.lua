@@ -599,6 +599,34 @@ function R.keep(v, c, result, prefix, only)
   end
 end
 
+-- A script without Lua: a form of `assay.run_plain`. `self.from` is the command at which the script goes on.
+local Plain = {}
+Plain.__index = Plain
+
+--- The plain form of a script with this text and these variables; nil if it has none. `self`, `v`: of the session.
+function R.plain(text, names, self, v, connection, statements)
+  local program = assay.plain.program(text)
+  if not program then return nil end
+  return setmetatable(
+    { program = program, names = names, self = self, v = v, connection = connection, statements = statements }, Plain)
+end
+
+function Plain:values()
+  local values, v = {}, self.v
+  for i, name in ipairs(self.names) do
+    local value = v[name]
+    if type(value) == "string" and value:find("^-?%d+$") then value = R.value(v, name) end
+    if type(v[name]) ~= "number" then return nil end
+    values[i] = value
+  end
+  return values
+end
+
+function Plain:restore(at)
+  for i, name in ipairs(self.names) do self.v[name] = small(assay.plain.value(i)) end
+  self.self.from = at
+end
+
 --- The variables that every session has.
 function R.variables(tid, given)
   local v = { client_id = tid, scale = 1, random_seed = 0, default_seed = 0 }

@@ -421,7 +421,8 @@ local function failure_of(result)
   }
 end
 
-local front = core.front
+local front, plain = core.front, core.plain
+assay.plain = plain
 
 --- Reports to the front which function of the script failed; without a front, only the engine learns of it.
 local function tell(name, failure)
@@ -467,6 +468,43 @@ local function transaction(session, tid)
   end
 end
 
+--- A compiled script has a plain form as well: `values()` of its variables, or nil where one is not an integer;
+--- `restore(at)`, after which the variables are what they became and `event` goes on at that command; `program`,
+--- `connection` and `statements`.
+function assay.run_plain(form)
+  if not core.terminals then current().plain = form end
+end
+
+--- Lets the command of a plain form that the server refused raise that, where it stands in the script.
+local function refuse_at(form, at, text, ...)
+  local answer, count = { ... }, select("#", ...)
+  local connection, statements = form.connection, form.statements
+  local statement = statements[at]
+  local function refuse()
+    connection.query, statements[at] = nil, statement
+    plain.refused(connection, text or statement, unpack(answer, 1, count))
+  end
+  if text then connection.query = refuse else statements[at] = { perform = refuse } end
+end
+
+--- Transactions in plain form, as long as that goes; what it leaves to be decided is done here. False: no more are due.
+local function run_plain(session, tid, form)
+  local values = form:values()
+  if not values then return true end
+  local function after(what, at, text, ...)
+    if not what then
+      session.plain = nil
+      return true
+    end
+    form:restore(what == plain.OVER and 0 or at)
+    if what == plain.OVER then return false end
+    if what == plain.REFUSED then refuse_at(form, at, text, ...) end
+    transaction(session, tid)
+    return true
+  end
+  return after(plain.run(form.program, form.connection, form.statements, values, math.huge))
+end
+
 --- The default loop; a script may define its own.
 function base.thread_run(tid)
   local session = current()
@@ -478,6 +516,7 @@ function base.thread_run(tid)
       yield(STOP)
       return
     end
+    if session.plain and not run_plain(session, tid, session.plain) then return end
   end
 end
 

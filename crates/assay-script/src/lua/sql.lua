@@ -481,7 +481,7 @@ function core.try_reconnect(connection) return yield(RECONNECT, connection[NUMBE
 
 core.query_row = Connection.query_row
 
--- Used by statement.lua and load.lua.
+-- Used by statement.lua, load.lua and plain.lua.
 core.connections = {
   class = Connection, NUMBER = NUMBER, BUSY = BUSY, PREPARED = PREPARED, ROWS = ROWS, LENGTH = LENGTH, WIDTH = WIDTH,
   finish = finish, finish_unread = finish_unread, failed = statement_failed, closed = closed, text_of = text_of,
