@@ -4,15 +4,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use assay_io::Clock;
 use assay_seam::Nanos;
 
+use super::pace::Pace;
 use super::sampler::Readings;
 
 pub(super) const METRIC: &str = "data_folder_bytes";
 /// Scanning this many takes a tenth of a second.
 const FILES_MAX: usize = 50_000;
-/// Scanning takes at most one part in this many of the time: the thousand files of a new server every few seconds.
+/// Scanning takes at most one part in this many of a CPU.
 const SHARE: u64 = 1000;
 /// Blocks of stat(2), whatever the filesystem's are.
 const BLOCK_BYTES: u64 = 512;
@@ -20,29 +20,25 @@ const BLOCK_BYTES: u64 = 512;
 /// A folder that is measured from time to time.
 pub(super) struct DataFolder {
     path: PathBuf,
-    due: Nanos,
+    pace: Pace,
     refused: Option<String>,
 }
 
 impl DataFolder {
     pub(super) fn new(path: PathBuf) -> DataFolder {
-        DataFolder { path, due: Nanos::ZERO, refused: None }
+        DataFolder { path, pace: Pace::new(SHARE), refused: None }
     }
 
     /// Measures it if it is due.
-    pub(super) fn read(&mut self, clock: Clock, readings: &mut Readings) {
-        let begun = clock.now();
+    pub(super) fn read(&mut self, now: Nanos, readings: &mut Readings) {
         if let Some(reason) = &self.refused {
             return readings.lack(METRIC, reason);
         }
-        if begun < self.due {
-            return;
+        match self.pace.keep(now, || size_of(&self.path)) {
+            Some(Ok(bytes)) => readings.put(METRIC, &format!("blocks of {}", self.path.display()), bytes),
+            Some(Err(reason)) => self.refused = Some(reason),
+            None => {}
         }
-        match size_of(&self.path) {
-            Ok(bytes) => readings.put(METRIC, &format!("blocks of {}", self.path.display()), bytes),
-            Err(reason) => self.refused = Some(reason),
-        }
-        self.due = begun + Nanos((clock.now() - begun).0.saturating_mul(SHARE));
     }
 }
 

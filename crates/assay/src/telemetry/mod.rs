@@ -9,6 +9,7 @@ mod data_folder;
 mod hardware;
 mod host;
 mod machine;
+mod pace;
 mod process;
 mod sampler;
 mod server;

@@ -6,7 +6,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use assay_io::Clock;
 use assay_record::without_secrets;
 use assay_seam::Nanos;
 use assay_telemetry::facts::{cgroup_path, chosen, command_line, field, limit};
@@ -18,9 +17,6 @@ use super::sampler::Readings;
 use crate::client::{Client, text};
 
 const PATIENCE: Nanos = Nanos::from_secs(1);
-/// Reading its threads takes at most one part in this many of the time: that of 64 sessions takes half a millisecond,
-/// that of 10,000 is read every few seconds.
-const SHARE: u64 = 200;
 /// What is read from a process.
 pub(super) const METRICS: [&str; 3] = ["cpu_us", "cpu_wait_us", "processes"];
 
@@ -49,7 +45,6 @@ pub(super) struct Own {
 /// A process with its children and threads.
 pub(super) struct Tree {
     root: u32,
-    due: Nanos,
     waited: Sum,
     cgroup: Option<Cgroup>,
     /// The processor events, if wanted.
@@ -90,7 +85,7 @@ pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> 
     // Through a pooler, the load may be served by the same process.
     let told = client.server().process;
     let own = own.filter(|own| told.is_none_or(|told| told == *own)).and_then(|own| Own::of(root, own));
-    let tree = Tree { root, due: Nanos::ZERO, waited: Sum::default(), cgroup: Cgroup::of(root), hardware: None };
+    let tree = Tree { root, waited: Sum::default(), cgroup: Cgroup::of(root), hardware: None };
     Ok(Found { tree, device, folder: folder.map(PathBuf::from), facts, own })
 }
 
@@ -144,12 +139,8 @@ fn program(pid: u32) -> Option<String> {
 }
 
 impl Tree {
-    /// Reads it if it is due; false if it is gone.
-    pub(super) fn read(&mut self, clock: Clock, readings: &mut Readings) -> bool {
-        let begun = clock.now();
-        if begun < self.due {
-            return true;
-        }
+    /// Reads it; false if it is gone.
+    pub(super) fn read(&mut self, readings: &mut Readings) -> bool {
         let Some(root) = stat(self.root) else { return false };
         let (mut cpu, mut processes) = (root.cpu_us + root.children_us, 1);
         // A server is either one process with threads or many with one each.
@@ -181,7 +172,6 @@ impl Tree {
             let source = cgroup.source();
             cgroup.read().into_iter().for_each(|(metric, value)| readings.put(metric, &source, value));
         }
-        self.due = begun + Nanos((clock.now() - begun).0.saturating_mul(SHARE));
         true
     }
 }
@@ -368,6 +358,8 @@ fn drive_facts((major, minor): (u32, u32)) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -381,23 +373,15 @@ mod tests {
     fn this_process_has_facts_and_can_be_read() {
         let facts = facts_of(std::process::id());
         assert!(facts.contains_key("affinity") && facts.contains_key("open files limit"), "{facts:?}");
-        let tree = |root: u32| Tree {
-            root,
-            due: Nanos::ZERO,
-            waited: Sum::default(),
-            cgroup: None,
-            hardware: Some(Hardware::default()),
-        };
-        let (clock, mut readings) = (Clock::start(), Readings::default());
+        let tree = |root: u32| Tree { root, waited: Sum::default(), cgroup: None, hardware: Some(Hardware::default()) };
         let mut this = tree(std::process::id());
-        assert!(this.read(clock, &mut readings));
-        assert!(this.due > clock.now() || this.due == Nanos::ZERO, "a part of the time only");
+        assert!(this.read(&mut Readings::default()) && this.read(&mut Readings::default()));
         let mut gone = tree(u32::MAX);
-        assert!(!gone.read(clock, &mut readings));
+        assert!(!gone.read(&mut Readings::default()));
         let mut own = Own::of(std::process::id(), std::process::id()).unwrap();
-        let before = clock.now();
+        let began = Instant::now();
         while own.since_last().unwrap() == Nanos::ZERO {
-            assert!(clock.now() - before < Nanos::from_secs(60), "this thread runs");
+            assert!(began.elapsed() < Duration::from_secs(60), "this thread runs");
         }
         assert!(Own::of(std::process::id(), 1).is_none());
     }

@@ -8,6 +8,7 @@ use assay_telemetry::{Question, Switched, pgbouncer, server_questions};
 
 use super::data_folder::{self, DataFolder};
 use super::hardware::Hardware;
+use super::pace::Pace;
 use super::process::{self, Device, Own, Tree};
 use super::sampler::{Readings, Source};
 use crate::client::{Client, text};
@@ -16,6 +17,8 @@ use crate::client::{Client, text};
 const PATIENCE: Nanos = Nanos::from_secs(1);
 /// Between two observations of waits.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
+/// Reading a server's processes and threads takes at most one part in this many of a CPU.
+const TREE_SHARE: u64 = 200;
 
 /// A server to sample.
 pub(super) struct Server {
@@ -30,6 +33,7 @@ pub(super) struct Server {
     /// Counters that we switched on: the statements that did, and those that undo it.
     switched_on: Vec<(String, String)>,
     tree: Option<Tree>,
+    tree_pace: Pace,
     own: Option<Own>,
     folder: Option<DataFolder>,
     pooler: Option<Pooler>,
@@ -59,6 +63,7 @@ impl Server {
             waits: None,
             switched_on: Vec::new(),
             tree: None,
+            tree_pace: Pace::new(TREE_SHARE),
             own: None,
             folder: None,
             pooler: pooler.map(|target| Pooler { target, clock, client: None }),
@@ -221,13 +226,13 @@ impl Source for Server {
         }
         self.count_own(readings);
         if let Some(tree) = &mut self.tree
-            && !tree.read(self.clock, readings)
+            && self.tree_pace.keep(self.clock.now(), || tree.read(readings)) == Some(false)
         {
             // It has ended; its successor is found once it accepts connections.
             self.tree = None;
         }
         if let Some(folder) = &mut self.folder {
-            folder.read(self.clock, readings);
+            folder.read(self.clock.now(), readings);
         }
         if let Some(pooler) = &mut self.pooler {
             pooler.read(readings);
