@@ -3,17 +3,21 @@
 use std::collections::BTreeSet;
 
 use crate::findings::experiment::Experiment;
-use crate::findings::metric::metrics;
+use crate::findings::metric::{stage_sessions, trial_metrics};
 use crate::tables::table::{Cell, Column, Table};
 
-/// A row per trial and step of its ladder: factors, round, sessions, every metric, seconds of every part, values
-/// of steps.
+/// A row per trial and step of its ladder, or per search: factors, round, sessions, every metric, seconds of every part,
+/// values of steps.
 pub fn experiment_csv(experiment: &Experiment) -> String {
-    let stages =
-        || experiment.trials.iter().flat_map(|trial| trial.findings.stages.iter().map(move |stage| (trial, stage)));
+    let steps = || {
+        experiment.trials.iter().flat_map(|trial| {
+            let sessions = stage_sessions([&trial.findings]);
+            sessions.into_iter().map(move |sessions| (trial, sessions, trial_metrics(&trial.findings, sessions)))
+        })
+    };
     let mut names: Vec<String> = Vec::new();
     let mut seen = BTreeSet::new();
-    for (metric, _) in stages().flat_map(|(_, stage)| metrics(stage)) {
+    for (metric, _) in steps().flat_map(|(.., found)| found) {
         if seen.insert(metric.name.clone()) {
             names.push(metric.name);
         }
@@ -25,12 +29,11 @@ pub fn experiment_csv(experiment: &Experiment) -> String {
     let heads = heads.chain(parts.iter().map(|part| format!("{part}_s")));
     let heads = heads.chain(values.iter().map(|value| (*value).to_owned()));
     let mut table = Table::new(heads.map(|head| Column::words(head, usize::MAX)));
-    for (trial, stage) in stages() {
+    for (trial, sessions, found) in steps() {
         let levels = &experiment.cells[trial.cell].levels;
         let mut row: Vec<Cell> =
             experiment.factors.iter().zip(levels).map(|((_, names), level)| Cell::foreign(&names[*level])).collect();
-        row.extend([Cell::Count(trial.round as u64 + 1), Cell::Count(stage.sessions.into())]);
-        let found = metrics(stage);
+        row.extend([Cell::Count(trial.round as u64 + 1), Cell::Count(sessions.into())]);
         let value = |name: &String| found.iter().find(|(metric, _)| metric.name == *name).and_then(|(_, value)| *value);
         row.extend(names.iter().map(|name| Cell::of(value(name), Cell::Number)));
         let around =

@@ -144,6 +144,10 @@ fn notes(pivot: &Pivot) -> Vec<String> {
     let mut notes = Vec::new();
     match pivot.deviation {
         Some(deviation) => notes.push(format!("Standard deviation between trials of a cell: {}.", percent(deviation))),
+        // Of a single cell, its own deviation and that of the rounds cannot be told apart.
+        None if pivot.repeated => {
+            notes.push("No confidence intervals: they need two cells without a value of 0.".to_owned())
+        }
         None => notes.push("No confidence intervals: they need at least two trials of a cell.".to_owned()),
     }
     if let Some(drift) = &pivot.drift {
