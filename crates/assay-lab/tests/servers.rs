@@ -21,7 +21,7 @@ use assay_lab::{
 };
 use assay_lab::{image, topology};
 use nix::sys::signal::Signal;
-use testkit::Kind;
+use testkit::{Kind, Mounted};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -274,40 +274,9 @@ fn a_data_directory_that_the_servers_user_may_not_write_is_named() {
     assert!(copy.join("PG_VERSION").is_file());
 }
 
-/// A filesystem in a file or in memory, until the test ends.
-struct Mounted(tempfile::TempDir);
-
-impl Mounted {
-    /// `None`, with a message, where mounting is not allowed: root in a container may not.
-    fn new(options: &[&str]) -> Option<Mounted> {
-        let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("mounted");
-        fs::create_dir(&place).unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let mounted = std::process::Command::new("mount").args(options).arg(&place).output().unwrap();
-        if !mounted.status.success() {
-            let why = String::from_utf8_lossy(&mounted.stderr).into_owned();
-            eprintln!("SKIPPED ALOUD: nothing can be mounted here: {why}");
-            return None;
-        }
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
-        Some(Mounted(folder))
-    }
-
-    fn home(&self) -> Home {
-        Home::at(self.0.path().join("mounted/lab"))
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg(self.0.path().join("mounted")).status();
-    }
-}
-
 #[test]
 fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
-    let Some(wanted) = here().first().copied().filter(|_| root("mounting")) else { return };
+    let Some(wanted) = here().first().copied() else { return };
     let disks = tempfile::tempdir().unwrap();
     for (kind, options) in [("btrfs", ["-q", "-f"]), ("xfs", ["-q", "-f"])] {
         let disk = disks.path().join(kind);
@@ -319,7 +288,7 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
         };
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let Some(mounted) = Mounted::new(&["-o", "loop", disk.to_str().unwrap()]) else { return };
-        let home = mounted.home();
+        let home = Home::at(mounted.path().join("lab"));
         let topology =
             Topology::start(&home, &of(wanted), &|_| ()).map(Guard).unwrap_or_else(|fault| panic!("{fault}"));
         let restored = topology.restored.unwrap();
@@ -335,11 +304,11 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
 
 #[test]
 fn a_full_disk_is_said_and_leaves_nothing_half_made() {
-    let Some(wanted) = here().first().copied().filter(|_| root("mounting")) else { return };
+    let Some(wanted) = here().first().copied() else { return };
     // Too small to initialize a data directory; then large enough for that, but too small for its image.
     for size in ["size=20M", "size=62M"] {
         let Some(mounted) = Mounted::new(&["-t", "tmpfs", "-o", size, "tmpfs"]) else { return };
-        let home = mounted.home();
+        let home = Home::at(mounted.path().join("lab"));
         let fault = Topology::start(&home, &of(wanted), &|_| ()).map(Guard).map(drop).unwrap_err();
         let words = fault.to_string();
         assert!(words.contains("free some space") && fault.blame == Blame::Environment, "{size}: {words}");

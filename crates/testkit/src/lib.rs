@@ -33,6 +33,7 @@ mod image_builder;
 mod kind;
 mod kubernetes;
 mod machines;
+mod mounted;
 mod nats;
 mod nats_operator;
 mod nats_programs;
@@ -52,6 +53,7 @@ pub use kubernetes::{
     check_manifest, fetch_kubernetes_schemas, has_kubernetes_schemas, has_pip, misses_kubernetes_schemas,
 };
 pub use machines::Machines;
+pub use mounted::Mounted;
 pub use nats::Nats;
 pub use nats_operator::Operator;
 pub use nats_programs::{NatsProgram, fetch_nats, has_go, missing_nats};
