@@ -12,8 +12,6 @@ use crate::diagnostics::{Exit, Trouble};
 use crate::values::display_duration;
 use crate::{terminal, url_text};
 
-/// Estimated seconds per trial for starting and stopping the server and restoring data.
-pub(super) const OVERHEAD_S: f64 = 8.0;
 /// A longer list of cells is summarized.
 const CELLS_SHOWN: usize = 60;
 
@@ -43,7 +41,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
             done => format!("{} of {} trials left", left.len(), left.len() + done),
         }
     );
-    let found = servers::look(&experiment, &lines)?;
+    let found = servers::look(&experiment, &lines, None)?;
     text += &found.text;
     for need in &recipe.needs {
         text += &format!("  needs: {need}\n");
@@ -69,8 +67,9 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     if recipe.cells.len() > CELLS_SHOWN {
         text += &format!("  and {} more\n", recipe.cells.len() - CELLS_SHOWN);
     }
-    let seconds = seconds_left(&left, &progress, |cell| lines[cell].seconds + OVERHEAD_S);
-    text += &format!("time: about {}, plus loading the data\n", about(seconds));
+    let seconds = seconds_left(&left, &progress, |cell| lines[cell].seconds);
+    let loading = if prepared.is_empty() { "" } else { ", plus loading the data" };
+    text += &format!("time: about {}{loading}\n", about(seconds));
     text += &found.disk;
     text += &format!("folder: {}\n", folder.display());
     terminal::result(&text)?;

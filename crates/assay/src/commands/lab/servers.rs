@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use assay_lab::binaries::Source;
 use assay_lab::placement::Cpus;
 use assay_lab::product::Binaries;
 use assay_lab::{Account, Description, Home, binaries, image};
@@ -14,7 +15,7 @@ use crate::commands::lab::experiment::{Experiment, WrongKey};
 use crate::commands::lab::setup::{Lines, description};
 use crate::commands::lab::trial::loading;
 use crate::diagnostics::Trouble;
-use crate::{command_line, lab, terminal};
+use crate::{command_line, lab};
 
 /// The part of `plan` about servers.
 pub(super) struct Found {
@@ -37,25 +38,38 @@ struct Disk {
     copies: u64,
 }
 
-/// Checks the servers of all cells. Missing programs are reported; an unknown setting is an error.
-pub(super) fn look(experiment: &Experiment, lines: &[Lines]) -> Result<Found, Trouble> {
+/// Checks the servers of all cells. Missing programs are reported; an unknown setting is an error. `fetch`: gets
+/// programs that can be downloaded or unpacked, and gets a line before each; `None`: they are reported, and their
+/// settings not checked.
+pub(super) fn look(experiment: &Experiment, lines: &[Lines], fetch: Option<&dyn Fn(&str)>) -> Result<Found, Trouble> {
     let recipe = &experiment.recipe;
     let home = Home::usual();
-    let mut products: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut products: BTreeMap<String, String> = BTreeMap::new();
     let mut checked: Vec<&Server> = Vec::new();
     let mut all = Disk::default();
     for (cell, lines) in recipe.cells.iter().zip(lines) {
         let mut of_cell = 0;
         for (name, server) in &cell.setup.server {
             let Some(product) = &server.product else {
-                products.entry(format!("{name}: already running")).or_insert(None);
+                products.insert(format!("{name}: already running"), String::new());
                 continue;
             };
-            let known = products.entry(product.clone()).or_insert(None);
-            let (described, programs) = match found(&home, server)? {
-                Ok(found) => found,
-                Err(missing) => {
-                    *known = Some(missing);
+            let known = products.entry(product.clone()).or_default();
+            let prepare = lines.prepare.as_ref().filter(|_| cell.setup.holds_data(name));
+            let servers = u64::from(1 + server.replicas);
+            let (described, programs) = match found(&home, server, fetch)? {
+                Programs::Here(described, programs) => (described, programs),
+                Programs::ToFetch(words) => {
+                    *known = format!(": {words}");
+                    if let Some(words) = prepare {
+                        let bytes = estimated_bytes(product, words)?;
+                        all.loaded.insert(format!("{product} {}", words.join(" ")), bytes);
+                        of_cell += bytes.unwrap_or(0) * servers;
+                    }
+                    continue;
+                }
+                Programs::Missing(words) => {
+                    *known = format!(": missing: {words}");
                     continue;
                 }
             };
@@ -68,7 +82,7 @@ pub(super) fn look(experiment: &Experiment, lines: &[Lines]) -> Result<Found, Tr
                 })?;
                 checked.push(server);
             }
-            let Some(words) = lines.prepare.as_ref().filter(|_| cell.setup.holds_data(name)) else { continue };
+            let Some(words) = prepare else { continue };
             let loading = loading(&described, &cell.setup, words, &programs)?;
             let line = words.join(" ");
             let key = loading.contents(&programs, &line, &lab::hash_of_workload(words.first()))?.key();
@@ -84,16 +98,13 @@ pub(super) fn look(experiment: &Experiment, lines: &[Lines]) -> Result<Found, Tr
                     bytes
                 }
             };
-            of_cell += bytes.unwrap_or(0) * u64::from(1 + server.replicas);
+            of_cell += bytes.unwrap_or(0) * servers;
         }
         all.copies = all.copies.max(of_cell);
     }
     let mut text = String::new();
-    for (product, missing) in &products {
-        text += &match missing {
-            None => format!("  {product}\n"),
-            Some(reason) => format!("  {product}: missing: {reason}\n"),
-        };
+    for (product, state) in &products {
+        text += &format!("  {product}{state}\n");
     }
     for (name, server) in &recipe.cells[0].setup.server {
         if server.replicas > 0 {
@@ -118,24 +129,41 @@ pub(super) fn look(experiment: &Experiment, lines: &[Lines]) -> Result<Found, Tr
     Ok(Found { text, disk: all.words(&home, free), too_small })
 }
 
-/// The server's programs; or why they cannot run here, or its description cannot be applied.
-fn found(home: &Home, server: &Server) -> Result<Result<(Description, Binaries), String>, Trouble> {
+/// A server's programs.
+enum Programs {
+    Here(Box<Description>, Binaries),
+    /// How they will come here.
+    ToFetch(String),
+    /// Why they cannot run here, or the server's description cannot be applied.
+    Missing(String),
+}
+
+fn found(home: &Home, server: &Server, fetch: Option<&dyn Fn(&str)>) -> Result<Programs, Trouble> {
     let described = match description(server) {
-        Err(trouble) => return Ok(Err(trouble.cause)),
+        Err(trouble) => return Ok(Programs::Missing(trouble.cause)),
         Ok(described) => described,
     };
     let wanted = &described.wanted;
     if described.binaries.is_none() {
         let all = binaries::sources(home, binaries::product(&wanted.product)?, &Account::choose(None)?);
-        if !all.iter().any(|source| wanted.fits(&binaries::version_of(source))) {
-            return Ok(Err(format!("see `assay server sources {}`", wanted.product)));
+        let source = all.iter().find(|source| wanted.fits(&binaries::version_of(source)));
+        match (source, fetch) {
+            (None, _) => return Ok(Programs::Missing(format!("see `assay server sources {}`", wanted.product))),
+            (Some(Source::Catalog(_, artifact)), None) => {
+                let words = format!("{}, {} MB, will be downloaded", artifact.version, artifact.megabytes);
+                return Ok(Programs::ToFetch(words));
+            }
+            (Some(Source::Container(image)), None) => {
+                return Ok(Programs::ToFetch(format!("will be unpacked from the image {}", image.name)));
+            }
+            (Some(Source::Here(_) | Source::Catalog(..) | Source::Container(_)), _) => {}
         }
     }
-    match described.find_binaries(home, &|words| terminal::say(&format!("{words}\n"))) {
-        Ok(programs) => Ok(Ok((described, programs))),
+    match described.find_binaries(home, fetch.unwrap_or(&|_| {})) {
+        Ok(programs) => Ok(Programs::Here(Box::new(described), programs)),
         Err(fault) => {
             let hints: String = fault.hints.iter().map(|hint| format!("; {hint}")).collect();
-            Ok(Err(format!("{}{hints}", fault.cause)))
+            Ok(Programs::Missing(format!("{}{hints}", fault.cause)))
         }
     }
 }

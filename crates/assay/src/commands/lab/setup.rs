@@ -32,6 +32,8 @@ pub(super) struct Lines {
     pub(super) sessions_max: u32,
 }
 
+/// Assumed duration of starting a server from a small image and of stopping it.
+const START_STOP_S: f64 = 2.5;
 /// Assumed duration of timed statements or files if it is unknown.
 const SECONDS_UNKNOWN: f64 = 10.0;
 
@@ -56,6 +58,8 @@ impl Lines {
                 })?;
                 lines.seconds += if step.when == When::DuringMeasure { 0.0 } else { seconds };
             }
+            let started = cell.setup.server.values().filter(|server| server.product.is_some());
+            lines.seconds += started.map(|server| START_STOP_S * f64::from(1 + server.replicas)).sum::<f64>();
             Ok(lines)
         };
         recipe.cells.iter().map(of_cell).collect()
