@@ -121,8 +121,8 @@ pub struct Progress {
     pub outcomes: BTreeMap<TrialKey, TrialResult>,
     /// The recipe's hash, as last opened.
     pub hash: Option<String>,
-    /// Trials that were measured and repeated, because something spoiled them.
-    pub repeated: Vec<TrialKey>,
+    /// Trials that were measured and repeated, and what spoiled them.
+    pub repeated: Vec<(TrialKey, Vec<String>)>,
     /// Trials that were started again, because assay was killed.
     pub interrupted: u32,
     /// Cell and seconds of every measured trial.
@@ -154,7 +154,7 @@ impl Progress {
                 if kept {
                     self.outcomes.insert(key, TrialResult::Done { record, parts, values, spoiled });
                 } else {
-                    self.repeated.push(key);
+                    self.repeated.push((key, spoiled));
                 }
             }
             Event::Failed { round, cell, cause, details, .. } => {
@@ -170,9 +170,11 @@ impl Progress {
         self.outcomes.contains_key(&key)
     }
 
-    /// Whether a trial of the cell failed.
-    pub fn has_failed(&self, cell: usize) -> bool {
-        self.failures().any(|(key, ..)| key.cell == cell)
+    /// Whether the cell is not tried any more: its last two trials failed. One may have failed by chance, or because
+    /// somebody killed the server.
+    pub fn is_given_up(&self, cell: usize) -> bool {
+        let own = self.outcomes.iter().rev().filter(|(key, _)| key.cell == cell).map(|(_, outcome)| outcome);
+        own.take_while(|outcome| matches!(outcome, TrialResult::Failed { .. })).count() >= 2
     }
 
     /// The trials that failed, with cause and details.
@@ -183,9 +185,17 @@ impl Progress {
         })
     }
 
+    /// The trials whose results count although something spoiled them, and what did.
+    pub fn spoiled(&self) -> impl Iterator<Item = (TrialKey, &[String])> {
+        self.outcomes.iter().filter_map(|(key, outcome)| match outcome {
+            TrialResult::Done { spoiled, .. } if !spoiled.is_empty() => Some((*key, spoiled.as_slice())),
+            _ => None,
+        })
+    }
+
     /// How often trials of a cell were repeated.
     pub fn repeats_of(&self, cell: usize) -> u32 {
-        self.repeated.iter().filter(|key| key.cell == cell).count() as u32
+        self.repeated.iter().filter(|(key, _)| key.cell == cell).count() as u32
     }
 
     /// The trial that was in progress when the journal ends.

@@ -15,11 +15,11 @@ pub fn order(cells: usize, round: u32, seed: u64) -> Vec<usize> {
     order
 }
 
-/// The remaining trials, in order. A cell that failed is not tried again.
+/// The remaining trials, in order. A cell that failed twice in a row is not tried again.
 pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &Progress) -> Vec<TrialKey> {
     let all =
         (1..=rounds).flat_map(|round| order(cells, round, seed).into_iter().map(move |cell| TrialKey { round, cell }));
-    all.filter(|key| !progress.is_over(*key) && !progress.has_failed(key.cell)).collect()
+    all.filter(|key| !progress.is_over(*key) && !progress.is_given_up(key.cell)).collect()
 }
 
 /// Estimated seconds for these trials: the mean of the cell's own so far, else of all, else `planned`.
@@ -79,16 +79,25 @@ mod tests {
         // 25 for cell 1 twice, as the mean of the others; 10 and 40.
         assert!((seconds_left(&left, &progress, |_| 1e9) - 100.0).abs() < 1e-9);
         assert!((seconds_left(&left, &Progress::default(), |_| 3.0) - 12.0).abs() < 1e-9);
-        let failed = line(&Event::Failed {
-            round: 1,
-            cell: 1,
-            name: String::new(),
-            attempt: 1,
-            at: String::new(),
-            cause: "it died".into(),
-            details: Vec::new(),
-        });
-        let progress = Progress::of_text(&failed);
-        assert!(remaining(3, 2, 5, &progress).iter().all(|key| key.cell != 1));
+        let failed = |round| {
+            line(&Event::Failed {
+                round,
+                cell: 1,
+                name: String::new(),
+                attempt: 1,
+                at: String::new(),
+                cause: "it died".into(),
+                details: Vec::new(),
+            })
+        };
+        // A cell that failed has another chance, and after that one in a row with it none.
+        let left_of_cell = |journal: &[String]| {
+            let left = remaining(3, 5, 5, &Progress::of_text(&journal.concat()));
+            left.iter().filter(|key| key.cell == 1).map(|key| key.round).collect::<Vec<_>>()
+        };
+        assert_eq!(left_of_cell(&[failed(1)]), [2, 3, 4, 5]);
+        assert_eq!(left_of_cell(&[failed(1), failed(2)]), [0; 0]);
+        assert_eq!(left_of_cell(&[failed(1), done(2, 1, 1.0), failed(3)]), [4, 5]);
+        assert_eq!(left_of_cell(&[failed(1), done(2, 1, 1.0), failed(3), failed(4)]), [0; 0]);
     }
 }

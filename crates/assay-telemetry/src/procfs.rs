@@ -96,6 +96,12 @@ pub fn faults(vmstat: &str) -> Vec<Value> {
     found.map(|faults| ("major_faults", faults)).into_iter().collect()
 }
 
+/// Pages swapped in and out, in /proc/vmstat.
+pub fn swapped(vmstat: &str) -> Option<u64> {
+    let of = |name: &str| vmstat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some(of("pswpin ")? + of("pswpout ")?)
+}
+
 /// Time in which some task waited, in /proc/pressure/*: the total, because averages hide it.
 pub fn pressure(metric: &'static str, text: &str) -> Vec<Value> {
     let some = text.lines().find(|line| line.starts_with("some "));
@@ -331,6 +337,8 @@ mod tests {
                        HugePages_Total: 5\nHugePages_Free: 3\nHugepagesize: 2048 kB\n";
         assert_eq!(memory(meminfo)[4], ("huge_page_bytes", (4 + 2 * 2048) * 1024));
         assert_eq!(faults("pgfault 5\npgmajfault 7\n"), [("major_faults", 7)]);
+        assert_eq!(swapped("pswpin 5\npswpout 7\n"), Some(12));
+        assert_eq!(swapped("pgfault 5\n"), None);
         let text =
             "some avg10=1.00 avg60=0.50 avg300=0.10 total=4711\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=3\n";
         assert_eq!(pressure("pressure_io_us", text), [("pressure_io_us", 4711)]);

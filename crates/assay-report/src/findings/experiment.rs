@@ -32,8 +32,8 @@ pub struct ExperimentCell {
     pub levels: Vec<usize>,
     /// In any currency.
     pub price_per_hour: Option<f64>,
-    /// Whether a trial of it failed.
-    pub failed: bool,
+    /// Trials of it that failed.
+    pub failed: u32,
 }
 
 /// One trial of an experiment.
@@ -127,6 +127,8 @@ pub(crate) struct Pivot {
     /// What is needed for clearer results: more `rounds`, or more `trials` of records that were not measured in rounds.
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
+    /// Whether some cell has several trials.
+    pub(crate) repeated: bool,
     /// Standard deviation of a trial, as a share; the largest of all steps of a ladder.
     pub(crate) deviation: Option<f64>,
     /// Ratio of the last round to the first, for the step where it was largest.
@@ -151,7 +153,10 @@ pub(crate) enum Place {
         /// Relative to the best value of its table, or of its step of a ladder: 1 is the best, whether more or less is
         /// better.
         of_best: Option<f64>,
+        /// Trials of the cell that failed; the value is of the others.
+        failed: u32,
     },
+    /// All its trials failed.
     Failed,
     /// Omitted, or not yet measured.
     Nothing,
@@ -194,10 +199,9 @@ impl Experiment {
         };
         let place = |facet: &[(Axis, usize)], row: usize, column: usize| {
             let (Some(cell), step) = at(facet, row, column) else { return Place::Nothing };
-            if self.cells[cell].failed {
-                return Place::Failed;
-            }
-            let Some(step_sessions) = sessions.get(step).copied() else { return Place::Nothing };
+            let failed = self.cells[cell].failed;
+            let nothing = if failed > 0 { Place::Failed } else { Place::Nothing };
+            let Some(step_sessions) = sessions.get(step).copied() else { return nothing };
             let fit = fits.get(step).and_then(Option::as_ref);
             let found = match asked.of {
                 OfTrials::All => fit
@@ -210,7 +214,7 @@ impl Experiment {
                 let values = self.values(&asked.value, cell, step_sessions);
                 ratio(values.iter().sum(), values.len() as f64).map(|mean| (mean * scale, None))
             };
-            let Some((value, interval)) = found.or_else(mean) else { return Place::Nothing };
+            let Some((value, interval)) = found.or_else(mean) else { return nothing };
             let of_base = base.filter(|base| *base != if columns.is_some() { column } else { row });
             let ratio = of_base.and_then(|base| {
                 let (base, _) = if columns.is_some() { at(facet, row, base) } else { at(facet, base, column) };
@@ -218,7 +222,7 @@ impl Experiment {
             });
             let trials = self.stages(cell, step_sessions).count();
             let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
-            Place::Measured { value, interval, ratio, of_best: None }
+            Place::Measured { value, interval, ratio, of_best: None, failed }
         };
         let better = self.better(&asked.value);
         let facets = facets_of.iter().map(|facet| {
@@ -257,6 +261,8 @@ impl Experiment {
             by_best,
             more_of: if self.rounds > 1 { "rounds" } else { "trials" },
             facets,
+            repeated: (0..self.cells.len())
+                .any(|cell| self.trials.iter().filter(|trial| trial.cell == cell).nth(1).is_some()),
             deviation: found.filter_map(Blocks::deviation).max_by(f64::total_cmp),
             drift: drifts.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())),
         })

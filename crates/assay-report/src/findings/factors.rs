@@ -52,7 +52,7 @@ impl Experiment {
             let levels = place(entry);
             let known = cells.iter().position(|cell| cell.levels == levels);
             of_entries.push(known.unwrap_or_else(|| {
-                cells.push(ExperimentCell { levels, price_per_hour: None, failed: false });
+                cells.push(ExperimentCell { levels, price_per_hour: None, failed: 0 });
                 cells.len() - 1
             }));
         }

@@ -92,7 +92,7 @@ impl AskedTable<'_> {
 
 impl AskedCell<'_> {
     fn of(place: &Place) -> Self {
-        let Place::Measured { value, interval, ratio, of_best } = place else {
+        let Place::Measured { value, interval, ratio, of_best, .. } = place else {
             let state = if *place == Place::Failed { "failed" } else { "not_measured" };
             return AskedCell { state, ..AskedCell::default() };
         };

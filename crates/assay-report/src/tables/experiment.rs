@@ -88,7 +88,7 @@ fn plain(place: &Place) -> Vec<Cell> {
     };
     let blanks = |many: usize| std::iter::repeat_n(Cell::Blank, many);
     match place {
-        Place::Measured { value, interval, ratio, of_best } => {
+        Place::Measured { value, interval, ratio, of_best, .. } => {
             let mut row = vec![Cell::Number(*value)];
             row.extend(ends(*interval));
             row.push(of_best.map_or(Cell::Blank, Cell::Number));
@@ -107,13 +107,14 @@ fn plain(place: &Place) -> Vec<Cell> {
     }
 }
 
-/// Followed by its share of the best one.
+/// Followed by its share of the best one, and by how many trials it is without.
 fn value(place: &Place, by_best: bool) -> Cell {
     match place {
-        Place::Measured { value, interval, of_best, .. } => {
+        Place::Measured { value, interval, of_best, failed, .. } => {
             let figure = interval.map_or_else(|| figure(*value), |(low, high)| with_interval(*value, low, high));
             let share = of_best.filter(|_| by_best).map(|share| format!("  {}", percent(share)));
-            Cell::words(figure + &share.unwrap_or_default())
+            let failed = (*failed > 0).then(|| format!("  ({failed} failed)"));
+            Cell::words(figure + &share.unwrap_or_default() + &failed.unwrap_or_default())
         }
         Place::Failed => Cell::words("failed"),
         Place::Nothing => Cell::Unknown,

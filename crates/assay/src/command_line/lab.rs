@@ -63,7 +63,7 @@ pub struct LabRunOptions {
     /// Folder for journal, records and logs [default: assay-lab/NAME-HASH]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
-    /// Retry failed cells
+    /// Retry failed trials
     #[arg(long)]
     pub again_failed: bool,
 }

@@ -190,6 +190,12 @@ fn numbers_in(folder: &str) -> Vec<u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// How long the control group of this process was out of its CPU limit so far, in microseconds.
+pub(crate) fn throttled_us() -> Option<u64> {
+    let found = Cgroup::of(std::process::id())?.read();
+    found.into_iter().find(|(metric, _)| *metric == "cgroup_throttled_us").map(|(_, us)| us)
+}
+
 impl Cgroup {
     /// The group of a process; `None` for the root group, which contains everything.
     fn of(pid: u32) -> Option<Cgroup> {

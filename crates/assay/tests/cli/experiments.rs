@@ -1,7 +1,7 @@
 //! `assay lab`: an experiment from its recipe to its bundle, with a kill in between.
 
 use nix::sys::signal::Signal;
-use testkit::Kind;
+use testkit::{Kind, Mounted};
 
 use crate::common::{Folder, ONE_TABLE};
 
@@ -75,11 +75,11 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     assert!(status.stdout.contains(" of 6 trials measured, "), "{}", status.shown());
     let ran = folder.expect_with(&variables, line, 0);
     assert!(ran.stderr.contains(&format!("resuming in sorts: {before} trials done")), "{}", ran.shown());
-    assert_eq!((count("done"), count("failed")), (4, 1), "{}", journal());
+    assert_eq!((count("done"), count("failed")), (4, 2), "{}", journal());
     for part in [
         "4 of 6 trials · seed 1 · experiment ",
         "8MB / 4MB",
-        "failed: work_mem=banana\n",
+        "failed: work_mem=banana, rounds 1, 2\n",
         "Drift, last round / first round: ",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
@@ -94,7 +94,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     // Complete: nothing is run again, and the results are shown again.
     let again = folder.expect_with(&variables, line, 0);
     assert_eq!(again.stdout, ran.stdout);
-    assert_eq!(count("begun"), 5 + interrupted, "{}", journal());
+    assert_eq!(count("begun"), 6 + interrupted, "{}", journal());
     let shown =
         folder.expect_with(&variables, "lab show sorts --csv trials.csv --html page.html --markdown tables.md", 0);
     assert_eq!(shown.stdout, ran.stdout);
@@ -110,6 +110,104 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     // Another duration is another experiment, and the folder is in use.
     let other = folder.expect_with(&variables, &format!("{line} --set run.time=1s"), 2);
     assert!(other.stderr.contains("  run.time: 300ms -> 1s\n"), "{}", other.shown());
+}
+
+/// The server is killed in the trial after somebody has created the file `kill`.
+const KILLED: &str = r#"title = "Does a killed server cost more than its trial?"
+
+[server.db]
+product = "postgres"
+
+[run]
+workload = "./events.lua"
+sessions = 1
+time = "300ms"
+
+[grid]
+work_mem = { "server.db.settings.work_mem" = ["4MB", "8MB"] }
+
+[trials]
+count = 3
+repeats = 0
+
+[[step]]
+name = "kill"
+when = "during-measure"
+after = "0s"
+command = 'test ! -e kill || { rm kill && kill -9 "$ASSAY_PID"; }'
+
+[[show]]
+table = { rows = "work_mem", value = "tps" }
+"#;
+
+#[test]
+fn a_server_that_is_killed_costs_its_trial_and_no_other_one() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    folder.write("killed.toml", KILLED);
+    let lab = lab();
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
+    for again in ["", " --again-failed"] {
+        folder.write("kill", "");
+        let ran = folder.expect_with(&variables, &format!("lab run killed.toml --folder killed{again}"), 0);
+        // The other rounds of its cell are measured, and shown.
+        for part in ["5 of 6 trials", "  (1 failed)\n", ", round 1\n", "died; the end of its log:"] {
+            assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+        }
+    }
+    folder.expect_with(&variables, "lab show killed --csv trials.csv", 0);
+    assert_eq!(std::fs::read_to_string(folder.path().join("trials.csv")).unwrap().lines().count(), 6);
+    let ran = folder.expect_with(&variables, "lab run killed.toml --folder killed --again-failed", 0);
+    assert!(ran.stdout.contains("6 of 6 trials") && !ran.stdout.contains("failed"), "{}", ran.shown());
+}
+
+/// The first trial fills the disk under the experiment, once.
+const FULL: &str = r#"title = "Does a full disk cost more than its trial?"
+
+[server.db]
+url = "sqlite:t.db"
+
+[run]
+workload = "./events.lua"
+sessions = 1
+
+[grid]
+amount = { "run.options.transactions" = [10, 20] }
+
+[trials]
+count = 2
+repeats = 0
+
+[[step]]
+name = "fill"
+when = "before-measure"
+command = 'test ! -e fill || { rm fill && dd if=/dev/zero of=DISK/filler bs=64k || true; }'
+
+[[show]]
+table = { rows = "amount", value = "tps" }
+"#;
+
+#[test]
+fn a_full_disk_under_an_experiment_stops_it_and_loses_the_trial_under_way_only() {
+    let Some(disk) = Mounted::new(&["-t", "tmpfs", "-o", "size=4M", "tmpfs"]) else { return };
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    let disk = disk.path();
+    folder.write("full.toml", &FULL.replace("DISK", disk.to_str().unwrap()));
+    let line = format!("lab run full.toml --folder {}/full", disk.display());
+    folder.write("fill", "");
+    let ran = folder.expect(&line, 5);
+    assert!(ran.stderr.contains("No space left on device"), "{}", ran.shown());
+    assert!(ran.stderr.contains("hint: free some space"), "{}", ran.shown());
+    // Still full: nothing is written over what there is.
+    let again = folder.expect(&line, 5);
+    assert!(again.stderr.contains("hint: free some space"), "{}", again.shown());
+    std::fs::remove_file(disk.join("filler")).unwrap();
+    let ran = folder.expect(&line, 0);
+    assert!(ran.stdout.contains("4 of 4 trials") && !ran.stdout.contains("failed"), "{}", ran.shown());
 }
 
 /// Two sessions have at most 200 transactions per second, whatever the machine.
@@ -160,6 +258,20 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     assert!(ran.stderr.contains("hint: did you mean tuning?"), "{}", ran.shown());
     let list = folder.expect("lab list", 0);
     assert!(list.stdout.contains("\ntuning\n  How much does tuning improve TPC-C"), "{}", list.shown());
+}
+
+#[test]
+fn a_plan_downloads_nothing_and_says_what_will_be() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let version =
+        RECIPE.replace("product = \"postgres\"", "product = \"mysql:5.7\"").replace("work_mem", "sort_buffer_size");
+    folder.write("sorts.toml", &version);
+    let empty = folder.path().join("empty");
+    let variables = [("ASSAY_LAB", empty.to_str().unwrap()), ("PATH", "/usr/bin:/bin")];
+    let plan = folder.expect_with(&variables, "lab plan sorts.toml", 0);
+    assert!(plan.stdout.contains("  mysql:5.7: 5.7.22, 18 MB, will be downloaded\n"), "{}", plan.shown());
+    assert!(!empty.join("binaries").exists(), "{}", plan.shown());
 }
 
 const EVENTS: &str = "

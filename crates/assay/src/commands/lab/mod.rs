@@ -4,6 +4,7 @@ mod bundle;
 mod experiment;
 mod folder;
 mod list;
+mod outside;
 mod plan;
 mod run;
 mod servers;

@@ -15,7 +15,7 @@ use crate::bar::Bar;
 use crate::command_line::LabRunOptions;
 use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::{self, Folder, now};
-use crate::commands::lab::plan::{OVERHEAD_S, about};
+use crate::commands::lab::plan::about;
 use crate::commands::lab::servers::{self, count};
 use crate::commands::lab::setup::Lines;
 use crate::commands::lab::show;
@@ -28,7 +28,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(&options.recipe)?;
     let lines = Lines::of_all(&experiment.recipe).map_err(|wrong| experiment.located(wrong))?;
     // A setting that its server does not know would fail in every trial of its level.
-    let found = servers::look(&experiment, &lines)?;
+    let found = servers::look(&experiment, &lines, Some(&|words| terminal::say(&format!("{words}\n"))))?;
     if let Some(words) = &found.too_small {
         terminal::say(&format!("warning: {words}\n"));
     }
@@ -51,7 +51,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
         let recipe = &folder.recipe;
         let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &folder.progress);
         let Some(key) = left.first().copied() else { break };
-        let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds + OVERHEAD_S);
+        let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds);
         let trial = format!("round {} of {}: {}", key.round, recipe.trials.count, recipe.cells[key.cell].name);
         match bar {
             Some(bar) => {
@@ -134,12 +134,15 @@ fn one(
     let ended = ended.and_then(|more| {
         parts.seconds.extend(more.seconds);
         parts.values.extend(more.values);
+        parts.outside = more.outside;
         let record = Record::read(&trial.record).map_err(|error| Trouble::environment(error.to_string()))?;
         Ok(assay_report::findings(&record))
     });
     match ended {
         Ok(findings) => {
-            let spoiled = spoiled(&findings);
+            let all_ours = cell.setup.server.values().all(|server| server.url.is_none());
+            let mut spoiled = std::mem::take(&mut parts.outside);
+            spoiled.extend(generator_limits(&findings, all_ours));
             let kept = spoiled.is_empty() || folder.progress.repeats_of(number) >= recipe.trials.repeats;
             say(bar, &format!("  {}", throughput(&findings)));
             if !kept {
@@ -174,12 +177,12 @@ fn one(
     }
 }
 
-/// Interference from outside: the generator had no CPU, or was late. A search goes to where the machine's CPUs are used
-/// up: if server and generator share them, that is its result.
-fn spoiled(findings: &Findings) -> Vec<String> {
-    let is_result = |advice: &Advice| findings.capacity.is_some() && *advice == Advice::SeparateFromServer;
+/// The generator had no CPU, or was late. If that is because it shares the CPUs with the trial's own servers, it is not
+/// interference: the next trial would be the same, and the record has the warning.
+fn generator_limits(findings: &Findings, servers_are_ours: bool) -> Vec<String> {
+    let is_own = |advice: &Advice| servers_are_ours && *advice == Advice::SeparateFromServer;
     let outside = |warning: &&Warning| match warning {
-        Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => !is_result(advice),
+        Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => !is_own(advice),
         _ => false,
     };
     findings.warnings.iter().filter(outside).map(|warning| warning_words(warning, findings).0).collect()

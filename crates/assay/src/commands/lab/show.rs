@@ -1,13 +1,14 @@
 //! `assay lab show`: the results of an experiment, complete or not.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assay_recipe::{Show, TrialResult};
 use assay_record::Record;
 use assay_report::{
-    ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, NoChart, OfTrials, PivotAsked, ShowAsked,
-    Shown, experiment_csv, shown_markdown, shown_text,
+    Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, NoChart, OfTrials, PivotAsked,
+    ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
 };
 
 use crate::command_line::LabShowOptions;
@@ -61,9 +62,11 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
     );
     // Without any measurement, tables would be empty.
     if done > 0 {
-        let (shown, left_out) = shown(folder)?;
+        let experiment = experiment(folder)?;
+        let (shown, left_out) = shown(folder, &experiment)?;
         text += &shown_text(&shown, WIDTH);
         text += &left_out.join("");
+        text += &shared_cpus(&experiment);
     }
     text += &failures(folder).join("\n");
     if !recipe.look_at.is_empty() {
@@ -73,46 +76,69 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
 }
 
 fn markdown(folder: &Folder) -> Result<String, Trouble> {
-    let tables = shown_markdown(&shown(folder)?.0);
+    let tables = shown_markdown(&shown(folder, &experiment(folder)?)?.0);
     Ok(format!("# {}\n\n{tables}{}\n", folder.recipe.title, failures(folder).join("\n")))
 }
 
 /// The page of all records.
 pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
-    let trials = experiment(folder)?.trials;
+    let experiment = experiment(folder)?;
+    let shown = shown(folder, &experiment)?.0;
     let first = folder.recipe.trials.drop as usize + 1;
     let name =
         |trial: &ExperimentTrial| format!("{}, round {}", folder.recipe.cells[trial.cell].name, trial.round + first);
-    let records = trials.into_iter().map(|trial| (name(&trial), trial.findings)).collect();
-    Ok(assay_report::html(&assay_report::report(records), &shown(folder)?.0))
+    let records = experiment.trials.into_iter().map(|trial| (name(&trial), trial.findings)).collect();
+    Ok(assay_report::html(&assay_report::report(records), &shown))
 }
 
-/// Failed cells, and spoiled trials.
+/// How many trials had too few CPUs for both sides.
+fn shared_cpus(experiment: &Experiment) -> String {
+    let shared = |advice: &Advice| *advice == Advice::SeparateFromServer;
+    let is_shared = |warning: &Warning| match warning {
+        Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => shared(advice),
+        _ => false,
+    };
+    let trials = experiment.trials.iter().filter(|trial| trial.findings.warnings.iter().any(is_shared));
+    let trials: BTreeSet<(usize, usize)> = trials.map(|trial| (trial.round, trial.cell)).collect();
+    match trials.len() {
+        0 => String::new(),
+        number => format!(
+            "Load generator and server competed for the CPUs in {number} of the trials above, which adds to the latencies.\n"
+        ),
+    }
+}
+
+/// Failed trials, and how many were spoiled.
 fn failures(folder: &Folder) -> Vec<String> {
     let progress = &folder.progress;
-    let failed = progress.failures().map(|(key, cause, details)| {
+    // The same failure in several rounds is reported once, with the details of the first.
+    let mut failed: Vec<(usize, &str, Vec<u32>, &[String])> = Vec::new();
+    for (key, cause, details) in progress.failures() {
+        match failed.iter_mut().find(|(cell, known, ..)| (*cell, *known) == (key.cell, cause)) {
+            Some((_, _, rounds, _)) => rounds.push(key.round),
+            None => failed.push((key.cell, cause, vec![key.round], details)),
+        }
+    }
+    let words = |(cell, cause, rounds, details): (usize, &str, Vec<u32>, &[String])| {
         let details: String = details.iter().map(|line| format!("    {line}\n")).collect();
-        format!("failed: {}\n  {cause}\n{details}", folder.recipe.cells[key.cell].name)
-    });
-    let mut all: Vec<String> = failed.collect();
-    let is_spoiled =
-        |outcome: &&TrialResult| matches!(outcome, TrialResult::Done { spoiled, .. } if !spoiled.is_empty());
-    let spoiled = progress.outcomes.values().filter(is_spoiled).count();
-    if spoiled + progress.repeated.len() > 0 {
-        all.push(format!(
-            "The load generator was starved of CPU or late in {spoiled} of the trials above, and in {} others that were repeated.\n",
-            progress.repeated.len()
-        ));
+        let plural = if rounds.len() > 1 { "s" } else { "" };
+        let rounds = rounds.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        format!("failed: {}, round{plural} {rounds}\n  {cause}\n{details}", folder.recipe.cells[cell].name)
+    };
+    let mut all: Vec<String> = failed.into_iter().map(words).collect();
+    let (kept, repeated) = (progress.spoiled().count(), progress.repeated.len());
+    if kept + repeated > 0 {
+        let others = if repeated > 0 { format!(", and {repeated} others that were repeated") } else { String::new() };
+        all.push(format!("Disturbed from outside: {kept} of the trials above{others}; see `assay lab status`.\n"));
     }
     all
 }
 
 /// What the recipe wants to show, as far as it was measured.
-fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>), Trouble> {
-    let experiment = experiment(folder)?;
+fn shown(folder: &Folder, experiment: &Experiment) -> Result<(Vec<Shown>, Vec<String>), Trouble> {
     let (mut measured, mut left_out) = (Vec::new(), Vec::new());
     for asked in asked(folder) {
-        match assay_report::shown(&experiment, std::slice::from_ref(&asked)) {
+        match assay_report::shown(experiment, std::slice::from_ref(&asked)) {
             Ok(_) => measured.push(asked),
             Err(NoChart::Unfit(words)) => return Err(unknown(NoChart::Unfit(words))),
             Err(NoChart::Empty) => left_out.push("not measured, so not shown: a chart of the recipe\n".to_owned()),
@@ -123,7 +149,7 @@ fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>), Trouble> {
             }
         }
     }
-    Ok((assay_report::shown(&experiment, &measured).map_err(unknown)?, left_out))
+    Ok((assay_report::shown(experiment, &measured).map_err(unknown)?, left_out))
 }
 
 fn asked(folder: &Folder) -> Vec<ShowAsked> {
@@ -190,11 +216,15 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
         records.push(record);
     }
     as_one_step(&mut trials, &asked(folder));
+    let failed = |cell: usize| {
+        let own = folder.progress.failures().filter(|(key, ..)| key.cell == cell && key.round > recipe.trials.drop);
+        own.count() as u32
+    };
     let levels = |factor: &assay_recipe::Factor| factor.levels.iter().map(|level| level.name.clone()).collect();
     let cell = |(number, cell): (usize, &assay_recipe::Cell)| ExperimentCell {
         levels: cell.levels.clone(),
         price_per_hour: cell.price_per_hour,
-        failed: folder.progress.has_failed(number),
+        failed: failed(number),
     };
     let planned = (recipe.trials.count - recipe.trials.drop) as usize;
     let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(planned);

@@ -4,7 +4,7 @@ use assay_recipe::{TrialResult, remaining, seconds_left};
 
 use crate::command_line::LabFolderOptions;
 use crate::commands::lab::folder::{self, Folder};
-use crate::commands::lab::plan::{OVERHEAD_S, about};
+use crate::commands::lab::plan::about;
 use crate::commands::lab::setup::Lines;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
@@ -28,17 +28,18 @@ fn text(folder: &Folder) -> String {
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
     // The steps of a recipe of another version may be unknown here.
     let lines = Lines::of_all(recipe).unwrap_or_default();
-    let planned = |cell: usize| lines.get(cell).map_or(0.0, |lines| lines.seconds) + OVERHEAD_S;
+    let planned = |cell: usize| lines.get(cell).map_or(0.0, |lines| lines.seconds);
     let mut text = format!("{}: {}\n  {done} of {all} trials measured", folder.path.display(), recipe.title);
     if !left.is_empty() {
         text += &format!(", {} left, about {}", left.len(), about(seconds_left(&left, progress, planned)));
     }
     text += "\n";
-    if !progress.repeated.is_empty() {
-        text += &format!("  spoiled and repeated: {}\n", progress.repeated.len());
-    }
     if progress.interrupted > 0 {
         text += &format!("  interrupted and begun again: {}\n", progress.interrupted);
+    }
+    let repeated = progress.repeated.iter().map(|(key, causes)| ("spoiled and repeated", *key, causes.as_slice()));
+    for (what, key, causes) in repeated.chain(progress.spoiled().map(|(key, causes)| ("spoiled", key, causes))) {
+        text += &format!("  {what}, round {}, {}: {}\n", key.round, recipe.cells[key.cell].name, causes.join("; "));
     }
     for (key, cause, _) in progress.failures() {
         text += &format!("  failed, round {}, {}: {cause}\n", key.round, recipe.cells[key.cell].name);

@@ -21,6 +21,7 @@ use assay_seam::{ConnectOptions, Nanos};
 
 use crate::bar::Bar;
 use crate::client::{Client, text};
+use crate::commands::lab::outside::Outside;
 use crate::commands::lab::setup::{Lines, asked, description, duration, run_words};
 use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
@@ -56,6 +57,8 @@ pub(super) struct Timed {
     pub(super) seconds: Vec<(String, f64)>,
     /// Values by step, in order.
     pub(super) values: Vec<(String, f64)>,
+    /// What disturbed the measured run from outside.
+    pub(super) outside: Vec<String>,
 }
 
 /// The value of a step.
@@ -243,6 +246,7 @@ impl Trial<'_> {
             format!("--relay={}", relay.display()),
             "--quiet".to_owned(),
         ]);
+        let outside = Outside::look(nodes.iter().all(|node| node.kept.is_some()));
         let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
         let beside: Vec<&Step> = self.steps.iter().filter(|step| step.when == When::DuringMeasure).collect();
         let (ran, beside) = std::thread::scope(|scope| {
@@ -259,6 +263,7 @@ impl Trial<'_> {
         });
         let _ = std::fs::remove_file(&relay);
         ran?;
+        parts.outside = outside.since();
         for (step, done) in beside {
             let (took, value) = done.map_err(|trouble| of_step(step, trouble))?;
             parts.add(&step.name, took, value);
@@ -495,7 +500,8 @@ fn child(
     let said = std::fs::read_to_string(log).unwrap_or_default();
     let mut lines = said.lines().skip_while(|line| !line.starts_with("error: "));
     let cause = lines.next().and_then(|line| line.strip_prefix("error: ")).unwrap_or("it was killed");
-    Err(Trouble::new(exit, format!("{what}: {cause}")).detail(lines.map(str::trim).collect::<Vec<_>>().join("\n")))
+    Err(Trouble::new(exit, format!("{what}: {cause}"))
+        .detail(lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")))
 }
 
 /// Whether Ctrl-C or SIGTERM has arrived.
