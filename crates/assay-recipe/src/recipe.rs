@@ -85,6 +85,9 @@ pub struct TableAsked {
     pub ratio_to: Option<String>,
     /// `worst` or `best`: the one trial that stands for a cell; `None`: all of them, with an interval.
     pub of: Option<String>,
+    /// Only the last part of each run, such as `30m`; `None`: as the recipe says.
+    #[serde(default, deserialize_with = "word")]
+    pub last: Option<String>,
 }
 
 fn tps() -> String {
@@ -155,6 +158,19 @@ pub struct ChartAsked {
     pub ratio_to: Option<String>,
     /// Values that others are held against, by name, such as what the device does without a server.
     pub reference: BTreeMap<String, Word>,
+    /// Only the last part of each run, such as `30m`; `None`: as the recipe says.
+    #[serde(deserialize_with = "word")]
+    pub last: Option<String>,
+}
+
+impl Show {
+    /// Only this last part of each run is shown; `None`: as the recipe says.
+    pub fn last(&self) -> Option<&str> {
+        match self {
+            Show::Table(table) => table.last.as_deref(),
+            Show::Chart(_, chart) => chart.last.as_deref(),
+        }
+    }
 }
 
 /// One `[[show]]`.

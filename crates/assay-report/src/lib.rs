@@ -72,7 +72,7 @@ pub use output::page::html;
 pub use output::progress::{LineOf, Progress, interval_header, interval_line, progress_line};
 pub use output::prometheus::{LiveMetrics, prometheus};
 pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetry_csv};
-pub use output::shown::{ShowAsked, Shown, shown, shown_csv, shown_markdown, shown_text};
+pub use output::shown::{ShowAsked, Shown, shown, shown_csv, shown_markdown, shown_of, shown_text};
 pub use output::text::{agents_text, text, text_in};
 pub use plain::View;
 pub use tables::table::ROWS_MAX;

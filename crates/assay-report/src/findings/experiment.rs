@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
 
 use crate::findings::arithmetic::ratio;
+use crate::findings::course::scope_name;
 use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions, trial_metrics};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
@@ -382,6 +383,7 @@ impl Experiment {
         match found {
             Some(Better::Neither) => Better::Higher,
             Some(better) => better,
+            None if name_per_second(value).is_some() => Better::Higher,
             None => Better::Lower,
         }
     }
@@ -408,7 +410,8 @@ impl Experiment {
             return self.cells[trial.cell].price_per_hour.map(|price| stage.total.tps * 3600.0 / price);
         }
         let found = trial_metrics(&trial.findings, sessions);
-        found.into_iter().find(|(metric, _)| metric.name == name).and_then(|(_, value)| value)
+        let found = found.into_iter().find(|(metric, _)| metric.name == name);
+        found.map_or_else(|| per_second(stage, name), |(_, value)| value)
     }
 
     /// A value's unit, and the factor to it.
@@ -423,6 +426,7 @@ impl Experiment {
             Some(MetricUnit::Ns) => return Ok(("ms", 1e-6)),
             Some(_) => return Ok(("", 1.0)),
             None if name == PER_PRICE || self.trials.is_empty() => return Ok(("", 1.0)),
+            None if stages().any(|stage| per_second(stage, name).is_some()) => return Ok(("", 1.0)),
             None => {}
         }
         let parts = || self.trials.iter().flat_map(|trial| &trial.parts);
@@ -441,6 +445,19 @@ impl Experiment {
         }
         Err(Unknown { what: "trial has a value".into(), name: name.to_owned(), known: names.join(", ") })
     }
+}
+
+const PER_SECOND: &str = "_per_s";
+
+/// The name of the counter whose rate this is.
+fn name_per_second(name: &str) -> Option<&str> {
+    name.strip_suffix(PER_SECOND).filter(|name| name.contains('.'))
+}
+
+/// The rate of a counter of telemetry: `machine.device_written_bytes_per_s`.
+fn per_second(stage: &StageFindings, name: &str) -> Option<f64> {
+    let (scope, metric) = name_per_second(name)?.split_once('.')?;
+    stage.telemetry.iter().find(|one| scope_name(one) == scope)?.metric(metric)?.per_s
 }
 
 /// The best value is 1, and so is any equally good one.

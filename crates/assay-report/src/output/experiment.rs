@@ -6,8 +6,8 @@ use crate::findings::experiment::Experiment;
 use crate::findings::metric::{stage_sessions, trial_metrics};
 use crate::tables::table::{Cell, Column, Table};
 
-/// A row per trial and step of its ladder, or per search: factors, round, sessions, every metric, seconds of every part,
-/// values of steps.
+/// A row per trial and step of its ladder, or per search: factors, round, sessions, every metric, seconds of every
+/// part, values of steps.
 pub fn experiment_csv(experiment: &Experiment) -> String {
     let steps = || {
         experiment.trials.iter().flat_map(|trial| {

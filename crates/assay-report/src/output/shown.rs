@@ -3,7 +3,7 @@
 use crate::charts::asked::{ChartAsked, NoChart};
 use crate::charts::chart::Chart;
 use crate::digits::percent;
-use crate::findings::experiment::{Experiment, Pivot, PivotAsked};
+use crate::findings::experiment::{Experiment, Pivot, PivotAsked, Place};
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
 use crate::tables::experiment::ratio_words;
@@ -33,21 +33,26 @@ pub(crate) enum Content {
     Chart(Box<Chart>),
 }
 
-/// The requested views, in order.
+/// The requested views of an experiment, in order.
 pub fn shown(experiment: &Experiment, asked: &[ShowAsked]) -> Result<Vec<Shown>, NoChart> {
-    let records = || experiment.trials.iter().map(|trial| &trial.findings);
-    let window = window_words(records().flat_map(|record| &record.stages));
+    shown_of(asked.iter().map(|asked| (experiment, asked)))
+}
+
+/// Requested views, each of an experiment of its own: the same one, but another part of the time.
+pub fn shown_of<'a>(asked: impl IntoIterator<Item = (&'a Experiment, &'a ShowAsked)>) -> Result<Vec<Shown>, NoChart> {
     let mut files = Vec::new();
-    let one = |(number, asked): (usize, &ShowAsked)| match asked {
+    let one = |(number, (experiment, asked)): (usize, (&Experiment, &ShowAsked))| match asked {
         ShowAsked::Table(asked) => {
             let pivot = experiment.pivot(asked)?;
             let mut tables = pivot.tables();
+            let window = window_words(experiment.trials.iter().flat_map(|trial| &trial.findings.stages));
             for table in &mut tables {
                 table.caption.extend(window.iter().map(|window| format!(", {window}")));
             }
             Ok(Shown(Content::Tables { tables, notes: notes(&pivot), pivot: Box::new(pivot) }))
         }
         ShowAsked::Chart(asked) => {
+            let records = || experiment.trials.iter().map(|trial| &trial.findings);
             let mut chart =
                 Chart { subject: subject(records()), ..experiment.chart(asked, number)? }.of_records(records());
             let own = chart.file.clone();
@@ -60,7 +65,7 @@ pub fn shown(experiment: &Experiment, asked: &[ShowAsked]) -> Result<Vec<Shown>,
             Ok(Shown(Content::Chart(Box::new(chart))))
         }
     };
-    asked.iter().enumerate().map(one).collect()
+    asked.into_iter().enumerate().map(one).collect()
 }
 
 impl Shown {
@@ -142,6 +147,10 @@ fn in_brackets(caption: &str) -> String {
 /// The notes of a table.
 fn notes(pivot: &Pivot) -> Vec<String> {
     let mut notes = Vec::new();
+    let mut places = pivot.facets.iter().flat_map(|facet| facet.rows.iter().flat_map(|(_, places)| places));
+    if !places.any(|place| matches!(place, Place::Measured { .. })) {
+        return vec!["No trial has this value.".to_owned()];
+    }
     match pivot.deviation {
         Some(deviation) => notes.push(format!("Standard deviation between trials of a cell: {}.", percent(deviation))),
         // Of a single cell, its own deviation and that of the rounds cannot be told apart.

@@ -40,6 +40,8 @@ command = 'echo "$ASSAY_ROUND $ASSAY_LEVEL_WORK_MEM" >> steps.txt && test -n "$A
 table = { rows = "sessions", columns = "work_mem", value = "tps", ratio_to = "4MB" }
 [[show]]
 table = { rows = "work_mem", value = "probe" }
+[[show]]
+table = { rows = "work_mem", value = "server.log_bytes_per_s", last = "1s" }
 "#;
 
 fn lab() -> String {
@@ -80,6 +82,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
         "4 of 6 trials · seed 1 · experiment ",
         "8MB / 4MB",
         "failed: work_mem=banana, rounds 1, 2\n",
+        "\nserver.log_bytes_per_s",
         "Drift, last round / first round: ",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
@@ -254,6 +257,10 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     );
     let ran = folder.expect("lab plan sorts.toml", 2);
     assert!(ran.stderr.contains("error: run: there is no option --table-siez"), "{}", ran.shown());
+    folder.write("sorts.toml", &format!("{RECIPE}[[show]]\ndots = {{ color = 'work_mem', last = '5 parsecs' }}\n"));
+    let ran = folder.expect("lab run sorts.toml", 2);
+    assert!(ran.stderr.contains("error: last = 5 parsecs: expected a duration"), "{}", ran.shown());
+    assert!(ran.stderr.contains("  sorts.toml:37:1: show.4\n"), "{}", ran.shown());
     let ran = folder.expect("lab run tunnig", 2);
     assert!(ran.stderr.contains("hint: did you mean tuning?"), "{}", ran.shown());
     let list = folder.expect("lab list", 0);

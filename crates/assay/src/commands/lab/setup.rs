@@ -62,6 +62,9 @@ impl Lines {
             lines.seconds += started.map(|server| START_STOP_S * f64::from(1 + server.replicas)).sum::<f64>();
             Ok(lines)
         };
+        for (last, key) in lasts(recipe) {
+            duration("last", last).map_err(|trouble| WrongKey { key, trouble })?;
+        }
         recipe.cells.iter().map(of_cell).collect()
     }
 
@@ -167,6 +170,16 @@ impl Lines {
         words.extend([format!("--sessions={most}"), format!("--time={time}")]);
         words
     }
+}
+
+/// Everywhere the recipe names a last part of the time, and the key there.
+fn lasts(recipe: &Recipe) -> Vec<(&str, Vec<String>)> {
+    let of_shows = recipe
+        .shows
+        .iter()
+        .zip(1..)
+        .filter_map(|(show, number): (_, u32)| Some((show.last()?, vec!["show".to_owned(), number.to_string()])));
+    recipe.last.iter().map(|last| (last.as_str(), vec!["last".to_owned()])).chain(of_shows).collect()
 }
 
 /// The key whose value is to blame: the option that the message names, or what the message starts with.

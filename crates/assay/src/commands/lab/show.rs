@@ -34,7 +34,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     type Write<'a> = &'a dyn Fn() -> Result<String, Trouble>;
     let outputs: [(&Option<PathBuf>, Write<'_>); 3] = [
         (&options.markdown, &|| markdown(&folder)),
-        (&options.csv, &|| Ok(experiment_csv(&experiment(&folder)?))),
+        (&options.csv, &|| Ok(experiment_csv(&experiment(&folder, folder.recipe.last.as_deref())?))),
         (&options.html, &|| page(&folder)),
     ];
     for (path, output) in outputs {
@@ -62,8 +62,7 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
     );
     // Without any measurement, tables would be empty.
     if done > 0 {
-        let experiment = experiment(folder)?;
-        let (shown, left_out) = shown(folder, &experiment)?;
+        let (shown, left_out, experiment) = shown(folder)?;
         text += &shown_text(&shown, WIDTH);
         text += &left_out.join("");
         text += &shared_cpus(&experiment);
@@ -76,14 +75,13 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
 }
 
 fn markdown(folder: &Folder) -> Result<String, Trouble> {
-    let tables = shown_markdown(&shown(folder, &experiment(folder)?)?.0);
+    let tables = shown_markdown(&shown(folder)?.0);
     Ok(format!("# {}\n\n{tables}{}\n", folder.recipe.title, failures(folder).join("\n")))
 }
 
 /// The page of all records.
 pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
-    let experiment = experiment(folder)?;
-    let shown = shown(folder, &experiment)?.0;
+    let (shown, _, experiment) = shown(folder)?;
     let first = folder.recipe.trials.drop as usize + 1;
     let name =
         |trial: &ExperimentTrial| format!("{}, round {}", folder.recipe.cells[trial.cell].name, trial.round + first);
@@ -128,18 +126,36 @@ fn failures(folder: &Folder) -> Vec<String> {
     let mut all: Vec<String> = failed.into_iter().map(words).collect();
     let (kept, repeated) = (progress.spoiled().count(), progress.repeated.len());
     if kept + repeated > 0 {
-        let others = if repeated > 0 { format!(", and {repeated} others that were repeated") } else { String::new() };
+        let others = match repeated {
+            0 => String::new(),
+            1 => ", and 1 other that was repeated".to_owned(),
+            many => format!(", and {many} others that were repeated"),
+        };
         all.push(format!("Disturbed from outside: {kept} of the trials above{others}; see `assay lab status`.\n"));
     }
     all
 }
 
-/// What the recipe wants to show, as far as it was measured.
-fn shown(folder: &Folder, experiment: &Experiment) -> Result<(Vec<Shown>, Vec<String>), Trouble> {
+/// What the recipe wants to show, as far as it was measured, with the whole experiment.
+fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Trouble> {
+    let last = folder.recipe.last.as_deref();
+    // By the part of the time; loading the records takes longer than finding one of a few.
+    let mut experiments = vec![(last, experiment(folder, last)?)];
+    let asked: Vec<(Option<&str>, ShowAsked)> = asked(folder);
+    for own in asked.iter().filter_map(|(own, _)| *own) {
+        if !experiments.iter().any(|(known, _)| *known == Some(own)) {
+            experiments.push((Some(own), experiment(folder, Some(own))?));
+        }
+    }
+    let of = |own: &Option<&str>| {
+        let found = experiments.iter().find(|(known, _)| own.is_some() && known == own);
+        found.map_or(&experiments[0].1, |(_, experiment)| experiment)
+    };
     let (mut measured, mut left_out) = (Vec::new(), Vec::new());
-    for asked in asked(folder) {
-        match assay_report::shown(experiment, std::slice::from_ref(&asked)) {
-            Ok(_) => measured.push(asked),
+    for (own, asked) in &asked {
+        let experiment = of(own);
+        match assay_report::shown(experiment, std::slice::from_ref(asked)) {
+            Ok(_) => measured.push((experiment, asked)),
             Err(NoChart::Unfit(words)) => return Err(unknown(NoChart::Unfit(words))),
             Err(NoChart::Empty) => left_out.push("not measured, so not shown: a chart of the recipe\n".to_owned()),
             Err(NoChart::Unknown(error)) => {
@@ -149,23 +165,26 @@ fn shown(folder: &Folder, experiment: &Experiment) -> Result<(Vec<Shown>, Vec<St
             }
         }
     }
-    Ok((assay_report::shown(experiment, &measured).map_err(unknown)?, left_out))
+    let shown = assay_report::shown_of(measured).map_err(unknown)?;
+    Ok((shown, left_out, experiments.swap_remove(0).1))
 }
 
-fn asked(folder: &Folder) -> Vec<ShowAsked> {
+/// Each with the last part of the time that is its own.
+fn asked(folder: &Folder) -> Vec<(Option<&str>, ShowAsked)> {
     let recipe = &folder.recipe;
     if !recipe.shows.is_empty() {
-        return recipe.shows.iter().map(one_asked).collect();
+        return recipe.shows.iter().map(|show| (show.last(), one_asked(show))).collect();
     }
     // A recipe that shows nothing gets the most suitable table.
     let first = recipe.factors.first();
-    vec![ShowAsked::Table(PivotAsked {
+    let table = ShowAsked::Table(PivotAsked {
         rows: first.map_or("sessions".to_owned(), |factor| factor.name.clone()),
         columns: recipe.factors.get(1).map(|factor| factor.name.clone()),
         value: "tps".to_owned(),
         ratio_to: recipe.factors.get(1).or(first).map(|factor| factor.levels[0].name.clone()),
         of: OfTrials::All,
-    })]
+    });
+    vec![(None, table)]
 }
 
 fn one_asked(show: &Show) -> ShowAsked {
@@ -196,8 +215,8 @@ fn one_asked(show: &Show) -> ShowAsked {
     }
 }
 
-/// Everything measured so far.
-pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
+/// Everything measured so far. `last`: only this last part of each run.
+fn experiment(folder: &Folder, last: Option<&str>) -> Result<Experiment, Trouble> {
     let recipe = &folder.recipe;
     let (mut trials, mut records) = (Vec::new(), Vec::new());
     for (key, outcome) in &folder.progress.outcomes {
@@ -207,7 +226,7 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
         }
         let path = folder.path.join(record);
         let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
-        let findings = match &recipe.last {
+        let findings = match last {
             None => assay_report::findings(&record),
             Some(last) => within(&record, last)?,
         };
@@ -215,7 +234,8 @@ pub(super) fn experiment(folder: &Folder) -> Result<Experiment, Trouble> {
         trials.push(ExperimentTrial { cell: key.cell, round, findings, parts, values });
         records.push(record);
     }
-    as_one_step(&mut trials, &asked(folder));
+    let asked: Vec<ShowAsked> = asked(folder).into_iter().map(|(_, asked)| asked).collect();
+    as_one_step(&mut trials, &asked);
     let failed = |cell: usize| {
         let own = folder.progress.failures().filter(|(key, ..)| key.cell == cell && key.round > recipe.trials.drop);
         own.count() as u32
