@@ -13,8 +13,8 @@ use crate::kind::{absent, aloud};
 pub struct Mounted(TempDir);
 
 impl Mounted {
-    /// Mounts with these options of `mount`. `None`, reported past the test harness, where mounting is not allowed: root
-    /// in a container may not.
+    /// Mounts with these options of `mount`. `None`, reported past the test harness, where mounting is not allowed:
+    /// root in a container may not.
     pub fn new(options: &[&str]) -> Option<Mounted> {
         if !nix::unistd::geteuid().is_root() {
             absent("mounting needs root");

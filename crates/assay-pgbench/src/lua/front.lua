@@ -1,6 +1,5 @@
 --- What sessions need as pgbench clients: their own loop, the clock, and output.
 --
---
 -- Runs once per state, before the API is created. Compiled scripts find it as the global `pgbench_front`; if `assay
 -- run` runs a script, there is none.
 local core = ...
