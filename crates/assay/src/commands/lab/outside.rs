@@ -281,7 +281,6 @@ mod tests {
         let mut own = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let (begun, before) = (Instant::now(), Readings::now(own.id()));
         loop {
-            std::thread::sleep(Duration::from_millis(50));
             let words = before.until(&Readings::now(own.id()), begun.elapsed());
             if words.iter().any(|words| words.starts_with("other processes used ")) {
                 break;
