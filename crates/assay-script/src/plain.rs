@@ -1,14 +1,14 @@
-//! Transactions that need no Lua: integers are computed and statements sent, over and over.
+//! Transactions that need no Lua: they compute integers and send statements.
 //!
-//! A compiled script hands in a program and asks to run it (`Asked::Plain`). From then on the session's requests come
-//! from here, and Lua sleeps until something has to be decided: the loop is over, a statement failed, a value is not an
-//! integer of 64 bits. It then finds the variables and the random numbers as they were before that command, and can run
-//! it itself. So every error is found and worded in one place, which is not this one.
+//! A compiled script registers a program and asks to run it (`Asked::Plain`). From then on the session's requests come
+//! from here, and Lua waits until it is needed: the loop has ended, a statement failed, or a value does not fit into an
+//! integer of 64 bits. Lua then finds the variables and the random numbers as they were before that command and runs
+//! the command itself, so that every error is detected and worded there.
 //!
-//! The text of a program is words with a separator behind each. A command begins with its name: `set VARIABLE WORD…`
-//! computes a value (operands first, then the operator), `execute VARIABLE…` runs the prepared statement of this
-//! command, `query PIECE…` sends a text. Variables are numbers behind a `$`, pieces of a text stand behind a `'`.
-//! `begins` in front of all says that a transaction may be left open.
+//! The text of a program is a list of words, each followed by a separator. A command begins with its name: `set
+//! VARIABLE WORD…` computes a value (operands first, then the operator), `execute VARIABLE…` runs the prepared statement
+//! of this command, `query PIECE…` sends a text. Variables are numbers after a `$`; a piece of text follows a `'`.
+//! `begins`, before everything else, means that a transaction may be left open.
 
 use std::rc::Rc;
 
@@ -17,17 +17,17 @@ use assay_seam::{RowsPool, StatementId, Value, write_decimal};
 use crate::random::Rng;
 use crate::request::Answer;
 
-/// Stands behind each word of a program's text.
+/// Follows each word of a program's text.
 const SEPARATOR: char = '\u{1f}';
 
-/// Values on the way at once in an expression, at most.
+/// Maximum number of intermediate values in an expression.
 const DEPTH_MAX: usize = 8;
 
-/// What all sessions run.
+/// A program, shared by all sessions that run it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Program {
     commands: Box<[Command]>,
-    /// How many there are.
+    /// Number of variables.
     variables: usize,
     may_begin: bool,
 }
@@ -39,7 +39,7 @@ enum Command {
     Query { pieces: Vec<Piece> },
 }
 
-/// Of an expression.
+/// Part of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Word {
     Integer(i64),
@@ -58,7 +58,7 @@ enum Piece {
     Variable(usize),
 }
 
-/// What a session asks next.
+/// A session's next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The next transaction.
@@ -68,7 +68,7 @@ pub(crate) enum Step {
     InTransaction,
 }
 
-/// Why Lua has to go on; the numbers are those of `lua/plain.lua`.
+/// Why Lua has to continue; `lua/plain.lua` has the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
     /// No more transactions.
@@ -86,16 +86,16 @@ pub(crate) enum Leave {
 pub(crate) struct Run {
     program: Rc<Program>,
     pub(crate) connection: u32,
-    /// Transactions that may begin yet.
+    /// Number of transactions left to start.
     pub(crate) left: u64,
-    /// The command that runs. 0 <= at <= commands.len()
+    /// The current command. 0 <= at <= commands.len()
     at: usize,
     /// Its variables, then for each command the number of its prepared statement.
     slots: Box<[i64]>,
 }
 
 impl Program {
-    /// Reads a program's text; `None` where it is none.
+    /// Parses a program's text; `None`: it is not one.
     pub(crate) fn parse(text: &str) -> Option<Program> {
         let mut program = Program { commands: Box::default(), variables: 0, may_begin: false };
         let mut commands = Vec::new();
@@ -143,7 +143,7 @@ impl Program {
     }
 }
 
-/// Every operator finds its operands, one value remains, and there are never too many.
+/// Every operator has its operands, one value remains at the end, and there are never too many.
 fn check_depth(value: &[Word]) -> Option<()> {
     let mut depth = 0_usize;
     for word in value {
@@ -171,7 +171,7 @@ impl Word {
         })
     }
 
-    /// `None`: Lua has to say what that is.
+    /// `None`: Lua has to compute it.
     #[inline]
     fn apply(self, a: i64, b: i64, rng: &mut Rng) -> Option<i64> {
         match self {
@@ -215,7 +215,7 @@ impl Run {
         }
     }
 
-    /// The command that runs.
+    /// The current command.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -228,7 +228,7 @@ impl Run {
         Ok(Step::Next)
     }
 
-    /// Takes the answer to what it asked last, and asks the next. `Err`: Lua has to go on, with what is left of the
+    /// Takes the answer to the last request and makes the next one. `Err`: Lua has to continue, with what is left of the
     /// answer.
     #[inline]
     pub(crate) fn resume(

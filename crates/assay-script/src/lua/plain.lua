@@ -1,7 +1,7 @@
 --- Plain programs: transactions of integers and statements that run without Lua (`plain.rs`).
 --
--- A compiled script hands in its program as `assay.plain`; the default loop, or a loop of its own, runs it between its
--- transactions until something has to be decided, and does that in Lua.
+-- A compiled script registers its program as `assay.plain`; the default loop, or the script's own, runs the program
+-- until Lua is needed.
 local core = ...
 local ask, shared, connections = core.ask, core.shared, core.connections
 local yield = coroutine.yield
@@ -35,8 +35,8 @@ local function can_run(statements)
   return true
 end
 
---- Runs transactions of `program`, at most `most` (at least one), until something has to be decided. Returns what, at
---- which command, its text if it has one, and the answer to it; nil if it cannot run. `statements`: those of its
+--- Runs up to `most` (at least one) transactions of `program`, until Lua is needed. Returns the reason, the command, its
+--- text if it has one, and the answer to it; nil if the program cannot run. `statements`: those of its
 --- commands; `values`: of its variables, in order.
 function plain.run(program, connection, statements, values, most)
   if connection[connections.BUSY] or not can_run(statements) then return nil end
