@@ -480,7 +480,12 @@ impl Server {
 
     fn died(&self, state: &State, status: &str) -> Fault {
         let words = self.log_tail(LOG_LINES);
-        let fault = Fault::server(format!("{} did not start: it exited with {status}", state.title())).detail(&words);
+        let fault = Fault::server(format!(
+            "{} did not start: {}",
+            state.title(),
+            status.replace("exit status: ", "it exited with status ")
+        ))
+        .detail(&words);
         let killed = state.undo.iter().any(|undo| matches!(undo, Undo::Group(group) if memory::kills(group) > 0));
         match missing_library(&words) {
             Some(library) => fault.hint(format!("install the package that contains {library}")),

@@ -165,6 +165,16 @@ impl Progress {
         }
     }
 
+    /// Rounds that are `planned`, or begun: the plan may have had more.
+    pub fn rounds(&self, planned: u32) -> u32 {
+        self.outcomes.keys().map(|key| key.round).max().unwrap_or(0).max(planned)
+    }
+
+    /// The number of trials that were measured.
+    pub fn measured(&self) -> usize {
+        self.outcomes.values().filter(|outcome| matches!(outcome, TrialResult::Done { .. })).count()
+    }
+
     /// Whether a trial has its result.
     pub fn is_over(&self, key: TrialKey) -> bool {
         self.outcomes.contains_key(&key)

@@ -33,6 +33,18 @@ pub fn figure(value: f64) -> String {
 /// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half-width. If the
 /// value is far from the center, or the half-width says little, the ends are shown instead: `1.4 [1.2, 3.1]`.
 pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
+    interval_words(value, low, high, f64::INFINITY)
+}
+
+/// The same where there is room: the ends are shown unless both halves are about as long.
+pub(crate) fn with_ends(value: f64, low: f64, high: f64) -> String {
+    interval_words(value, low, high, LOPSIDED)
+}
+
+/// How much longer one half of an interval may be than the other.
+const LOPSIDED: f64 = 1.15;
+
+fn interval_words(value: f64, low: f64, high: f64, lopsided: f64) -> String {
     let (below, above) = (value - low, high - value);
     let half = below.max(above);
     // What rounding left of no difference at all.
@@ -41,7 +53,7 @@ pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
     }
     let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
     let shown = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
-    match half > value / 2.0 {
+    match half > value / 2.0 || half > below.min(above) * lopsided {
         true => format!("{} [{}, {}]", shown(value), shown(low.max(0.0)), shown(high)),
         false => format!("{} ±{}", shown(value), shown(half)),
     }
@@ -162,6 +174,8 @@ mod tests {
             ["1,998 ±12", "1000.0 ±9.7", "5.50 ±0.25", "0.0123 ±0.0019", "5.00 ±0", "3,000,000 ±123,456"]
         );
         assert_eq!(with_interval(1.38, 1.2, 3.07), "1.4 [1.2, 3.1]");
+        assert_eq!(with_ends(9.68, 7.59, 12.4), "9.7 [7.6, 12.4]");
+        assert_eq!(with_ends(1998.3, 1985.9, 2010.9), "1,998 ±13");
         assert_eq!(with_interval(3.0, -0.5, 9.0), "3.0 [0.0, 9.0]");
         assert_eq!([0.156, -0.004, 0.0, -0.00001, 1.5].map(change), ["+15.6%", "−0.4%", "±0.0%", "±0.0%", "+150%"]);
     }

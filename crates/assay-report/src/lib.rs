@@ -48,7 +48,7 @@ pub use findings::loaded::{Loaded, loaded};
 pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings, metric_value};
 pub use findings::outage::{ListedOutage, OutageFindings};
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};
-pub use findings::report::{Entry, Report, report};
+pub use findings::report::{Entry, Report, report, report_of_cells};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
 pub use findings::stage::{

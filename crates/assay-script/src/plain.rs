@@ -6,9 +6,9 @@
 //! the command itself, so that every error is detected and worded there.
 //!
 //! The text of a program is a list of words, each followed by a separator. A command begins with its name: `set
-//! VARIABLE WORD…` computes a value (operands first, then the operator), `execute VARIABLE…` runs the prepared statement
-//! of this command, `query PIECE…` sends a text. Variables are numbers after a `$`; a piece of text follows a `'`.
-//! `begins`, before everything else, means that a transaction may be left open.
+//! VARIABLE WORD…` computes a value (operands first, then the operator), `execute VARIABLE…` runs the prepared
+//! statement of this command, `query PIECE…` sends a text. Variables are numbers after a `$`; a piece of text follows a
+//! `'`. `begins`, before everything else, means that a transaction may be left open.
 
 use std::rc::Rc;
 
@@ -228,8 +228,8 @@ impl Run {
         Ok(Step::Next)
     }
 
-    /// Takes the answer to the last request and makes the next one. `Err`: Lua has to continue, with what is left of the
-    /// answer.
+    /// Takes the answer to the last request and makes the next one. `Err`: Lua has to continue, with what is left of
+    /// the answer.
     #[inline]
     pub(crate) fn resume(
         &mut self,

@@ -187,7 +187,7 @@ impl Drop for Kept {
 }
 
 /// How long a run's server may take to stop cleanly before it is killed: its data is discarded.
-const STOP: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(5);
 
 /// Kills and removes them immediately.
 pub fn remove() {

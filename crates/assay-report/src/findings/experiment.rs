@@ -128,8 +128,13 @@ pub(crate) struct Pivot {
     /// What is needed for clearer results: more `rounds`, or more `trials` of records that were not measured in rounds.
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
+    pub(crate) of: OfTrials,
+    /// Whether it has one fit, not one for each step of a ladder.
+    pub(crate) once: bool,
     /// Whether some cell has several trials.
     pub(crate) repeated: bool,
+    /// Whether some cells have fewer trials than others.
+    pub(crate) uneven: bool,
     /// Standard deviation of a trial, as a share; the largest of all steps of a ladder.
     pub(crate) deviation: Option<f64>,
     /// Ratio of the last round to the first, for the step where it was largest.
@@ -182,7 +187,9 @@ impl Experiment {
         let fits: Vec<Option<Blocks>> = sessions.iter().map(|step| self.fit(&asked.value, *step, scale)).collect();
         let rows = self.axis(&asked.rows)?;
         let columns = asked.columns.as_ref().map(|name| self.axis(name)).transpose()?;
-        let others = self.others(&[Some(rows), columns]);
+        // What was timed or asked once in a trial has nothing to do with the steps of its ladder.
+        let once = self.is_of_trial(&asked.value);
+        let others = self.others(&[Some(rows), columns, once.then_some(Axis::Sessions)]);
         let row_levels = self.levels(rows);
         let column_levels = columns.map_or(Vec::new(), |axis| self.levels(axis));
         let by_best = asked.ratio_to.as_deref() == Some(BEST);
@@ -219,7 +226,13 @@ impl Experiment {
             let of_base = base.filter(|base| *base != if columns.is_some() { column } else { row });
             let ratio = of_base.and_then(|base| {
                 let (base, _) = if columns.is_some() { at(facet, row, base) } else { at(facet, base, column) };
-                fit?.ratio(base?, cell, family, MARGIN_DEFAULT)
+                match asked.of {
+                    OfTrials::All => fit?.ratio(base?, cell, family, MARGIN_DEFAULT),
+                    which => {
+                        let base = self.extreme(which, &asked.value, base?, step_sessions)?;
+                        plain_ratio(value / scale, base)
+                    }
+                }
             });
             let trials = self.stages(cell, step_sessions).count();
             let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
@@ -246,6 +259,8 @@ impl Experiment {
             facet
         });
         let facets: Vec<Facet> = facets.collect();
+        let trials_of: Vec<usize> =
+            (0..self.cells.len()).map(|cell| self.trials.iter().filter(|trial| trial.cell == cell).count()).collect();
         let found = fits.iter().flatten();
         let drifts = found.clone().filter_map(Blocks::drift);
         let of = match asked.of {
@@ -262,8 +277,12 @@ impl Experiment {
             by_best,
             more_of: if self.rounds > 1 { "rounds" } else { "trials" },
             facets,
-            repeated: (0..self.cells.len())
-                .any(|cell| self.trials.iter().filter(|trial| trial.cell == cell).nth(1).is_some()),
+            of: asked.of,
+            once: once || sessions.len() < 2,
+            repeated: trials_of.iter().any(|trials| *trials > 1),
+            uneven: trials_of
+                .iter()
+                .any(|trials| *trials > 0 && *trials != trials_of.iter().copied().max().unwrap_or(0)),
             deviation: found.filter_map(Blocks::deviation).max_by(f64::total_cmp),
             drift: drifts.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())),
         })
@@ -401,6 +420,11 @@ impl Experiment {
         Blocks::fit(&observations, self.cells.len(), self.rounds)
     }
 
+    /// Whether it is the time or the value of a step of the recipe.
+    pub(crate) fn is_of_trial(&self, value: &str) -> bool {
+        self.trials.iter().flat_map(|trial| trial.parts.iter().chain(&trial.values)).any(|(name, _)| name == value)
+    }
+
     fn value_of(&self, trial: &ExperimentTrial, name: &str, sessions: u32) -> Option<f64> {
         if let Some((_, found)) = trial.parts.iter().chain(&trial.values).find(|(part, _)| part == name) {
             return Some(*found);
@@ -474,6 +498,12 @@ fn compare_with_best<'a>(places: impl Iterator<Item = &'a mut Place>, better: Be
     for (value, of_best) in &mut all {
         **of_best = if better == Better::Lower { ratio(best, *value) } else { ratio(*value, best) };
     }
+}
+
+/// Of single trials, without an interval.
+fn plain_ratio(value: f64, base: f64) -> Option<Ratio> {
+    let ratio = ratio(value, base)?;
+    Some(Ratio { ratio, interval: None, verdict: if ratio < 1.0 { Verdict::Less } else { Verdict::More } })
 }
 
 /// If all trials are in one round, more trials are needed than there were.

@@ -23,6 +23,9 @@ pub struct Report {
     /// The reader's own title, if any.
     #[serde(skip)]
     pub title: Option<String>,
+    /// What its head says; `None`: what the records show.
+    #[serde(skip)]
+    pub head: Option<Vec<String>>,
     /// Whether the agents of a fleet are shown separately.
     #[serde(skip)]
     pub agents: bool,
@@ -89,7 +92,23 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
             entries.push(Entry { file, name, setting, findings });
         }
     }
-    Report { entries, settings, names, title: None, agents: false, comparisons }
+    Report { entries, settings, names, title: None, head: None, agents: false, comparisons }
+}
+
+/// The report of an experiment: its cells, each with its records (name and findings), under a title and a few
+/// sentences. They are compared by the experiment's own tables.
+pub fn report_of_cells(title: &str, head: Vec<String>, cells: Vec<(String, Vec<(String, Findings)>)>) -> Report {
+    let (mut entries, mut names) = (Vec::new(), Vec::new());
+    for (setting, (cell, records)) in cells.into_iter().filter(|(_, records)| !records.is_empty()).enumerate() {
+        for (name, findings) in records {
+            let name = format!("{cell}, {name}");
+            entries.push(Entry { file: name.clone(), name, setting, findings });
+        }
+        names.push(cell);
+    }
+    let settings = names.len();
+    let (title, head) = (Some(title.to_owned()), Some(head));
+    Report { entries, settings, names, title, head, agents: false, comparisons: Vec::new() }
 }
 
 /// Every setting compared with the first, by its trials.

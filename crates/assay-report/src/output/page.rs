@@ -140,6 +140,7 @@ fn hash(text: &str) -> String {
 fn head(report: &Report, title: &str, sections: &[Section]) -> Markup {
     let of = match &report.entries[..] {
         [entry] => format!("{} · {} · {}", entry.findings.started, entry.findings.tool, entry.file),
+        entries if report.head.is_some() => format!("{} records of {} cells", entries.len(), report.settings),
         entries if report.settings == 1 => format!("{} records of one setting", entries.len()),
         entries => format!("{} records, {} settings", entries.len(), report.settings),
     };
@@ -211,7 +212,8 @@ fn sections(report: &Report, charts: &Charts) -> Vec<Section> {
     };
     let mut sections = Vec::new();
     if one.is_none() {
-        sections.push(section("verdict", "Verdict", verdict(report, charts)));
+        let title = if report.head.is_some() { "Trials" } else { "Verdict" };
+        sections.push(section("verdict", title, verdict(report, charts)));
     }
     sections.push(section("cases", "Statements", statements(report)));
     sections.push(section("ladder", "Ladder", ladders(report, charts)));

@@ -1,12 +1,13 @@
 //! Requested views of an experiment, or of records: pivot tables with notes, and charts. Created once for every output.
 
+use assay_stats::{Ratio, Verdict};
+
 use crate::charts::asked::{ChartAsked, NoChart};
 use crate::charts::chart::Chart;
-use crate::digits::percent;
-use crate::findings::experiment::{Experiment, Pivot, PivotAsked, Place};
+use crate::digits::{figure, percent};
+use crate::findings::experiment::{Experiment, OfTrials, Pivot, PivotAsked, Place};
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
-use crate::tables::experiment::ratio_words;
 use crate::tables::table::Table;
 use crate::words::subject::subject;
 use crate::words::window::window_words;
@@ -45,7 +46,9 @@ pub fn shown_of<'a>(asked: impl IntoIterator<Item = (&'a Experiment, &'a ShowAsk
         ShowAsked::Table(asked) => {
             let pivot = experiment.pivot(asked)?;
             let mut tables = pivot.tables();
-            let window = window_words(experiment.trials.iter().flat_map(|trial| &trial.findings.stages));
+            let stages = experiment.trials.iter().flat_map(|trial| &trial.findings.stages);
+            // What a step took or returned is not of the window.
+            let window = window_words(stages).filter(|_| !experiment.is_of_trial(&asked.value));
             for table in &mut tables {
                 table.caption.extend(window.iter().map(|window| format!(", {window}")));
             }
@@ -151,21 +154,26 @@ fn notes(pivot: &Pivot) -> Vec<String> {
     if !places.any(|place| matches!(place, Place::Measured { .. })) {
         return vec!["No trial has this value.".to_owned()];
     }
+    // A single trial stands for its cell.
+    if pivot.of != OfTrials::All {
+        return notes;
+    }
     match pivot.deviation {
-        Some(deviation) => notes.push(format!("Standard deviation between trials of a cell: {}.", percent(deviation))),
+        Some(deviation) => {
+            let most = if pivot.once { "" } else { "at most " };
+            notes.push(format!("Standard deviation between trials of a cell: {most}{}.", percent(deviation)));
+        }
         // Of a single cell, its own deviation and that of the rounds cannot be told apart.
         None if pivot.repeated => {
-            notes.push("No confidence intervals: they need two cells without a value of 0.".to_owned())
+            notes.push("No confidence intervals: they need two cells without a value of 0.".to_owned());
         }
         None => notes.push("No confidence intervals: they need at least two trials of a cell.".to_owned()),
     }
-    if let Some(drift) = &pivot.drift {
-        notes.push(format!(
-            "Drift, last round / first round: {}; it does not affect the ratios.",
-            ratio_words(drift, pivot.more_of)
-        ));
+    if pivot.uneven && pivot.deviation.is_some() {
+        notes.push("Some cells have fewer trials: their values are adjusted to the average round.".to_owned());
     }
-    if pivot.base.is_some() {
+    notes.extend(pivot.drift.as_ref().and_then(|drift| drift_words(drift, pivot.once)));
+    if pivot.base.is_some() && pivot.deviation.is_some() {
         let more = pivot.more_of;
         notes.push(format!(
             "Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n {more}`: \
@@ -173,4 +181,16 @@ fn notes(pivot: &Pivot) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// `None`: there is none. `once`: it is that of the table, not of one of several.
+fn drift_words(drift: &Ratio, once: bool) -> Option<String> {
+    let chance = match drift.verdict {
+        Verdict::NoDifference => return None,
+        Verdict::More | Verdict::Less => "",
+        Verdict::CannotTell { .. } => ", which may be chance",
+    };
+    let interval = drift.interval.map_or(String::new(), |(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
+    let (drift, first) = (figure(drift.ratio), if once { "Drift" } else { "Largest drift" });
+    Some(format!("{first}, last round / first round: {drift}{interval}{chance}; it does not affect the ratios."))
 }

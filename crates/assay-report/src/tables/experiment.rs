@@ -2,7 +2,7 @@
 
 use assay_stats::{Ratio, Verdict};
 
-use crate::digits::{figure, percent, with_interval};
+use crate::digits::{figure, percent, with_ends};
 use crate::findings::experiment::SETTING;
 use crate::findings::experiment::{Pivot, Place};
 use crate::plain::clean;
@@ -111,7 +111,7 @@ fn plain(place: &Place) -> Vec<Cell> {
 fn value(place: &Place, by_best: bool) -> Cell {
     match place {
         Place::Measured { value, interval, of_best, failed, .. } => {
-            let figure = interval.map_or_else(|| figure(*value), |(low, high)| with_interval(*value, low, high));
+            let figure = interval.map_or_else(|| figure(*value), |(low, high)| with_ends(*value, low, high));
             let share = of_best.filter(|_| by_best).map(|share| format!("  {}", percent(share)));
             let failed = (*failed > 0).then(|| format!("  ({failed} failed)"));
             Cell::words(figure + &share.unwrap_or_default() + &failed.unwrap_or_default())

@@ -44,6 +44,9 @@ pub(crate) fn title(report: &Report) -> String {
 
 /// One paragraph for one record; a sentence about each of several.
 pub fn summary(report: &Report) -> Vec<String> {
+    if let Some(head) = &report.head {
+        return head.clone();
+    }
     let window = window_sentence(report.entries.iter().flat_map(|entry| &entry.findings.stages));
     sentences(report).into_iter().chain(window).collect()
 }

@@ -35,9 +35,9 @@ local function can_run(statements)
   return true
 end
 
---- Runs up to `most` (at least one) transactions of `program`, until Lua is needed. Returns the reason, the command, its
---- text if it has one, and the answer to it; nil if the program cannot run. `statements`: those of its
---- commands; `values`: of its variables, in order.
+--- Runs up to `most` (at least one) transactions of `program`, until Lua is needed. Returns the reason, the command,
+--- its text if it has one, and the answer to it; nil if the program cannot run. `statements`: those of its commands;
+--- `values`: of its variables, in order.
 function plain.run(program, connection, statements, values, most)
   if connection[connections.BUSY] or not can_run(statements) then return nil end
   begin(shared, program)

@@ -47,10 +47,10 @@ pub struct RecipeOptions {
     #[arg(long, value_name = "PRODUCT:VERSION", conflicts_with = "recipe")]
     pub server: Option<String>,
     /// Without a recipe: a server setting, or the path of a recipe value, with the values to compare; may be repeated
-    #[arg(long, value_name = "NAME=VALUE,…", requires = "server")]
+    #[arg(long, value_name = "NAME=VALUE,…", requires = "server", conflicts_with = "recipe")]
     pub vary: Vec<String>,
     /// Without a recipe, after `--`: the workload with its options, as for `assay run`
-    #[arg(last = true, value_name = "WORKLOAD", requires = "server")]
+    #[arg(last = true, value_name = "WORKLOAD", requires = "server", conflicts_with = "recipe")]
     pub words: Vec<String>,
 }
 

@@ -62,7 +62,12 @@ pub(super) fn explain(
         }
         ErrorKind::ArgumentConflict => {
             let prior = text(ContextKind::PriorArg);
-            let prior = prior.split(' ').next().unwrap_or_default();
+            // `[RECIPE]` and `[-- <WORKLOAD>...]` have no name of an option.
+            let name = |argument: &str| match argument.split(' ').next().unwrap_or_default() {
+                option if option.starts_with("--") && option.len() > 2 => option.to_owned(),
+                _ => argument.trim_matches(['[', ']', '<', '>', '.', '-', ' ']).to_owned(),
+            };
+            let (option, prior) = (name(&text(ContextKind::InvalidArg)), name(&prior));
             if prior == option {
                 Trouble::usage(format!("{option} was given twice"))
             } else {

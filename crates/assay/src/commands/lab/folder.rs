@@ -101,6 +101,11 @@ impl Folder {
         Ok(Folder { progress: progress(path), path: path.to_owned(), recipe, journal: None })
     }
 
+    /// Whether a process runs it: that one holds the lock of the journal.
+    pub(super) fn is_running(&self) -> bool {
+        File::open(self.path.join(JOURNAL)).is_ok_and(|journal| journal.try_lock_shared().is_err())
+    }
+
     /// Appends an event to the journal.
     pub(super) fn add(&mut self, event: Event) -> Result<(), Trouble> {
         self.append(&line(&event))?;

@@ -112,7 +112,7 @@ impl Readings {
         let mut words = Vec::new();
         let ticks = after.ticks.saturating_sub(self.ticks).max(1) as f64;
         let by_name = self.by_name(after);
-        let used = by_name.values().sum::<i64>() as f64 / ticks;
+        let used = (by_name.values().sum::<i64>() as f64 / ticks).min(1.0);
         if used >= OTHERS {
             let most = by_name.iter().max_by_key(|(_, ticks)| **ticks).map_or("", |(name, _)| name);
             words.push(format!("other processes used {} of the CPU time, most of it {most}", whole_percent(used)));
@@ -133,6 +133,14 @@ impl Readings {
         words
     }
 
+    /// The parent, its parent, and so on, as far as they are others.
+    fn ancestors<'a>(&'a self, process: &'a Other) -> impl Iterator<Item = &'a (u32, u64)> {
+        let parent = |process: &Other| self.others.iter().find(|((pid, _), _)| *pid == process.parent);
+        // No chain is longer than there are processes.
+        let chain = std::iter::successors(parent(process), move |(_, process)| parent(process));
+        chain.take(self.others.len()).map(|(key, _)| key)
+    }
+
     /// CPU time of other processes in between.
     fn by_name<'a>(&'a self, after: &'a Readings) -> BTreeMap<&'a str, i64> {
         let mut all = BTreeMap::new();
@@ -141,11 +149,11 @@ impl Readings {
             let before = self.others.get(key).map_or(0, |before| before.ticks);
             add(process, process.ticks as i64 - before as i64);
         }
-        // What a process had used before, its parent counts when it has ended.
+        // What a process had used before, its parent counts when it has ended, or the parent's parent.
         for (_, ended) in self.others.iter().filter(|(key, _)| !after.others.contains_key(key)) {
-            let parent = after.others.iter().find(|((pid, _), _)| *pid == ended.parent);
-            if let Some((_, parent)) = parent {
-                add(parent, -(ended.ticks as i64));
+            let heir = self.ancestors(ended).find_map(|key| after.others.get(key));
+            if let Some(heir) = heir {
+                add(heir, -(ended.ticks as i64));
             }
         }
         all
@@ -262,6 +270,9 @@ mod tests {
         let many = vec![stat(40, "make", 1, 514), stat(70, "cron", 1, 3), stat(80, "cc1", 40, 16)];
         let words = "other processes used 10% of the CPU time, most of it cc1";
         assert_eq!(before.until(&readings(1200, many), second), [words]);
+        // The end of a whole family gives all it had used to the one that is left.
+        let family = readings(1000, vec![stat(40, "make", 1, 10), stat(60, "sh", 40, 5), stat(61, "rustc", 60, 500)]);
+        assert_eq!(family.until(&readings(1200, vec![stat(40, "make", 1, 517)]), second), [""; 0]);
         let quiet = readings(1000, Vec::new());
         let after = Readings { ticks: 1200, stolen: 50, swapped: 200, throttled_us: 20_000, ..Readings::default() };
         assert_eq!(

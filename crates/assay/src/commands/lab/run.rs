@@ -42,7 +42,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     remove_left_over(&home, &folder)?;
     let done = folder.progress.outcomes.len();
     if done > 0 {
-        terminal::say(&format!("resuming in {}: {done} trials done\n", folder.path.display()));
+        terminal::say(&format!("resuming in {}: {} done\n", folder.path.display(), count(done, "trial")));
     }
     let drawn = Bar::begin(Progress::default());
     let bar = drawn.as_ref();

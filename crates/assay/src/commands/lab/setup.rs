@@ -49,6 +49,17 @@ impl Lines {
                     WrongKey { trouble: within(&key.join("."), fault.into()), key }
                 })?;
             }
+            // Loading would drop and create tables of a server that is not ours.
+            let is_other = |name: &str, server: &Server| server.url.is_some() && cell.setup.holds_data(name);
+            let other = cell.setup.server.iter().find(|(name, server)| is_other(name, server));
+            if let (Some((name, _)), Some(line)) = (other, &cell.setup.data.prepare) {
+                let cause = format!(
+                    "data.prepare: the server {name} is already running (url), and only servers that the lab starts are loaded"
+                );
+                let hint = format!("load it once by `assay prepare {line} --db URL`, and remove data.prepare");
+                let key = ["data", "prepare"].map(str::to_owned).to_vec();
+                return Err(WrongKey { key, trouble: Trouble::usage(cause).hint(hint) });
+            }
             let wrong = |trouble: Trouble| WrongKey { key: wrong_key(&cell.setup, &trouble.cause), trouble };
             let mut lines = Lines::of(&cell.setup).map_err(wrong)?;
             for (step, number) in recipe.steps.iter().zip(1..) {

@@ -7,12 +7,12 @@ use std::process::Command;
 use assay_recipe::{Show, TrialResult};
 use assay_record::Record;
 use assay_report::{
-    Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, NoChart, OfTrials, PivotAsked,
-    ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
+    Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Findings, NoChart, OfTrials,
+    PivotAsked, ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
 };
 
 use crate::command_line::LabShowOptions;
-use crate::commands::lab::folder::{Folder, only, unwritable};
+use crate::commands::lab::folder::{Folder, only};
 use crate::diagnostics::{Exit, Trouble, nearest};
 use crate::{terminal, values};
 
@@ -39,7 +39,8 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     ];
     for (path, output) in outputs {
         if let Some(path) = path {
-            std::fs::write(path, output()?).map_err(|error| unwritable(path, &error))?;
+            std::fs::write(path, output()?)
+                .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
             terminal::say(&format!("wrote {}\n", path.display()));
         }
     }
@@ -53,44 +54,67 @@ pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
     if !recipe.question.is_empty() {
         text += &format!("{}\n", recipe.question);
     }
-    let done = folder.progress.outcomes.values().filter(|outcome| matches!(outcome, TrialResult::Done { .. })).count();
-    text += &format!(
-        "{done} of {} trials · seed {} · experiment {}\n\n",
-        recipe.cells.len() * recipe.trials.count as usize,
-        recipe.trials.seed,
-        recipe.hash
-    );
+    text += &format!("{}\n\n", measured(folder));
     // Without any measurement, tables would be empty.
-    if done > 0 {
+    if folder.progress.measured() > 0 {
         let (shown, left_out, experiment) = shown(folder)?;
         text += &shown_text(&shown, WIDTH);
-        text += &left_out.join("");
-        text += &shared_cpus(&experiment);
+        left_out.into_iter().chain(shared_cpus(&experiment)).for_each(|note| text += &format!("{note}\n"));
     }
-    text += &failures(folder).join("\n");
-    if !recipe.look_at.is_empty() {
-        text += &format!("What to look at: {}\n", recipe.look_at);
+    for failure in failures(folder) {
+        text += &format!("failed: {}\n  {}\n", failure.what, failure.cause);
+        failure.details.iter().for_each(|line| text += &format!("    {line}\n"));
     }
+    notes(folder).into_iter().for_each(|note| text += &format!("{note}\n"));
     Ok(text)
 }
 
-fn markdown(folder: &Folder) -> Result<String, Trouble> {
-    let tables = shown_markdown(&shown(folder)?.0);
-    Ok(format!("# {}\n\n{tables}{}\n", folder.recipe.title, failures(folder).join("\n")))
+/// `8 of 12 trials · seed 1 · experiment 0123456789abcdef`. More rounds may have been measured than are planned now.
+fn measured(folder: &Folder) -> String {
+    let (recipe, progress) = (&folder.recipe, &folder.progress);
+    let all = recipe.cells.len() * progress.rounds(recipe.trials.count) as usize;
+    format!("{} of {all} trials · seed {} · experiment {}", progress.measured(), recipe.trials.seed, recipe.hash)
 }
 
-/// The page of all records.
+fn markdown(folder: &Folder) -> Result<String, Trouble> {
+    let (shown, left_out, experiment) = shown(folder)?;
+    let recipe = &folder.recipe;
+    let mut text = format!("# {}\n\n", recipe.title);
+    if !recipe.question.is_empty() {
+        text += &format!("{}\n\n", recipe.question);
+    }
+    text += &format!("{}\n\n{}", measured(folder), shown_markdown(&shown));
+    left_out.into_iter().chain(shared_cpus(&experiment)).for_each(|note| text += &format!("{note}\n\n"));
+    for failure in failures(folder) {
+        let details = failure.details.join("\n");
+        text += &format!("Failed: {}: {}\n\n```text\n{details}\n```\n\n", failure.what, failure.cause);
+    }
+    notes(folder).into_iter().for_each(|note| text += &format!("{note}\n\n"));
+    Ok(text)
+}
+
+/// The page: the results, then the records by cell.
 pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
-    let (shown, _, experiment) = shown(folder)?;
-    let first = folder.recipe.trials.drop as usize + 1;
-    let name =
-        |trial: &ExperimentTrial| format!("{}, round {}", folder.recipe.cells[trial.cell].name, trial.round + first);
-    let records = experiment.trials.into_iter().map(|trial| (name(&trial), trial.findings)).collect();
-    Ok(assay_report::html(&assay_report::report(records), &shown))
+    let recipe = &folder.recipe;
+    let (shown, left_out, _) = shown(folder)?;
+    let (experiment, _) = trials(folder, recipe.last.as_deref())?;
+    let mut head = vec![recipe.question.clone(), measured(folder)];
+    head.extend(left_out);
+    head.extend(shared_cpus(&experiment));
+    head.extend(failures(folder).into_iter().map(|failure| format!("Failed: {}: {}", failure.what, failure.cause)));
+    head.extend(notes(folder));
+    head.retain(|sentence| !sentence.is_empty());
+    let mut cells: Vec<Vec<(String, Findings)>> = vec![Vec::new(); recipe.cells.len()];
+    for trial in experiment.trials {
+        let round = trial.round + recipe.trials.drop as usize + 1;
+        cells[trial.cell].push((format!("round {round}"), trial.findings));
+    }
+    let cells = recipe.cells.iter().map(|cell| cell.name.clone()).zip(cells).collect();
+    Ok(assay_report::html(&assay_report::report_of_cells(&recipe.title, head, cells), &shown))
 }
 
 /// How many trials had too few CPUs for both sides.
-fn shared_cpus(experiment: &Experiment) -> String {
+fn shared_cpus(experiment: &Experiment) -> Option<String> {
     let shared = |advice: &Advice| *advice == Advice::SeparateFromServer;
     let is_shared = |warning: &Warning| match warning {
         Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => shared(advice),
@@ -98,32 +122,46 @@ fn shared_cpus(experiment: &Experiment) -> String {
     };
     let trials = experiment.trials.iter().filter(|trial| trial.findings.warnings.iter().any(is_shared));
     let trials: BTreeSet<(usize, usize)> = trials.map(|trial| (trial.round, trial.cell)).collect();
-    match trials.len() {
-        0 => String::new(),
-        number => format!(
-            "Load generator and server competed for the CPUs in {number} of the trials above, which adds to the latencies.\n"
-        ),
-    }
+    let number = Some(trials.len()).filter(|number| *number > 0)?;
+    Some(format!(
+        "Load generator and server competed for the CPUs in {number} of the measured trials, which adds to the latencies."
+    ))
 }
 
-/// Failed trials, and how many were spoiled.
-fn failures(folder: &Folder) -> Vec<String> {
-    let progress = &folder.progress;
-    // The same failure in several rounds is reported once, with the details of the first.
-    let mut failed: Vec<(usize, &str, Vec<u32>, &[String])> = Vec::new();
-    for (key, cause, details) in progress.failures() {
+/// A failure of a cell, in one round or in several.
+struct Failure<'a> {
+    /// `memory=1G, rounds 1, 2`.
+    what: String,
+    cause: &'a str,
+    /// Of the first.
+    details: &'a [String],
+}
+
+/// The same failure in several rounds is reported once.
+fn failures(folder: &Folder) -> Vec<Failure<'_>> {
+    let mut failed: Vec<(usize, &str, Vec<String>, &[String])> = Vec::new();
+    for (key, cause, details) in folder.progress.failures() {
+        let round = key.round.to_string();
         match failed.iter_mut().find(|(cell, known, ..)| (*cell, *known) == (key.cell, cause)) {
-            Some((_, _, rounds, _)) => rounds.push(key.round),
-            None => failed.push((key.cell, cause, vec![key.round], details)),
+            Some((_, _, rounds, _)) => rounds.push(round),
+            None => failed.push((key.cell, cause, vec![round], details)),
         }
     }
-    let words = |(cell, cause, rounds, details): (usize, &str, Vec<u32>, &[String])| {
-        let details: String = details.iter().map(|line| format!("    {line}\n")).collect();
+    let failure = |(cell, cause, rounds, details): (usize, _, Vec<String>, _)| {
         let plural = if rounds.len() > 1 { "s" } else { "" };
-        let rounds = rounds.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        format!("failed: {}, round{plural} {rounds}\n  {cause}\n{details}", folder.recipe.cells[cell].name)
+        let what = format!("{}, round{plural} {}", folder.recipe.cells[cell].name, rounds.join(", "));
+        Failure { what, cause, details }
     };
-    let mut all: Vec<String> = failed.into_iter().map(words).collect();
+    failed.into_iter().map(failure).collect()
+}
+
+/// What to know about the results: what to do about failures, how many trials were spoiled, what to look at.
+fn notes(folder: &Folder) -> Vec<String> {
+    let progress = &folder.progress;
+    let mut notes = Vec::new();
+    if progress.failures().next().is_some() {
+        notes.push("To retry what failed, run the same command with --again-failed.".to_owned());
+    }
     let (kept, repeated) = (progress.spoiled().count(), progress.repeated.len());
     if kept + repeated > 0 {
         let others = match repeated {
@@ -131,9 +169,12 @@ fn failures(folder: &Folder) -> Vec<String> {
             1 => ", and 1 other that was repeated".to_owned(),
             many => format!(", and {many} others that were repeated"),
         };
-        all.push(format!("Disturbed from outside: {kept} of the trials above{others}; see `assay lab status`.\n"));
+        notes.push(format!("Disturbed: {kept} of the measured trials{others}; `assay lab status` says by what."));
     }
-    all
+    if progress.measured() > 0 && !folder.recipe.look_at.is_empty() {
+        notes.push(format!("What to look at: {}", folder.recipe.look_at));
+    }
+    notes
 }
 
 /// What the recipe wants to show, as far as it was measured, with the whole experiment.
@@ -141,10 +182,14 @@ fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Troub
     let last = folder.recipe.last.as_deref();
     // By the part of the time; loading the records takes longer than finding one of a few.
     let mut experiments = vec![(last, experiment(folder, last)?)];
+    let mut unfit: Vec<(&str, String)> = Vec::new();
     let asked: Vec<(Option<&str>, ShowAsked)> = asked(folder);
     for own in asked.iter().filter_map(|(own, _)| *own) {
-        if !experiments.iter().any(|(known, _)| *known == Some(own)) {
-            experiments.push((Some(own), experiment(folder, Some(own))?));
+        if !experiments.iter().any(|(known, _)| *known == Some(own)) && !unfit.iter().any(|(known, _)| *known == own) {
+            match experiment(folder, Some(own)) {
+                Ok(experiment) => experiments.push((Some(own), experiment)),
+                Err(trouble) => unfit.push((own, trouble.cause)),
+            }
         }
     }
     let of = |own: &Option<&str>| {
@@ -153,15 +198,19 @@ fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Troub
     };
     let (mut measured, mut left_out) = (Vec::new(), Vec::new());
     for (own, asked) in &asked {
+        if let Some((_, cause)) = unfit.iter().find(|(known, _)| *own == Some(*known)) {
+            left_out.push(format!("not shown: {cause}"));
+            continue;
+        }
         let experiment = of(own);
         match assay_report::shown(experiment, std::slice::from_ref(asked)) {
             Ok(_) => measured.push((experiment, asked)),
             Err(NoChart::Unfit(words)) => return Err(unknown(NoChart::Unfit(words))),
-            Err(NoChart::Empty) => left_out.push("not measured, so not shown: a chart of the recipe\n".to_owned()),
+            Err(NoChart::Empty) => left_out.push("not measured, so not shown: a chart of the recipe".to_owned()),
             Err(NoChart::Unknown(error)) => {
                 let near = nearest(&error.name, error.known.split(", "));
                 let near = near.map_or(String::new(), |near| format!(" (there is {near})"));
-                left_out.push(format!("not measured, so not shown: {}{near}\n", error.name));
+                left_out.push(format!("not measured, so not shown: {}{near}", error.name));
             }
         }
     }
@@ -203,7 +252,9 @@ fn one_asked(show: &Show) -> ShowAsked {
             facet: chart.facet.clone(),
             values: match &chart.value.0[..] {
                 [] => vec!["tps".to_owned()],
-                values => values.to_vec(),
+                values => {
+                    values.iter().flat_map(|value| value.split(',')).map(|value| value.trim().to_owned()).collect()
+                }
             },
             ratio_to: chart.ratio_to.clone(),
             references: chart
@@ -215,8 +266,20 @@ fn one_asked(show: &Show) -> ShowAsked {
     }
 }
 
-/// Everything measured so far. `last`: only this last part of each run.
+/// Everything measured so far, by case where statements are timed. `last`: only this last part of each run.
 fn experiment(folder: &Folder, last: Option<&str>) -> Result<Experiment, Trouble> {
+    let (experiment, records) = trials(folder, last)?;
+    let mut names: Vec<String> = Vec::new();
+    for case in folder.recipe.cells.iter().flat_map(|cell| &cell.setup.run.case) {
+        if !names.contains(&case.name) {
+            names.push(case.name.clone());
+        }
+    }
+    Ok(if names.is_empty() { experiment } else { by_case(experiment, &records, names) })
+}
+
+/// The trials measured so far, and their records.
+fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record>), Trouble> {
     let recipe = &folder.recipe;
     let (mut trials, mut records) = (Vec::new(), Vec::new());
     for (key, outcome) in &folder.progress.outcomes {
@@ -254,13 +317,7 @@ fn experiment(folder: &Folder, last: Option<&str>) -> Result<Experiment, Trouble
         trials,
         rounds,
     };
-    let mut names: Vec<String> = Vec::new();
-    for case in recipe.cells.iter().flat_map(|cell| &cell.setup.run.case) {
-        if !names.contains(&case.name) {
-            names.push(case.name.clone());
-        }
-    }
-    Ok(if names.is_empty() { experiment } else { by_case(experiment, &records, names) })
+    Ok((experiment, records))
 }
 
 /// Where no run is a ladder and the number of sessions is no axis, it is a part of a cell like any other, and not
@@ -283,7 +340,7 @@ fn as_one_step(trials: &mut [ExperimentTrial], asked: &[ShowAsked]) {
 }
 
 /// The last part of each run.
-fn within(record: &Record, last: &str) -> Result<assay_report::Findings, Trouble> {
+fn within(record: &Record, last: &str) -> Result<Findings, Trouble> {
     let time = values::duration(last).map_err(|reason| Trouble::usage(format!("last = {last}: {reason}")))?;
     assay_report::findings_within(record, assay_report::Window::Last { ns: time.0 })
         .map_err(|error| Trouble::usage(format!("last = {last}: {error}")))
@@ -333,8 +390,9 @@ fn unknown(error: NoChart) -> Trouble {
 fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot unpack {}: {error}", archive.display()));
     let folder = tempfile::tempdir().map_err(failed)?;
-    let status = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder.path()).status().map_err(failed)?;
-    match status.success() {
+    // What it says about a file that is no archive is no help.
+    let output = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder.path()).output().map_err(failed)?;
+    match output.status.success() {
         true => Ok(folder),
         false => Err(Trouble::usage(format!("{} is neither an experiment's folder nor a bundle", archive.display()))),
     }

@@ -1,6 +1,6 @@
 //! `assay lab status`: the progress of experiments.
 
-use assay_recipe::{TrialResult, remaining, seconds_left};
+use assay_recipe::{remaining, seconds_left};
 
 use crate::command_line::LabFolderOptions;
 use crate::commands::lab::folder::{self, Folder};
@@ -23,8 +23,8 @@ pub(super) fn run(options: &LabFolderOptions) -> Result<Exit, Trouble> {
 
 fn text(folder: &Folder) -> String {
     let (recipe, progress) = (&folder.recipe, &folder.progress);
-    let all = recipe.cells.len() * recipe.trials.count as usize;
-    let done = progress.outcomes.values().filter(|outcome| matches!(outcome, TrialResult::Done { .. })).count();
+    let all = recipe.cells.len() * progress.rounds(recipe.trials.count) as usize;
+    let done = progress.measured();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
     // The steps of a recipe of another version may be unknown here.
     let lines = Lines::of_all(recipe).unwrap_or_default();
@@ -33,9 +33,13 @@ fn text(folder: &Folder) -> String {
     if !left.is_empty() {
         text += &format!(", {} left, about {}", left.len(), about(seconds_left(&left, progress, planned)));
     }
-    text += "\n";
+    text += match (folder.is_running(), left.is_empty()) {
+        (true, _) => "; it is running\n",
+        (false, true) => "; it is complete\n",
+        (false, false) => "; it is not running\n",
+    };
     if progress.interrupted > 0 {
-        text += &format!("  interrupted and begun again: {}\n", progress.interrupted);
+        text += &format!("  interrupted and repeated: {}\n", progress.interrupted);
     }
     let repeated = progress.repeated.iter().map(|(key, causes)| ("spoiled and repeated", *key, causes.as_slice()));
     for (what, key, causes) in repeated.chain(progress.spoiled().map(|(key, causes)| ("spoiled", key, causes))) {

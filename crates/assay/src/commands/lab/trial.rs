@@ -618,7 +618,11 @@ fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
     let died = |server: &&assay_lab::Server| server.status() != Status::Running;
     match topology.servers().find(died) {
         Some(server) => {
-            trouble.detail(format!("{} died; the end of its log:", server.name())).detail(server.log_tail(LOG_LINES))
+            let cause = format!("the server died: {}", trouble.cause);
+            // To look whether it runs is no advice any more.
+            let details = trouble.details.into_iter().filter(|line| !line.starts_with("hint: ")).collect();
+            let trouble = Trouble { cause, details, hints: Vec::new(), ..trouble };
+            trouble.detail(format!("the end of the log of {}:", server.name())).detail(server.log_tail(LOG_LINES))
         }
         None => trouble,
     }
