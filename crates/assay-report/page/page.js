@@ -358,8 +358,10 @@
       plot.replaceChildren();
       const width = plot.clientWidth;
       const narrow = width < 560;
-      const longest = Math.max(...chart.boxes.map((box) => box.name.length));
-      const left = narrow ? 8 : Math.min(400, 24 + longest * 6.9);
+      const measured = document.createElement("canvas").getContext("2d");
+      measured.font = `12px ${getComputedStyle(plot).fontFamily}`;
+      const longest = Math.max(...chart.boxes.map((box) => measured.measureText(box.name).width));
+      const left = narrow ? 8 : Math.min(400, 28 + longest);
       const row = narrow ? 50 : 36;
       const height = chart.boxes.length * row + 44;
       const { low, high, ticks } = chart.layout.y;

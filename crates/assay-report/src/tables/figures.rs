@@ -1,6 +1,9 @@
 //! The data of a requested chart: for spreadsheets, and for readers who cannot see it.
 
-use crate::charts::chart::{Boxed, Chart, Line, Panel, PanelBody};
+use std::collections::BTreeMap;
+
+use crate::charts::chart::{Boxed, Chart, Line, Panel, PanelBody, Scale};
+use crate::digits::{count, figure, sparkline};
 use crate::tables::table::{Cell, Column, Table};
 
 const NAME_WIDTH: usize = 76;
@@ -57,7 +60,8 @@ impl Chart {
                 _ => panel.y.label.clone(),
             };
             let table = match &panel.body {
-                PanelBody::Lines { lines } => line_table(&self.x.label, lines),
+                PanelBody::Lines { lines } if self.x.scale == Scale::Time => line_table(&self.x.label, lines),
+                PanelBody::Lines { lines } => curve_table(&self.x.label, lines),
                 PanelBody::Columns { levels, sets, bars } => {
                     let all = || sets.iter().flat_map(|set| set.columns.iter().flatten());
                     let most = all().flat_map(ends).fold(0.0, f64::max);
@@ -159,10 +163,46 @@ fn line_table(x: &str, lines: &[Line]) -> Table {
         let high = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut row = vec![Cell::foreign(&line.name)];
         row.extend([low, mean, high].map(|value| if value.is_finite() { Cell::Number(value) } else { Cell::Unknown }));
-        row.push(Cell::words(crate::digits::sparkline(&thinned(&known))));
+        row.push(Cell::words(sparkline(&thinned(&by_second(line)))));
         table.row(row);
     }
     table
+}
+
+/// The mean of each second: several trials may have a point in it.
+fn by_second(line: &Line) -> Vec<f64> {
+    let mut seconds: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for (x, y) in line.x.iter().zip(&line.y) {
+        let Some(y) = y else { continue };
+        let (sum, count) = seconds.entry(x.round() as i64).or_default();
+        (*sum, *count) = (*sum + y, *count + 1.0);
+    }
+    seconds.into_values().map(|(sum, count)| sum / count).collect()
+}
+
+/// A row for each place on the horizontal axis, a column for each curve.
+fn curve_table(x: &str, lines: &[Line]) -> Table {
+    let mut columns = vec![Column::words(x, 24)];
+    columns.extend(lines.iter().map(|line| Column::figures(if line.name.is_empty() { "value" } else { &line.name })));
+    let mut table = Table::new(columns);
+    let mut places: Vec<f64> = lines.iter().flat_map(|line| line.x.iter().copied()).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    for place in places {
+        let is_whole = place >= 0.0 && place.fract() == 0.0;
+        let mut row = vec![Cell::words(if is_whole { count(place as u64) } else { figure(place) })];
+        row.extend(lines.iter().map(|line| curve_cell(line, place).map_or(Cell::Unknown, Cell::words)));
+        table.row(row);
+    }
+    table
+}
+
+/// `1,998 [1,950, 2,031]`: a curve's value there, and its band; `None`: it has none.
+fn curve_cell(line: &Line, place: f64) -> Option<String> {
+    let number = line.x.iter().position(|x| *x == place)?;
+    let value = figure(line.y[number]?);
+    let band = line.band.get(number).copied().flatten().filter(|(low, high)| low < high);
+    Some(band.map_or_else(|| value.clone(), |(low, high)| format!("{value} [{}, {}]", figure(low), figure(high))))
 }
 
 /// As many means as a strip has characters.
