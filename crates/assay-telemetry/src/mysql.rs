@@ -44,6 +44,7 @@ pub(crate) fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestio
             folder_sql: "SELECT @@datadir",
         },
         switched: Some(flushes()),
+        ..ServerQuestions::default()
     }
 }
 

@@ -26,15 +26,15 @@ pub(crate) fn server_questions(version: &str) -> ServerQuestions {
     if at_least(14) {
         all.push(log(at_least(18)));
     }
-    all.push(statements(at_least(13)));
+    let mut of_extensions = vec![("pg_stat_statements", statements(at_least(13)))];
     if at_least(16) {
-        all.push(row(
-            &[("pg_buffercache_summary().buffers_dirty", "dirty_pages", "buffers_dirty")],
-            "pg_buffercache_summary()",
-        ));
+        let dirty = ("pg_buffercache_summary().buffers_dirty", "dirty_pages", "buffers_dirty");
+        of_extensions.push(("pg_buffercache", row(&[dirty], "pg_buffercache_summary()")));
     }
     ServerQuestions {
         questions: all,
+        of_extensions,
+        extensions_sql: "SELECT extname FROM pg_extension",
         waits: Some(Waits {
             sql: "SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*) FROM pg_stat_activity \
                   WHERE state = 'active' AND pid <> pg_backend_pid() GROUP BY 1",

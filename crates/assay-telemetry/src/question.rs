@@ -9,6 +9,10 @@ use crate::innodb::checkpoint_age;
 pub struct ServerQuestions {
     /// Those that the server does not refuse are asked from then on.
     pub questions: Vec<Question>,
+    /// More of them, each for a database with this extension. Without it they would leave errors in the server's log.
+    pub of_extensions: Vec<(&'static str, Question)>,
+    /// Returns the names of a database's extensions.
+    pub extensions_sql: &'static str,
     /// What active sessions wait for: rows of a name and a number of sessions. Asked more often than the others.
     pub waits: Option<Waits>,
     /// Questions that identify the server's process if it is local, one value each.

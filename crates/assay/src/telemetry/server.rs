@@ -76,7 +76,22 @@ impl Server {
         let facts = client.server();
         let plan = server_questions(&facts.product, &facts.version);
         self.chosen.clear();
-        for question in plan.questions {
+        let mut questions = plan.questions;
+        if !plan.of_extensions.is_empty() {
+            readings.statements += 1;
+            let rows = client.ask(plan.extensions_sql, PATIENCE)?;
+            let present: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
+            client.reuse(rows);
+            for (extension, question) in plan.of_extensions {
+                if present.iter().any(|one| one == extension) {
+                    questions.push(question);
+                } else {
+                    let reason = format!("the database has no extension {extension}");
+                    question.asked.iter().for_each(|asked| readings.lack(asked.metric, &reason));
+                }
+            }
+        }
+        for question in questions {
             match choose(&mut client, &question, self.chosen.len(), readings) {
                 Ok(chosen) => self.chosen.push(chosen),
                 Err(reason) => question.asked.iter().for_each(|asked| readings.lack(asked.metric, &reason)),

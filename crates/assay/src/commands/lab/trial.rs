@@ -207,7 +207,8 @@ impl Trial<'_> {
         let kept = Kept::new(Topology::start(self.home, &loading, &say)?);
         let mut command = vec!["prepare".to_owned()];
         command.extend(words.iter().cloned());
-        command.extend([format!("--db={}", kept.topology().primary.url("app")), "--quiet".to_owned()]);
+        let url = kept.topology().primary.url("app");
+        command.extend([format!("--db={url}"), "--no-record".to_owned(), "--quiet".to_owned()]);
         let done = self.child(&command, "assay prepare");
         done.map_err(|trouble| with_log_of(trouble, kept.topology()))?;
         kept.topology().keep_image(self.home, &contents, &say)?;
@@ -609,7 +610,7 @@ pub(super) fn loading(
     })
 }
 
-/// With the end of the log of a crashed server.
+/// With the end of the log of a server that crashed, or that is to blame.
 fn with_log(trouble: Trouble, nodes: &[Node<'_>]) -> Trouble {
     nodes.iter().filter_map(Node::topology).fold(trouble, with_log_of)
 }
@@ -623,6 +624,12 @@ fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
             let details = trouble.details.into_iter().filter(|line| !line.starts_with("hint: ")).collect();
             let trouble = Trouble { cause, details, hints: Vec::new(), ..trouble };
             trouble.detail(format!("the end of the log of {}:", server.name())).detail(server.log_tail(LOG_LINES))
+        }
+        // It may have lost a process and be recovering.
+        None if trouble.exit == Exit::Server => {
+            let server = &topology.primary;
+            let words = format!("the end of the log of {}:", server.name());
+            trouble.detail(words).detail(server.log_tail(LOG_LINES))
         }
         None => trouble,
     }
