@@ -138,6 +138,19 @@ impl Blocks {
         self.contrast(unknown(base)?, unknown(cell)?, family, margin)
     }
 
+    /// The geometric mean of several ratios, each of a base and a cell: what a factor does at all levels of the others.
+    /// Otherwise as `ratio`; pairs that were not measured, or that no rounds connect, are left out. `None`: all of
+    /// them.
+    pub fn mean_ratio(&self, pairs: &[(usize, usize)], family: usize, margin: f64) -> Option<Ratio> {
+        let unknown = |cell: usize| self.cells.get(cell).copied().flatten();
+        let known = pairs.iter().filter_map(|(base, cell)| Some((unknown(*base)?, unknown(*cell)?)));
+        let known: Vec<(usize, usize)> = known.filter(|(base, cell)| self.group[*base] == self.group[*cell]).collect();
+        let weight = 1.0 / known.len() as f64;
+        let weights: Vec<(usize, f64)> =
+            known.iter().flat_map(|(base, cell)| [(*cell, weight), (*base, -weight)]).collect();
+        (!weights.is_empty()).then(|| self.weighted(&weights, family, margin))
+    }
+
     /// The last round by the first: what drifted. `None` with one round.
     pub fn drift(&self) -> Option<Ratio> {
         let measured: Vec<usize> = self.rounds.iter().copied().flatten().collect();
@@ -149,16 +162,26 @@ impl Blocks {
         if self.group[base] != self.group[other] {
             return None;
         }
-        let log = self.effects[other] - self.effects[base];
-        let half = self.half(&[(other, 1.0), (base, -1.0)], family);
+        Some(self.weighted(&[(other, 1.0), (base, -1.0)], family, margin))
+    }
+
+    /// A ratio as a weighted sum of effects; in each group the weights sum to 0.
+    fn weighted(&self, weights: &[(usize, f64)], family: usize, margin: f64) -> Ratio {
+        let log: f64 = weights.iter().map(|(unknown, weight)| weight * self.effects[*unknown]).sum();
+        let half = self.half(weights, family);
         let interval = half.map(|half| ((log - half).exp(), (log + half).exp()));
         let verdict = match interval {
             Some((low, _)) if low > 1.0 => Verdict::More,
             Some((_, high)) if high < 1.0 => Verdict::Less,
             Some((low, high)) if low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin => Verdict::NoDifference,
-            _ => Verdict::CannotTell { trials_needed: self.rounds_needed(log.abs().max(margin.ln_1p()), family) },
+            _ => {
+                let squares = weights.iter().map(|(_, weight)| weight * weight).sum();
+                Verdict::CannotTell {
+                    trials_needed: self.rounds_needed(log.abs().max(margin.ln_1p()), family, squares),
+                }
+            }
         };
-        Some(Ratio { ratio: log.exp(), interval, verdict })
+        Ratio { ratio: log.exp(), interval, verdict }
     }
 
     /// Half the width of the interval of a sum of effects, all of cells or all of rounds, as a logarithm.
@@ -178,11 +201,12 @@ impl Blocks {
         Some(quantile(self.freedom, family) * deviation * variance.max(0.0).sqrt())
     }
 
-    /// Rounds that would find this logarithm of a ratio, from the spread seen; more than there were.
-    fn rounds_needed(&self, difference: f64, family: usize) -> usize {
+    /// Rounds that would find this logarithm of a ratio, from the spread seen; more than there were. `squares`: of the
+    /// weights of its cells, 2 for a ratio of two.
+    fn rounds_needed(&self, difference: f64, family: usize, squares: f64) -> usize {
         let least = ROUNDS_MIN.max(self.rounds_measured + 1);
         let Some(deviation) = self.deviation else { return least };
-        let wanted = 2.0 * (quantile(FREEDOM_MAX, family) + FOUND).powi(2) * (deviation / difference).powi(2);
+        let wanted = squares * (quantile(FREEDOM_MAX, family) + FOUND).powi(2) * (deviation / difference).powi(2);
         (wanted.ceil() as usize).clamp(least, ROUNDS_MAX)
     }
 }
@@ -270,6 +294,21 @@ mod tests {
         assert!((own.value.ln() - 4.0).abs() < 1e-9);
         assert!((own.low.ln() - (4.0 - half)).abs() < 1e-5 && (own.high.ln() - (4.0 + half)).abs() < 1e-5, "{own:?}");
         assert!(matches!(found.verdict, Verdict::CannotTell { trials_needed } if trials_needed > 3), "{found:?}");
+    }
+
+    #[test]
+    fn a_mean_of_ratios_has_the_interval_of_as_many_trials() {
+        let rows: [&[f64]; 4] =
+            [&[100.0, 103.0, 98.0], &[50.0, 52.0, 51.0], &[120.0, 119.0, 121.0], &[66.0, 63.0, 64.0]];
+        let fit = Blocks::fit(&full(&rows), 4, 3).unwrap();
+        let single = [(0, 2), (1, 3)].map(|(base, cell)| fit.ratio(base, cell, 1, 0.03).unwrap());
+        let both = fit.mean_ratio(&[(0, 2), (1, 3)], 1, 0.03).unwrap();
+        assert!((both.ratio.powi(2) - single[0].ratio * single[1].ratio).abs() < 1e-9, "{both:?}");
+        let half = |ratio: &Ratio| ratio.interval.map(|(low, high)| (high / low).ln() / 2.0).unwrap();
+        assert!((half(&both) * 2f64.sqrt() - half(&single[0])).abs() < 1e-9, "{both:?} {single:?}");
+        // One that was not measured is left out.
+        assert_eq!(fit.mean_ratio(&[(0, 2), (1, 9)], 1, 0.03), Some(single[0]));
+        assert_eq!(fit.mean_ratio(&[(1, 9)], 1, 0.03), None);
     }
 
     #[test]

@@ -128,6 +128,8 @@ pub(crate) struct Pivot {
     /// What is needed for clearer results: more `rounds`, or more `trials` of records that were not measured in rounds.
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
+    /// What the levels do compared with the base at all levels of the other factors together.
+    pub(crate) effects: Vec<Effect>,
     pub(crate) of: OfTrials,
     /// Whether it has one fit, not one for each step of a ladder.
     pub(crate) once: bool,
@@ -139,6 +141,17 @@ pub(crate) struct Pivot {
     pub(crate) deviation: Option<f64>,
     /// Ratio of the last round to the first, for the step where it was largest.
     pub(crate) drift: Option<Ratio>,
+}
+
+/// The effect of a factor's level over all levels of the others.
+pub(crate) struct Effect {
+    /// `1000 / 1`.
+    pub(crate) levels: String,
+    /// The step of a ladder; `None`: there is one only.
+    pub(crate) sessions: Option<u32>,
+    /// The other factors.
+    pub(crate) over: String,
+    pub(crate) ratio: Ratio,
 }
 
 pub(crate) struct Facet {
@@ -238,6 +251,13 @@ impl Experiment {
             let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
             Place::Measured { value, interval, ratio, of_best: None, failed }
         };
+        let effects = match (base, asked.of) {
+            (Some(base), OfTrials::All) => {
+                let steps = if once { &sessions[..sessions.len().min(1)] } else { &sessions[..] };
+                self.effects(columns.unwrap_or(rows), base, steps, &fits)
+            }
+            _ => Vec::new(),
+        };
         let better = self.better(&asked.value);
         let facets = facets_of.iter().map(|facet| {
             let axes = (rows, columns);
@@ -277,6 +297,7 @@ impl Experiment {
             by_best,
             more_of: if self.rounds > 1 { "rounds" } else { "trials" },
             facets,
+            effects,
             of: asked.of,
             once: once || sessions.len() < 2,
             repeated: trials_of.iter().any(|trials| *trials > 1),
@@ -286,6 +307,36 @@ impl Experiment {
             deviation: found.filter_map(Blocks::deviation).max_by(f64::total_cmp),
             drift: drifts.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())),
         })
+    }
+
+    /// Of every level of a factor but the base; none if there is no other factor.
+    fn effects(&self, axis: Axis, base: usize, steps: &[u32], fits: &[Option<Blocks>]) -> Vec<Effect> {
+        let factors = (0..self.factors.len()).map(Axis::Factor);
+        let others: Vec<Axis> = factors.filter(|one| *one != axis && self.levels(*one).len() > 1).collect();
+        if others.is_empty() || axis == Axis::Sessions {
+            return Vec::new();
+        }
+        let (levels, combinations) = (self.levels(axis), self.combinations(&others));
+        let over = others.iter().map(|one| self.axis_name(*one)).collect::<Vec<_>>().join(" and ");
+        let family = (levels.len() - 1) * steps.len();
+        let mut effects = Vec::new();
+        for (fit, sessions) in fits.iter().zip(steps) {
+            for (level, name) in levels.iter().enumerate().filter(|(level, _)| *level != base) {
+                let at = |combination: &[(Axis, usize)], level: usize| {
+                    self.cell(combination.iter().copied().chain([(axis, level)])).0
+                };
+                let pair = |all: &Vec<(Axis, usize)>| Some((at(all, base)?, at(all, level)?));
+                let pairs: Vec<(usize, usize)> = combinations.iter().filter_map(pair).collect();
+                let ratio = fit.as_ref().and_then(|fit| fit.mean_ratio(&pairs, family, MARGIN_DEFAULT));
+                effects.extend(ratio.map(|ratio| Effect {
+                    levels: format!("{name} / {}", levels[base]),
+                    sessions: (steps.len() > 1).then_some(*sessions),
+                    over: over.clone(),
+                    ratio,
+                }));
+            }
+        }
+        effects
     }
 
     /// The numbers of sessions that were measured.

@@ -8,7 +8,9 @@ use crate::digits::{figure, percent};
 use crate::findings::experiment::{Experiment, OfTrials, Pivot, PivotAsked, Place};
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
+use crate::tables::experiment::ratio_words;
 use crate::tables::table::Table;
+use crate::words::run::sessions;
 use crate::words::subject::subject;
 use crate::words::window::window_words;
 
@@ -173,6 +175,7 @@ fn notes(pivot: &Pivot) -> Vec<String> {
         notes.push("Some cells have fewer trials: their values are adjusted to the average round.".to_owned());
     }
     notes.extend(pivot.drift.as_ref().and_then(|drift| drift_words(drift, pivot.once)));
+    notes.extend(effects(pivot));
     if pivot.base.is_some() && pivot.deviation.is_some() {
         let more = pivot.more_of;
         notes.push(format!(
@@ -181,6 +184,23 @@ fn notes(pivot: &Pivot) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// A line for each step of a ladder: `Over all levels of memory: 0 / 1: 1.18 [1.03, 1.42]`.
+fn effects(pivot: &Pivot) -> Vec<String> {
+    let mut lines: Vec<(Option<u32>, String)> = Vec::new();
+    for effect in &pivot.effects {
+        let words = format!("{}: {}", clean(&effect.levels, 80), ratio_words(&effect.ratio, pivot.more_of));
+        match lines.last_mut() {
+            Some((sessions, line)) if *sessions == effect.sessions => *line += &format!("; {words}"),
+            _ => {
+                let with = effect.sessions.map(|number| format!("With {}, over", sessions(number)));
+                let with = with.unwrap_or_else(|| "Over".to_owned());
+                lines.push((effect.sessions, format!("{with} all levels of {}: {words}", clean(&effect.over, 80))));
+            }
+        }
+    }
+    lines.into_iter().map(|(_, line)| line + ".").collect()
 }
 
 /// `None`: there is none. `once`: it is that of the table, not of one of several.

@@ -189,6 +189,7 @@ sessions = 1
 
 [grid]
 amount = { "run.options.transactions" = [10, 20] }
+retries = { "run.options.retries" = [0, 1] }
 
 [trials]
 count = 2
@@ -200,7 +201,7 @@ when = "before-measure"
 command = 'test ! -e fill || { rm fill && dd if=/dev/zero of=DISK/filler bs=64k || true; }'
 
 [[show]]
-table = { rows = "amount", value = "tps" }
+table = { rows = "amount", value = "tps", ratio_to = "10" }
 "#;
 
 #[test]
@@ -220,7 +221,8 @@ fn a_full_disk_under_an_experiment_stops_it_and_loses_the_trial_under_way_only()
     assert!(again.stderr.contains("hint: free some space"), "{}", again.shown());
     std::fs::remove_file(disk.join("filler")).unwrap();
     let ran = folder.expect(&line, 0);
-    assert!(ran.stdout.contains("4 of 4 trials") && !ran.stdout.contains("failed"), "{}", ran.shown());
+    assert!(ran.stdout.contains("8 of 8 trials") && !ran.stdout.contains("failed"), "{}", ran.shown());
+    assert!(ran.stdout.contains("\nOver all levels of retries: 20 / 10: "), "{}", ran.shown());
 }
 
 /// Two sessions have at most 200 transactions per second, whatever the machine.
