@@ -134,8 +134,7 @@ impl Blocks {
     /// smallest difference that matters, a share above 0. `None`: one of them was not measured, or no rounds connect
     /// them.
     pub fn ratio(&self, base: usize, cell: usize, family: usize, margin: f64) -> Option<Ratio> {
-        let unknown = |cell: usize| self.cells.get(cell).copied().flatten();
-        self.contrast(unknown(base)?, unknown(cell)?, family, margin)
+        self.mean_ratio(&[(base, cell)], family, margin)
     }
 
     /// The geometric mean of several ratios, each of a base and a cell: what a factor does at all levels of the others.
@@ -155,14 +154,8 @@ impl Blocks {
     pub fn drift(&self) -> Option<Ratio> {
         let measured: Vec<usize> = self.rounds.iter().copied().flatten().collect();
         let (first, last) = (measured.first()?, measured.last()?);
-        (first != last).then(|| self.contrast(*first, *last, 1, crate::MARGIN_DEFAULT))?
-    }
-
-    fn contrast(&self, base: usize, other: usize, family: usize, margin: f64) -> Option<Ratio> {
-        if self.group[base] != self.group[other] {
-            return None;
-        }
-        Some(self.weighted(&[(other, 1.0), (base, -1.0)], family, margin))
+        let are_connected = first != last && self.group[*first] == self.group[*last];
+        are_connected.then(|| self.weighted(&[(*last, 1.0), (*first, -1.0)], 1, crate::MARGIN_DEFAULT))
     }
 
     /// A ratio as a weighted sum of effects; in each group the weights sum to 0.

@@ -309,7 +309,7 @@ impl Experiment {
         })
     }
 
-    /// Of every level of a factor but the base; none if there is no other factor.
+    /// The effect of every level but the base; empty if there is no other factor.
     fn effects(&self, axis: Axis, base: usize, steps: &[u32], fits: &[Option<Blocks>]) -> Vec<Effect> {
         let factors = (0..self.factors.len()).map(Axis::Factor);
         let others: Vec<Axis> = factors.filter(|one| *one != axis && self.levels(*one).len() > 1).collect();

@@ -128,6 +128,14 @@ pub enum Warning {
 }
 
 impl Warning {
+    /// The advice if the generator was starved of CPU or late; `None`: the warning is about something else.
+    pub fn delay_advice(&self) -> Option<&Advice> {
+        match self {
+            Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => Some(advice),
+            _ => None,
+        }
+    }
+
     /// Whether it comes before every figure, which would be misleading without it.
     pub(crate) fn is_headline(&self) -> bool {
         matches!(self, Warning::Outage { .. } | Warning::Overload { .. })

@@ -136,7 +136,7 @@ impl Readings {
     /// The parent, its parent, and so on, as far as they are others.
     fn ancestors<'a>(&'a self, process: &'a Other) -> impl Iterator<Item = &'a (u32, u64)> {
         let parent = |process: &Other| self.others.iter().find(|((pid, _), _)| *pid == process.parent);
-        // No chain is longer than there are processes.
+        // Bounded, should ids form a loop.
         let chain = std::iter::successors(parent(process), move |(_, process)| parent(process));
         chain.take(self.others.len()).map(|(key, _)| key)
     }
@@ -164,7 +164,7 @@ impl Readings {
 fn others(stats: Vec<Stat>, own: u32) -> BTreeMap<(u32, u64), Other> {
     let parents: BTreeMap<u32, u32> = stats.iter().map(|stat| (stat.pid, stat.process.parent)).collect();
     let is_ours = |pid: u32| {
-        // A chain is no longer than there are processes: ids may change while they are read.
+        // Bounded: ids may be reused while they are read, and then form a loop.
         let mut chain = std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(parents.len() + 1);
         chain.any(|pid| pid == own)
     };
@@ -211,7 +211,7 @@ fn error_in(mut messages: File) -> Option<String> {
     }
 }
 
-/// The text of `3,339,5140900,-;sda: write error`; `None`: it is no error of the kernel's own.
+/// The text of `3,339,5140900,-;sda: write error`; `None`: not an error, or not from the kernel itself.
 fn error_of(record: &str) -> Option<String> {
     let (head, text) = record.split_once(';')?;
     let priority: u32 = head.split(',').next()?.parse().ok()?;

@@ -181,10 +181,7 @@ fn one(
 /// interference: the next trial would be the same, and the record has the warning.
 fn generator_limits(findings: &Findings, servers_are_ours: bool) -> Vec<String> {
     let is_own = |advice: &Advice| servers_are_ours && *advice == Advice::SeparateFromServer;
-    let outside = |warning: &&Warning| match warning {
-        Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => !is_own(advice),
-        _ => false,
-    };
+    let outside = |warning: &&Warning| warning.delay_advice().is_some_and(|advice| !is_own(advice));
     findings.warnings.iter().filter(outside).map(|warning| warning_words(warning, findings).0).collect()
 }
 

@@ -86,8 +86,10 @@ fn markdown(folder: &Folder) -> Result<String, Trouble> {
     text += &format!("{}\n\n{}", measured(folder), shown_markdown(&shown));
     left_out.into_iter().chain(shared_cpus(&experiment)).for_each(|note| text += &format!("{note}\n\n"));
     for failure in failures(folder) {
-        let details = failure.details.join("\n");
-        text += &format!("Failed: {}: {}\n\n```text\n{details}\n```\n\n", failure.what, failure.cause);
+        text += &format!("Failed: {}: {}\n\n", failure.what, failure.cause);
+        if !failure.details.is_empty() {
+            text += &format!("```text\n{}\n```\n\n", failure.details.join("\n"));
+        }
     }
     notes(folder).into_iter().for_each(|note| text += &format!("{note}\n\n"));
     Ok(text)
@@ -115,11 +117,7 @@ pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
 
 /// How many trials had too few CPUs for both sides.
 fn shared_cpus(experiment: &Experiment) -> Option<String> {
-    let shared = |advice: &Advice| *advice == Advice::SeparateFromServer;
-    let is_shared = |warning: &Warning| match warning {
-        Warning::GeneratorStarved { advice, .. } | Warning::GeneratorLate { advice, .. } => shared(advice),
-        _ => false,
-    };
+    let is_shared = |warning: &Warning| warning.delay_advice() == Some(&Advice::SeparateFromServer);
     let trials = experiment.trials.iter().filter(|trial| trial.findings.warnings.iter().any(is_shared));
     let trials: BTreeSet<(usize, usize)> = trials.map(|trial| (trial.round, trial.cell)).collect();
     let number = Some(trials.len()).filter(|number| *number > 0)?;
@@ -390,7 +388,7 @@ fn unknown(error: NoChart) -> Trouble {
 fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot unpack {}: {error}", archive.display()));
     let folder = tempfile::tempdir().map_err(failed)?;
-    // What it says about a file that is no archive is no help.
+    // Its messages about a file that is not an archive do not help.
     let output = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder.path()).output().map_err(failed)?;
     match output.status.success() {
         true => Ok(folder),

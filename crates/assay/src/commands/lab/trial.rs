@@ -620,7 +620,7 @@ fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
     match topology.servers().find(died) {
         Some(server) => {
             let cause = format!("the server died: {}", trouble.cause);
-            // To look whether it runs is no advice any more.
+            // Advice to check whether it is running no longer helps.
             let details = trouble.details.into_iter().filter(|line| !line.starts_with("hint: ")).collect();
             let trouble = Trouble { cause, details, hints: Vec::new(), ..trouble };
             trouble.detail(format!("the end of the log of {}:", server.name())).detail(server.log_tail(LOG_LINES))
