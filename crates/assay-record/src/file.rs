@@ -24,9 +24,24 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_LEVEL: i32 = 3;
 const NAME_LENGTH_MAX: usize = 80;
 
+/// What happens to a file that already has the name of a new record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the new record is refused.
+    Keep,
+    /// The new record replaces it.
+    Replace,
+}
+
 /// A record could not be written. Nothing is left behind, and an existing file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
+    /// `Existing::Keep`, and there is one.
+    #[error("record {path} already exists")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// The folder is missing.
     #[error("cannot write record {path}: there is no folder {folder}")]
     NoFolder {
@@ -109,16 +124,36 @@ pub enum ReadError {
     },
 }
 
+/// Whether a new record may be written to `path`, before anything is done for it. Devices and pipes are always allowed.
+pub fn may_create(path: &Path, existing: Existing) -> Result<(), WriteError> {
+    match existing == Existing::Keep && !is_special(path) && fs::symlink_metadata(path).is_ok() {
+        true => Err(WriteError::Exists { path: path.to_owned() }),
+        false => Ok(()),
+    }
+}
+
 impl Record {
+    /// Writes a new record to `path`. With `Existing::Keep`, a file that appears there at the last moment is safe, too.
+    pub fn create(&self, path: &Path, existing: Existing) -> Result<(), WriteError> {
+        if existing == Existing::Replace || is_special(path) {
+            return self.write(path);
+        }
+        may_create(path, existing)?;
+        let file = self.write_aside(path, path)?;
+        file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => WriteError::Exists { path: path.to_owned() },
+            _ => WriteError::Io { path: path.to_owned(), source: error.error },
+        })?;
+        sync_folder(folder_of(path)).map_err(|source| WriteError::Io { path: path.to_owned(), source })
+    }
+
     /// Writes the record to `path`, atomically replacing a file of that name. Compressed, unless the name ends in
     /// `.json`. The same record gives the same bytes.
     pub fn write(&self, path: &Path) -> Result<(), WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
         // A device or a pipe (`--record /dev/stdout`) must not be replaced by a file.
-        if let Ok(metadata) = fs::metadata(path)
-            && !metadata.is_file()
-        {
-            let file = File::options().write(true).open(path).map_err(failed)?;
+        if is_special(path) {
+            let file = File::options().append(true).open(path).map_err(failed)?;
             return self.encode(path, file).map_err(failed);
         }
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -252,6 +287,11 @@ fn read_bounded(from: impl Read, max: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     from.take(max + 1).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= max).then_some(bytes))
+}
+
+/// Whether `path` is a device, a pipe or a folder. What stdout is redirected to is found below /dev, too.
+fn is_special(path: &Path) -> bool {
+    path.starts_with("/dev") || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
 fn folder_of(path: &Path) -> &Path {

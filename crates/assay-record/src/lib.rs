@@ -24,7 +24,9 @@ mod trial;
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
-pub use file::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, ReadError, WriteError};
+pub use file::{
+    COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
+};
 pub use fleet::{Share, interval_of_all};
 pub use hdrhistogram::Histogram;
 pub use host::Host;

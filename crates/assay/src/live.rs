@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
-use assay_record::{DEFAULT_FOLDER, Load, Place, Record, Search, Status, WriteError};
+use assay_record::{DEFAULT_FOLDER, Existing, Load, Place, Record, Search, Status, WriteError};
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 
@@ -76,7 +76,7 @@ impl Live {
         let path = match &output.record {
             _ if output.no_record => None,
             Some(path) => {
-                record.write(path).map_err(unwritable)?;
+                record.create(path, existing(output.force)).map_err(unwritable)?;
                 Some(path.clone())
             }
             None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
@@ -356,12 +356,25 @@ fn is_away(number: usize, outcome: &Outcome) -> bool {
 pub(crate) fn kept(record: &Record, options: &ResultOptions) -> Result<Option<PathBuf>, Trouble> {
     match &options.record {
         _ if options.no_record => Ok(None),
-        Some(path) => record.write(path).map(|()| Some(path.clone())).map_err(unwritable),
+        Some(path) => record.create(path, existing(options.force)).map(|()| Some(path.clone())).map_err(unwritable),
         None => record.write_new(Path::new(DEFAULT_FOLDER)).map(Some).map_err(unwritable),
     }
 }
 
+/// Refuses to start anything whose record would replace another one.
+pub(crate) fn may_write(path: Option<&Path>, force: bool) -> Result<(), Trouble> {
+    path.map_or(Ok(()), |path| assay_record::may_create(path, existing(force))).map_err(unwritable)
+}
+
+/// `force`: the option.
+pub(crate) fn existing(force: bool) -> Existing {
+    if force { Existing::Replace } else { Existing::Keep }
+}
+
 pub(crate) fn unwritable(error: WriteError) -> Trouble {
+    if let WriteError::Exists { .. } = error {
+        return Trouble::usage(error.to_string()).hint("choose another path, or replace it with `--force`");
+    }
     let trouble = Trouble::environment(error.to_string());
     let trouble = match std::error::Error::source(&error) {
         Some(source) => trouble.detail(source.to_string()),

@@ -14,7 +14,7 @@ use assay_seam::Nanos;
 
 use crate::command_line::MeasuredCommandOptions;
 use crate::diagnostics::Trouble;
-use crate::live::{beside, unwritable};
+use crate::live::{beside, existing, unwritable};
 use crate::telemetry::{Beside, HostUrl, Samplers};
 use crate::{record_of, server_settings};
 
@@ -39,7 +39,7 @@ impl Measured {
         let asked = &options.record;
         let path = match &asked.record {
             _ if asked.no_record => return Ok(None),
-            Some(path) => record.write(path).map(|()| path.clone()),
+            Some(path) => record.create(path, existing(asked.force)).map(|()| path.clone()),
             None => record.write_new(Path::new(DEFAULT_FOLDER)),
         };
         let path = path.map_err(unwritable)?;

@@ -206,6 +206,7 @@ pub(crate) fn command_line(findings: &Findings) -> String {
     while let Some(word) = words.next() {
         let name = word.split('=').next().unwrap_or(word);
         match is_ours && OWN.contains(&name) {
+            _ if is_ours && name == "--force" => {}
             false => command.push(word.clone()),
             true if word.contains('=') => {}
             true => drop(words.next()),

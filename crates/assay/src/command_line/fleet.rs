@@ -156,6 +156,9 @@ pub struct CollectOptions {
     /// Path of the record [default: assay-records/WORKLOAD-TIME.json.zst]
     #[arg(long, value_name = "PATH")]
     pub record: Option<PathBuf>,
+    /// Replace an existing record
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Options of `fleet manifest`.

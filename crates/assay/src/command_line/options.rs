@@ -109,6 +109,9 @@ pub struct RecordOptions {
     /// Path of the record [default: assay-records/WORKLOAD-COMMAND-TIME.json.zst]
     #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
     pub record: Option<std::path::PathBuf>,
+    /// Replace an existing record
+    #[arg(long, conflicts_with = "no_record")]
+    pub force: bool,
     /// Write no record
     #[arg(long)]
     pub no_record: bool,

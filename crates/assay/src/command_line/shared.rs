@@ -18,6 +18,9 @@ pub struct ResultOptions {
     /// Path of the record [default: assay-records/COMMAND-TIME.json.zst]
     #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
     pub record: Option<PathBuf>,
+    /// Replace an existing record
+    #[arg(long, conflicts_with = "no_record")]
+    pub force: bool,
     /// Write no record
     #[arg(long)]
     pub no_record: bool,

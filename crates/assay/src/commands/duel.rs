@@ -169,7 +169,9 @@ fn folder(options: &DuelOptions) -> Result<PathBuf, Trouble> {
             .hint("choose another folder with --records")
     };
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    if folder.join("a-1.json.zst").exists() || folder.join("b-1.json.zst").exists() {
+    let mut records =
+        (1..=options.trials).flat_map(|number| ["a", "b"].map(|side| format!("{side}-{number}.json.zst")));
+    if records.any(|name| folder.join(name).exists()) {
         return Err(Trouble::usage(format!("{} already contains the records of a duel", folder.display()))
             .hint("choose another folder with --records, or delete them"));
     }

@@ -8,6 +8,7 @@ use assay_engine::{End, Outcome, Plan};
 use crate::command_line::{CommonCommandOptions, ExecOptions, MeasuredCommandOptions, Role, Workload};
 use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::crew::{self, Work};
+use crate::live::may_write;
 use crate::measured::Measured;
 use crate::watch::Watch;
 use crate::{failure, plan, record_of, registry, signals, terminal};
@@ -58,6 +59,13 @@ pub(crate) fn measured_on_databases(
     mut told: impl FnMut(&Outcome) -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
     let common = &options.common;
+    let record_of = |number: usize| {
+        let path = options.record.record.as_ref()?;
+        Some(if number > 0 { numbered(path, number as u64 + 1) } else { path.clone() })
+    };
+    for number in 0..common.target.db.len() {
+        may_write(record_of(number).as_deref(), options.record.force)?;
+    }
     for (number, url) in databases(command, workload, common)?.iter().enumerate() {
         let mut of_fleet = common.clone();
         if let Some(agents) = options.fleet.url.as_ref().map(|_| options.fleet.agents) {
@@ -68,10 +76,7 @@ pub(crate) fn measured_on_databases(
         let plan = plan::of_command(workload, command, &of_fleet, std::slice::from_ref(url), words)?;
         let record = record_of::begun_command(&plan, workload, command, options, words);
         let mut of_database = options.clone();
-        if number > 0 {
-            let path = &mut of_database.record.record;
-            *path = path.as_ref().map(|path| numbered(path, number as u64 + 1));
-        }
+        of_database.record.record = record_of(number);
         let mut watch = Watch::of_command(&plan, common.quiet, Measured::begin(record, &of_database)?);
         let outcome = match &options.fleet.url {
             None => Ok(assay_engine::run(plan.clone(), signals::control(), &mut watch)),

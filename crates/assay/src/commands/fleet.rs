@@ -8,7 +8,7 @@ use assay_record::{AgentPart, DEFAULT_FOLDER, Record, Share, Status};
 
 use crate::command_line::{CollectOptions, FleetAction, FleetCommandOptions, ManifestOptions, NatsOptions};
 use crate::diagnostics::{Exit, Trouble};
-use crate::live::unwritable;
+use crate::live::{existing, may_write, unwritable};
 use crate::terminal;
 
 /// Who connects.
@@ -115,6 +115,7 @@ fn doctor(nats: &NatsOptions) -> Result<Exit, Trouble> {
 
 /// Puts the stored shares of a run together.
 fn collect(options: &CollectOptions) -> Result<Exit, Trouble> {
+    may_write(options.record.as_deref(), options.force)?;
     let bus = Bus::connect(&options.nats.nats(), NAME)?;
     let stored = bus.stored()?;
     let mut runs: Vec<String> = stored.iter().map(|stored| stored.run.clone()).collect();
@@ -141,7 +142,7 @@ fn collect(options: &CollectOptions) -> Result<Exit, Trouble> {
     let whole = put_together(records)
         .ok_or_else(|| Trouble::new(Exit::Fleet, format!("the results of run {run} are damaged")))?;
     let path = match &options.record {
-        Some(path) => whole.write(path).map(|()| path.clone()),
+        Some(path) => whole.create(path, existing(options.force)).map(|()| path.clone()),
         None => whole.write_new(Path::new(DEFAULT_FOLDER)),
     };
     let path = path.map_err(unwritable)?;

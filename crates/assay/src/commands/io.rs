@@ -16,6 +16,7 @@ use crate::{live, plan, record_of, render, signals, terminal};
 
 /// Creates the files, runs the ladder, prints the result, and writes a record.
 pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
+    live::may_write(options.result.record.as_deref(), options.result.force)?;
     let seed = options.result.seed.unwrap_or_else(plan::random_seed);
     let first = jobs(options, seed, options.readers.iter().copied().max().unwrap_or(0))?;
     let failed = |what: &str, error: std::io::Error| {

@@ -49,6 +49,9 @@ fn again(words: &[String], without: &[&str]) -> Vec<String> {
     let mut words = words.iter().skip(1);
     while let Some(word) = words.next() {
         let option = word.strip_prefix("--").map(|option| option.split_once('=').map_or(option, |(name, _)| name));
+        if option == Some("force") {
+            continue;
+        }
         if !option.is_some_and(|option| without.contains(&option)) {
             kept.push(word.clone());
         } else if !word.contains('=') {

@@ -13,7 +13,7 @@ use crate::commands::{check, compare, exec, next, prepare, server};
 use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::crew::{self, Crew, Work};
 use crate::lab::{self, Kept};
-use crate::live::{Left, Live};
+use crate::live::{Left, Live, may_write};
 use crate::scratch::Scratch;
 use crate::watch::Watch;
 use crate::{failure, plan, record_of, render, signals, terminal, url_text};
@@ -21,6 +21,9 @@ use crate::{failure, plan, record_of, render, signals, terminal, url_text};
 /// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
 pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
     plan::search_is_possible(&options.load)?;
+    for number in 1..=options.load.trials {
+        may_write(record_of_trial(options, number).as_deref(), options.output.force)?;
+    }
     let run = Run { urls: &options.target.db, options, workload, words };
     if let Some(description) = options.server.description()? {
         return run.on_started(description);
@@ -40,6 +43,12 @@ pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Resul
         run.prepare_tables(run.urls)?;
     }
     run.on_databases()
+}
+
+/// The path of the record of a trial, if one was given.
+fn record_of_trial(options: &RunOptions, number: u64) -> Option<PathBuf> {
+    let path = options.output.record.as_ref()?;
+    Some(if options.load.trials > 1 { exec::numbered(path, number) } else { path.clone() })
 }
 
 /// What to run, and where.
@@ -193,7 +202,7 @@ impl Run<'_> {
         for number in 1..=options.load.trials {
             let mut of_trial = options.clone();
             of_trial.generator.seed = Some(first_seed.wrapping_add(number - 1));
-            of_trial.output.record = options.output.record.as_ref().map(|path| exec::numbered(path, number));
+            of_trial.output.record = record_of_trial(options, number);
             of_trial.output.journal = options.output.journal.as_ref().map(|path| exec::numbered(path, number));
             of_trial.output.trial = Some((number, options.load.trials));
             if !options.output.quiet && !terminal::stderr_is_terminal() {

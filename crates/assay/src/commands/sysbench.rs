@@ -10,6 +10,7 @@ use std::process::{self, ExitCode};
 use std::sync::{Arc, LazyLock};
 
 use assay_engine::Control;
+use assay_record::Existing;
 use assay_script::{Installed, Library};
 use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
 use assay_sysbench::front::{self, MachineReport, Process};
@@ -52,6 +53,8 @@ fn without_record(mut words: Vec<String>) -> Result<(Vec<String>, Option<PathBuf
     };
     let file = file.filter(|file| !file.is_empty());
     let file = file.ok_or_else(|| Trouble::usage(format!("{OPTION} needs a file")).hint("such as cpu.json.zst"))?;
+    assay_record::may_create(Path::new(&file), Existing::Keep)
+        .map_err(|error| Trouble::usage(error.to_string()).hint("choose another file, or delete this one"))?;
     match words.iter().any(|word| MACHINE_TESTS.contains(&word.trim_start_matches("--test="))) {
         true => Ok((words, Some(PathBuf::from(file)))),
         false => Err(Trouble::usage(format!("{OPTION} is for tests of the machine: {}", MACHINE_TESTS.join(", ")))
@@ -157,7 +160,7 @@ impl Process for ThisProcess {
 
     fn machine_report(&self, report: &MachineReport<'_>) {
         let Some(path) = &self.record else { return };
-        if let Err(error) = machine_record::of(report, &self.shown).write(path) {
+        if let Err(error) = machine_record::of(report, &self.shown).create(path, Existing::Keep) {
             terminal::say(&format!("warning: {error}\n"));
         }
     }

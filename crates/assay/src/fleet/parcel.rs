@@ -25,7 +25,7 @@ const OURS: [&str; 15] = [
     "telemetry",
 ];
 /// The same without a value.
-const OUR_SWITCHES: [&str; 6] = ["db-from-agent-env", "no-record", "quiet", "verbose", "prepare", "check"];
+const OUR_SWITCHES: [&str; 7] = ["db-from-agent-env", "no-record", "force", "quiet", "verbose", "prepare", "check"];
 
 /// The words for agents: those of the command line without what is the coordinator's, and without the databases, which
 /// are said apart.

@@ -210,6 +210,7 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --interval <DURATION>            Length of a reporting interval, at least 100ms [default: 1s]
           --record <PATH>                  Path of the record [default:
                                            assay-records/WORKLOAD-TIME.json.zst]
+          --force                          Replace an existing record
           --no-record                      Write no record
           --telemetry <off|on|full>        Sample server statistics, and the machine of a local server,
                                            once per second; `full` shows all of them, switches on

@@ -135,3 +135,48 @@ fn a_test_of_the_machine_leaves_a_record_where_one_is_wanted() {
     assert!(refused.stderr.contains("--assay-record is for tests of the machine"), "{}", refused.shown());
     assert!(!folder.path().join("x.json").exists());
 }
+
+/// Paths of records that a command line would write, each with the line.
+#[test]
+fn an_existing_record_is_not_replaced_unless_that_is_wanted() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.write("cases.toml", "[[case]]\nname = \"one\"\nsql = \"SELECT 1\"\n");
+    let prepare = "--db sqlite:a.db --table-size 10";
+    let lines = [
+        (format!("run ./one_table.lua {prepare} --prepare --transactions 5 --record r.json"), "r.json"),
+        (format!("run ./one_table.lua {prepare} --transactions 5 --trials 2 --record r.json"), "r-2.json"),
+        (format!("prepare ./one_table.lua {prepare} --record r.json.zst"), "r.json.zst"),
+        (format!("check ./one_table.lua {prepare} --db sqlite:a.db --record r.json.zst"), "r-2.json.zst"),
+        ("sql cases.toml --db sqlite:a.db --runs 1 --record r.json".to_owned(), "r.json"),
+        ("io --folder . --size 1M --files 1 --time 10ms --record r.json".to_owned(), "r.json"),
+        ("fleet collect --nats nats://127.0.0.1:1 --record r.json".to_owned(), "r.json"),
+        ("sysbench cpu run --time=1 --assay-record=r.json".to_owned(), "r.json"),
+        (
+            "duel --common './one_table.lua --transactions 5' '--seed 1' '--seed 2' --trials 2 --records .".to_owned(),
+            "b-2.json.zst",
+        ),
+    ];
+    for (line, record) in lines {
+        folder.write(record, "precious");
+        let before = folder.names();
+        let ran = folder.expect(&line, 2);
+        assert!(ran.stderr.contains("already"), "{line}: {}", ran.shown());
+        assert_eq!(std::fs::read_to_string(folder.path().join(record)).unwrap(), "precious", "{line}");
+        assert_eq!(folder.names(), before, "{line}: nothing was started");
+        std::fs::remove_file(folder.path().join(record)).unwrap();
+    }
+    folder.write("r.json", "precious");
+    let line = "run ./one_table.lua --transactions 5 --record r.json";
+    assert_snapshot!(folder.run(line).shown(), @r"
+    exit 2
+    --- stderr
+    error: record r.json already exists
+
+    hint: choose another path, or replace it with `--force`
+    ");
+    folder.expect(&format!("{line} --force"), 0);
+    assert_eq!(folder.expect("show r.json --format json", 0).findings()["status"], "complete");
+    // A device is written to, not replaced.
+    folder.expect("run ./one_table.lua --transactions 5 --record /dev/null", 0);
+}

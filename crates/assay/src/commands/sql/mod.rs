@@ -21,6 +21,7 @@ use bench::{Bench, Ended};
 
 /// Times the cases, prints the result, and writes a record.
 pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
+    live::may_write(options.result.record.as_deref(), options.result.force)?;
     let file = cases(options)?;
     let base = base(options, &file)?;
     let scratch = if options.db.is_none() { Some(Scratch::new()?) } else { None };
