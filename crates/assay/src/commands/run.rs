@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_lab::{Description, Home, Topology, image};
-use assay_record::{Record, Status};
+use assay_record::{self as record, Record, Status};
 use assay_report::{Findings, RuleVerdict};
 
 use crate::command_line::{CommonCommandOptions, Role, RunOptions, Workload};
@@ -182,8 +182,11 @@ impl Run<'_> {
         let view = terminal::view(options.output.verbose);
         terminal::result(&render::result(&finished.record, options.output.format, view))?;
         if let (Some(path), false) = (finished.path?, options.output.quiet) {
-            let next = next::command(options, workload, words, &path);
-            terminal::say(&format!("record: {}\nnext:   {next}\n", path.display()));
+            let next = match is_result(&finished.exit) {
+                true => format!("next:   {}\n", next::command(options, workload, words, &path)),
+                false => String::new(),
+            };
+            terminal::say(&format!("record: {}\n{next}", path.display()));
         }
         if options.load.kill_check.is_some() && is_result(&finished.exit) {
             finished.crashed?;
@@ -295,8 +298,8 @@ impl Run<'_> {
         let live = watch.finish().expect("it was given one");
         let shares = crew.shares(&course);
         let trouble = crew.trouble(&course);
-        let measured = shares.iter().filter_map(|share| share.record.as_ref()).any(has_transactions);
-        if !measured && (trouble.is_some() || course.interrupted) {
+        let counted = shares.iter().filter_map(|share| share.record.as_ref()).any(has_counted);
+        if !counted && (trouble.is_some() || course.interrupted) {
             live.discard();
             crew.dismiss();
             let interrupted = || Trouble::new(signals::exit(), "interrupted before anything was measured");
@@ -373,9 +376,15 @@ fn can_be_led(options: &RunOptions) -> Result<(), Trouble> {
     }
 }
 
-/// Whether any transaction finished well.
-fn has_transactions(record: &Record) -> bool {
-    record.stages.iter().any(|stage| stage.total.transactions.iter().any(|of_type| of_type.count > 0))
+/// Whether anything was counted: a statement, an error or a due transaction.
+fn has_counted(record: &Record) -> bool {
+    let counted = |stage: &record::Stage| {
+        let (total, classes) = (&stage.total, &stage.total.statements);
+        total.due > 0
+            || !total.errors.is_empty()
+            || [&classes.read, &classes.write, &classes.other].iter().any(|class| class.count > 0)
+    };
+    record.stages.iter().any(counted)
 }
 
 /// Whether a run was completed, whatever it found.
@@ -423,16 +432,21 @@ impl Attempt {
     }
 
     fn tables_are_missing(&self) -> bool {
-        matches!(&self.outcome.end, End::Failed(error) if failure::is_missing_table(error)) && !self.measured()
+        let has_succeeded = |stage: &StageOutcome| stage.total.transactions.iter().any(|of_type| of_type.count > 0);
+        matches!(&self.outcome.end, End::Failed(error) if failure::is_missing_table(error))
+            && !self.outcome.stages.iter().any(has_succeeded)
     }
 
-    /// Whether there is anything to report: any successful transaction.
-    fn measured(&self) -> bool {
-        let transactions = |stage: &StageOutcome| stage.total.transactions.iter().any(|of_type| of_type.count > 0);
-        self.outcome.stages.iter().any(transactions)
+    /// Whether there is anything to report: a statement, an error or a due transaction.
+    fn counted(&self) -> bool {
+        let counted = |stage: &StageOutcome| {
+            let total = &stage.total;
+            total.due > 0 || !total.errors.is_empty() || total.statements.iter().any(|class| class.count > 0)
+        };
+        self.outcome.stages.iter().any(counted)
     }
 
-    /// Writes the record. An error if nothing was measured.
+    /// Writes the record. An error if nothing was counted.
     fn finish(self, run: &Run<'_>) -> Result<Finished, Trouble> {
         let Run { options, workload, .. } = *run;
         let trouble = match &self.outcome.end {
@@ -442,7 +456,7 @@ impl Attempt {
             }
             _ => None,
         };
-        if !self.measured() && !matches!(self.outcome.end, End::Complete) {
+        if !self.counted() && !matches!(self.outcome.end, End::Complete) {
             self.live.discard();
             return Err(
                 trouble.unwrap_or_else(|| Trouble::new(signals::exit(), "interrupted before anything was measured"))

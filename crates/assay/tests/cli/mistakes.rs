@@ -282,7 +282,7 @@ fn a_runtime_error_shows_place_function_and_traceback() {
         "fails.lua",
         "--- Fails.\nlocal function inner()\n  return nothing.field\nend\nfunction event()\n  inner()\nend\n",
     );
-    assert_snapshot!(folder.run("run ./fails.lua --no-record").shown(), @r"
+    assert_snapshot!(folder.run("run ./fails.lua --no-record").complaint(), @r"
     exit 3
     --- stderr
     no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
@@ -330,7 +330,10 @@ fn a_sqlite_file_in_a_missing_folder_says_so() {
 
 #[test]
 fn missing_tables_come_with_the_exact_command_that_makes_them() {
-    assert_snapshot!(told("run ./one_table.lua --db 'sqlite:a b.db' --table_size=1k --loud --no-record"), @r"
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let line = "run ./one_table.lua --db 'sqlite:a b.db' --table_size=1k --loud --no-record";
+    assert_snapshot!(folder.run(line).complaint(), @r"
     exit 4
     --- stderr
     error: workload ./one_table.lua failed in `one_table`

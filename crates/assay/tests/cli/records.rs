@@ -180,3 +180,27 @@ fn an_existing_record_is_not_replaced_unless_that_is_wanted() {
     // A device is written to, not replaced.
     folder.expect("run ./one_table.lua --transactions 5 --record /dev/null", 0);
 }
+
+#[test]
+fn a_run_that_fails_before_its_first_success_leaves_its_record() {
+    let folder = Folder::new();
+    folder.write(
+        "fails.lua",
+        "function thread_init() con = sysbench.sql.driver():connect() end\n\
+         function event() con:query('SELECT 1'); con:query('SELECT nonsense') end\n",
+    );
+    let ran = folder.expect("run ./fails.lua --db sqlite:a.db --record r.json.zst --format json", 4);
+    let shown = folder.expect("show r.json.zst --format json", 0);
+    for found in [ran.findings(), shown.findings()] {
+        let total = &found["stages"][0]["total"];
+        assert_eq!(
+            (&found["status"], &total["failed"], &total["statements"]),
+            (&"failed".into(), &1.into(), &1.into())
+        );
+        assert_eq!(total["errors_by_kind"][0]["message"], "no such column: nonsense");
+        assert_eq!(found["failure"], "workload ./fails.lua failed in `fails`");
+    }
+    // Nothing was due before the sessions were connected.
+    folder.expect("run ./fails.lua --db postgres://nobody@127.0.0.1:1/none --record n.json.zst", 4);
+    assert!(!folder.names().contains(&"n.json.zst".to_owned()));
+}

@@ -15,7 +15,7 @@ fn refusal(server: &Server, user: &str, database: &str, options: &str) -> String
     let url = server.url_as(user, database);
     let ran = folder.run(&format!("run ./one_table.lua --no-record --connect-pending 1 --db {url} {options}"));
     let known = [(&*server.port().to_string(), "[PORT]"), (database, "[DATABASE]")];
-    let shown = testkit::redact::replace(&ran.shown(), &known);
+    let shown = testkit::redact::replace(&ran.complaint(), &known);
     match (shown.find(" for more than "), shown.find(" of 50 sessions")) {
         (Some(from), Some(to)) => shown[..from].to_owned() + &shown[to + " of 50 sessions".len()..],
         _ => shown,

@@ -178,6 +178,11 @@ impl Ran {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
     }
 
+    /// As `shown`, without stdout: a run that fails prints what it has measured, too.
+    pub(crate) fn complaint(self) -> String {
+        Ran { stdout: String::new(), ..self }.shown()
+    }
+
     /// Exit code, stdout, then stderr, for comparison.
     pub(crate) fn shown(&self) -> String {
         let part = |name: &str, text: &str| if text.is_empty() { String::new() } else { format!("--- {name}\n{text}") };
