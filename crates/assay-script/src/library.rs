@@ -86,6 +86,43 @@ impl Library {
         })
     }
 
+    /// The text of a script file and of every file that it loads, directly or through another, each once: modules by
+    /// `require`, files by `dofile` and `loadfile`, libraries in C. Built-ins are left out.
+    ///
+    /// Calls are found in the text, not by running it: a function that no command has called yet may load a module,
+    /// too. If a name is computed, every Lua file in the folder of the file that computes it counts.
+    ///
+    /// # Errors
+    /// The script cannot be found or read. A file that it names and that does not exist is left out: what loads it may
+    /// never run.
+    pub fn files(&self, name: &str) -> Result<Vec<Vec<u8>>, ScriptError> {
+        let script = self.find(name)?;
+        let Some(path) = script.path else { return Ok(Vec::new()) };
+        let folder = folder_of(&path).to_owned();
+        let (lua, c) = (self.search_path(Some(&folder)), self.search_cpath());
+        let mut known = vec![path];
+        let mut texts = vec![script.text];
+        let mut at = 0;
+        while at < texts.len() {
+            let mut loaded = Vec::new();
+            for call in loads(&texts[at]) {
+                match call {
+                    Loads::Module(name) => loaded.extend(on_path(&lua, &name).or_else(|| on_path(&c, &name))),
+                    Loads::File(name) => loaded.push(PathBuf::from(name)),
+                    Loads::Computed => loaded.extend(lua_files(folder_of(&known[at]))),
+                }
+            }
+            for path in loaded {
+                if let (false, Ok(text)) = (known.contains(&path), std::fs::read(&path)) {
+                    known.push(path);
+                    texts.push(text);
+                }
+            }
+            at += 1;
+        }
+        Ok(texts)
+    }
+
     /// A built-in module's text.
     pub fn module(&self, name: &str) -> Option<&'static str> {
         self.modules.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
@@ -170,6 +207,65 @@ fn read(path: &Path, display: &str) -> Result<Source, ScriptError> {
         Ok(text) => Ok(Source { display: display.to_owned(), path: Some(path.to_owned()), text }),
         Err(error) => Err(ScriptError::from_message(&format!("cannot read the script {display}: {error}"), "")),
     }
+}
+
+/// A call that loads a file.
+#[derive(Debug, PartialEq, Eq)]
+enum Loads {
+    /// `require "name"`
+    Module(String),
+    /// `dofile("path")`
+    File(String),
+    /// The name is not a literal.
+    Computed,
+}
+
+/// Calls of `require`, `dofile` and `loadfile` in the text of a script. Those in comments and strings are found, too.
+fn loads(text: &[u8]) -> Vec<Loads> {
+    let text = String::from_utf8_lossy(text);
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    for function in ["require", "dofile", "loadfile"] {
+        for (at, _) in text.match_indices(function) {
+            let rest = &text[at + function.len()..];
+            if rest.starts_with(is_name) || text[..at].ends_with(|c: char| is_name(c) || c == '.') {
+                continue;
+            }
+            let rest = rest.trim_start();
+            let argument = rest.strip_prefix('(').unwrap_or(rest).trim_start();
+            let literal = [("\"", "\""), ("'", "'"), ("[[", "]]")].iter().find_map(|(open, close)| {
+                let (name, after) = argument.strip_prefix(open)?.split_once(close)?;
+                // `require("a" .. b)` computes its name.
+                (!name.contains('\\') && !after.trim_start().starts_with("..")).then(|| name.to_owned())
+            });
+            found.push(match literal {
+                Some(name) if function == "require" => Loads::Module(name),
+                Some(name) => Loads::File(name),
+                // `local load = require` calls it under another name.
+                None => Loads::Computed,
+            });
+        }
+    }
+    found
+}
+
+/// The first file on a search path of Lua that is there.
+fn on_path(templates: &str, module: &str) -> Option<PathBuf> {
+    let file = module.replace('.', "/");
+    templates.split(';').map(|template| PathBuf::from(template.replace('?', &file))).find(|path| path.is_file())
+}
+
+/// Sorted by name.
+fn lua_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "lua")).collect();
+    files.sort();
+    files
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Levenshtein distance in characters.
@@ -266,5 +362,40 @@ mod tests {
                 library.search_path(Some(Path::new("/s"))).starts_with("./?.lua;/s/?.lua;/s/?/init.lua;./?/init.lua")
             );
         }
+    }
+
+    #[test]
+    fn files_are_all_that_a_script_loads() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let other = folder.path().join("other.txt");
+        write("a.lua", &format!("local b = require 'b'\nfunction prepare() dofile(\"{}\") end", other.display()));
+        write("b.lua", "return require([[c.d]])");
+        std::fs::create_dir(folder.path().join("c")).unwrap();
+        write("c/d.lua", "require('b') -- in a circle");
+        write("other.txt", "x = 1");
+        write("unrelated.lua", "");
+        let script = folder.path().join("a.lua").display().to_string();
+        let texts = |script: &str| -> Vec<String> {
+            let files = Library::default().files(script).unwrap();
+            files.into_iter().map(|text| String::from_utf8(text).unwrap()).collect()
+        };
+        let found = texts(&script);
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[1..].contains(&"return require([[c.d]])".to_owned()), "{found:?}");
+        assert!(found.contains(&"x = 1".to_owned()), "{found:?}");
+        // A computed name may be that of any file in the folder.
+        write("b.lua", "return require('c.' .. name)");
+        assert!(texts(&script).contains(&String::new()), "unrelated.lua is missing");
+    }
+
+    #[test]
+    fn calls_that_load_files_are_found_in_the_text() {
+        let check = |text: &str, expected: &[Loads]| assert_eq!(loads(text.as_bytes()), expected, "{text}");
+        check("require('a.b')", &[Loads::Module("a.b".to_owned())]);
+        check("local x = require \"a\" .. 'b'", &[Loads::Computed]);
+        check("pcall(require, 'a')", &[Loads::Computed]);
+        check("loadfile [[a]]", &[Loads::File("a".to_owned())]);
+        check("requires = 1; my.require('a'); dofiles('b')", &[]);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use assay_lab::placement::{Cpus, Transparent};
 use assay_lab::{Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Topology, topology};
 use assay_record as record;
+use sha2::{Digest, Sha256};
 
 use crate::command_line::{RunServerOptions, StartOptions};
 use crate::diagnostics::{Exit, Trouble};
@@ -127,17 +128,17 @@ pub fn tell_of_stale(home: &Home) {
     }
 }
 
-/// What the command line of a `prepare` does not contain: the text of the built-in workloads, or of a script.
+/// What the command line of a `prepare` does not contain: the text of the built-in workloads, and of all files that a
+/// script loads. SHA-256, so that any build of assay finds the images of any other.
 pub fn hash_of_workload(name: Option<&String>) -> String {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    for builtin in assay_workloads::builtin() {
-        builtin.text.hash(&mut hasher);
-    }
-    if let Some(name) = name.filter(|name| library::library().find(name).is_ok()) {
-        std::fs::read(name).unwrap_or_default().hash(&mut hasher);
-    }
-    format!("{:016x}", hasher.finish())
+    let mut hash = Sha256::new();
+    let mut add = |text: &[u8]| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    };
+    assay_workloads::builtin().iter().for_each(|builtin| add(builtin.text.as_bytes()));
+    name.map(|name| library::files(name)).unwrap_or_default().iter().for_each(|text| add(text));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Servers that end with this process, unless they are let go.

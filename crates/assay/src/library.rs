@@ -51,6 +51,15 @@ pub fn is_script(name: &str) -> bool {
     is_pgbench_script(name) || library().find(name).is_ok()
 }
 
+/// The text of a script and of every file that it loads; empty for a built-in workload, and for a script that cannot be
+/// read, which is reported when it is loaded.
+pub fn files(name: &str) -> Vec<Vec<u8>> {
+    if is_pgbench_script(name) {
+        return std::fs::read(name).into_iter().collect();
+    }
+    library().files(name).unwrap_or_default()
+}
+
 /// A pgbench script is recognized by the end of its name.
 fn is_pgbench_script(name: &str) -> bool {
     name.ends_with(".sql") && Path::new(name).is_file()
