@@ -4,8 +4,9 @@
 //! nothing is left behind. On the far machine, a port leads to a server on the loopback interface of the real machine.
 
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
 
 use crate::kind::absent;
+use crate::proxy;
 
 const NEAR: &str = "10.77.0.1/24";
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
@@ -120,21 +122,9 @@ fn obey(order: Order) -> Result<SocketAddr> {
 
 /// Connects its clients to a port on loopback of the calling thread's machine.
 fn forward(port: u16) -> Sender<TcpStream> {
-    let (calls, inbox) = mpsc::channel::<TcpStream>();
-    thread::spawn(move || {
-        for call in inbox {
-            // Nobody listens: the caller is disconnected.
-            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
-            let _ = (call.set_nodelay(true), server.set_nodelay(true));
-            for (from, to) in [(&call, &server), (&server, &call)] {
-                let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else { continue };
-                thread::spawn(move || {
-                    let _ = io::copy(&mut from, &mut to);
-                    let _ = to.shutdown(Shutdown::Write);
-                });
-            }
-        }
-    });
+    let (calls, inbox) = mpsc::channel();
+    let state = Arc::default();
+    thread::spawn(move || inbox.into_iter().for_each(|call| proxy::connect(&state, call, port)));
     calls
 }
 

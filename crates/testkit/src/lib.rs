@@ -1,5 +1,5 @@
-//! For tests only: real database servers that live as long as a test, a network that can be taken apart, a browser for
-//! pages, and redaction of what changes between runs.
+//! For tests only: real database servers that live as long as a test, a network that can be taken apart or damaged, a
+//! browser for pages, and redaction of what changes between runs.
 //!
 //! A server is started from binaries that are already on the machine (`cargo xtask test` installs them), on a free
 //! loopback port and a unix socket, in a temporary folder, by an unprivileged user, and is gone afterwards whatever
@@ -37,10 +37,13 @@ mod mounted;
 mod nats;
 mod nats_operator;
 mod nats_programs;
+mod proxy;
 pub mod redact;
 mod scrape;
 mod server;
 mod start;
+
+use std::path::PathBuf;
 
 pub use assay_lab::home::free_port;
 pub use browser::{Browser, View};
@@ -57,6 +60,7 @@ pub use mounted::Mounted;
 pub use nats::Nats;
 pub use nats_operator::Operator;
 pub use nats_programs::{NatsProgram, fetch_nats, has_go, missing_nats};
+pub use proxy::{Fault, Proxy, Way};
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
 
@@ -75,6 +79,8 @@ pub struct ServerSetup {
     pub certificate_names: Vec<String>,
     /// Size of the connection table.
     pub max_connections: u32,
+    /// Its data directory, which does not exist yet; `None`: in the folder of all servers.
+    pub data: Option<PathBuf>,
 }
 
 /// Whether a server encrypts; its certificate is signed by a CA made for it: `Server::certificates`.
@@ -96,6 +102,7 @@ impl Default for ServerSetup {
             tls: Tls::Off,
             certificate_names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
             max_connections: 300,
+            data: None,
         }
     }
 }

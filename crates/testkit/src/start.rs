@@ -35,7 +35,8 @@ impl Kind {
             (given, _) => given.to_vec(),
         };
         let name = Some(name_of(self.name())?);
-        let description = Description { file: Some(lines.join("\n")), access, name, ..Description::of(wanted) };
+        let (file, data) = (Some(lines.join("\n")), setup.data.clone());
+        let description = Description { file, access, name, data, ..Description::of(wanted) };
         let started = topology::Topology::start(&home()?, &description, &|_| ()).map_err(|fault| anyhow!("{fault}"))?;
         Ok(Server::new(self, started.primary, certificates))
     }
