@@ -11,3 +11,13 @@ pub mod mysql;
 pub mod placeholders;
 pub mod postgres;
 mod templates;
+
+use assay_seam::{Class, StatementError};
+
+/// The error for a peer that breaks the protocol.
+fn violation(what: String) -> Box<StatementError> {
+    let mut error = StatementError::client(Class::Protocol, what);
+    error.hint =
+        Some("check what is between this machine and the server: a proxy may have changed the data".to_owned());
+    Box::new(error)
+}

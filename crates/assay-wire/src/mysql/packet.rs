@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use assay_seam::{Class, StatementError};
+use assay_seam::StatementError;
 
 /// Payload bytes at which a frame is continued by another.
 pub(super) const FRAME_MAX: usize = 0xFF_FFFF;
@@ -15,12 +15,18 @@ pub(super) const FRAME_MAX: usize = 0xFF_FFFF;
 /// The largest packet in either direction; the largest possible `max_allowed_packet`.
 pub(super) const PACKET_MAX: usize = 1 << 30;
 
+/// More than any server's longest error packet.
+const ERROR_MAX: usize = 1 << 16;
+
+/// For `violation`.
+pub(super) const OUT_OF_ORDER: &str = "numbered its packets wrongly";
+
 /// A buffer that grew beyond this is not kept for the next incomplete packet.
 const KEEP_MAX: usize = 4096;
 
 /// The error for a peer that breaks the protocol; `what` fits after "the server …".
 pub(super) fn violation(what: &str) -> Box<StatementError> {
-    Box::new(StatementError::client(Class::Protocol, format!("the server broke the MySQL protocol: it {what}")))
+    crate::violation(format!("the server broke the MySQL protocol: it {what}"))
 }
 
 /// Splits what arrives into packets.
@@ -76,6 +82,10 @@ impl Inbound {
                     self.missing = u32::from_le_bytes([a, b, c, 0]) as usize;
                     self.out_of_order |= sequence != self.sequence;
                     self.sequence = sequence.wrapping_add(1);
+                    // Only an error may come out of turn, and errors are short: do not wait for the rest of this.
+                    if self.out_of_order && self.missing > ERROR_MAX {
+                        return Err(violation(OUT_OF_ORDER));
+                    }
                     if self.payload.len() + self.missing > PACKET_MAX {
                         return Err(violation("sent a packet larger than 1 GiB"));
                     }
@@ -269,6 +279,17 @@ mod tests {
         let mut bytes: &[u8] = &[1, 0, 0, 0, 9, 1, 0, 0, 7, 9];
         assert!(inbound.next(&mut bytes).unwrap().unwrap().in_order);
         assert!(!inbound.next(&mut bytes).unwrap().unwrap().in_order);
+    }
+
+    #[test]
+    fn a_long_packet_out_of_turn_is_an_error_before_the_rest_of_it_arrives() {
+        let mut inbound = Inbound::default();
+        let mut bytes: &[u8] = &[0xFF, 0xFF, 0x01, 7, 0xFF];
+        let error = inbound.next(&mut bytes).err().expect("it is not waited for");
+        assert!(error.message.ends_with(OUT_OF_ORDER), "{error:?}");
+        let mut inbound = Inbound::default();
+        let mut bytes: &[u8] = &[0x00, 0x01, 0x00, 7, 0xFF];
+        assert!(inbound.next(&mut bytes).unwrap().is_none());
     }
 
     #[test]

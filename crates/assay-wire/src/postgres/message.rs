@@ -9,6 +9,9 @@ use assay_seam::{Value, write_decimal};
 /// The largest length a server or client may announce: the most that PostgreSQL itself can hold in one piece.
 pub(super) const LENGTH_MAX: usize = 1 << 30;
 
+/// Only rows, their descriptions and texts are longer.
+const SHORT_MAX: usize = 1 << 16;
+
 /// The server broke the protocol; says how.
 #[derive(Debug)]
 pub(super) struct Broken(pub(super) String);
@@ -22,10 +25,16 @@ pub(super) fn broken(what: impl Into<String>) -> Broken {
 pub(super) fn length(bytes: &[u8], length_max: usize) -> Result<Option<usize>, Broken> {
     let Some(&[_, a, b, c, d]) = bytes.first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
-    if length < 4 || length > length_max {
+    if length < 4 || length > SHORT_MAX && !(length <= length_max && may_be_long(bytes[0])) {
         return Err(misannounced(bytes[0], length));
     }
     Ok(Some(length + 1))
+}
+
+/// Whether messages of this type can exceed `SHORT_MAX`. Nobody should wait for the rest of another: something else
+/// than the server wrote its header.
+fn may_be_long(tag: u8) -> bool {
+    matches!(tag, b'A' | b'D' | b'E' | b'N' | b'S' | b'T' | b'V' | b'd' | b't')
 }
 
 #[cold]

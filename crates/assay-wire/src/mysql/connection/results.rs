@@ -2,7 +2,7 @@
 
 use crate::mysql::load::{self, Step};
 use crate::mysql::login::DEPRECATE_EOF;
-use crate::mysql::packet::{FRAME_MAX, Reader, violation, write_packet};
+use crate::mysql::packet::{FRAME_MAX, OUT_OF_ORDER, Reader, violation, write_packet};
 use crate::mysql::refusal::{self, read_error};
 use crate::mysql::result::{Column, read_binary_row, read_text_row};
 use crate::mysql::statement::{Form, attach_types};
@@ -21,7 +21,7 @@ impl MySqlConnection {
             return Err(match payload.first() {
                 // The server gives up without waiting for its turn.
                 Some(0xFF) => read_error(payload),
-                _ => violation("numbered its packets wrongly"),
+                _ => violation(OUT_OF_ORDER),
             });
         }
         match std::mem::replace(&mut self.phase, Phase::Closed) {

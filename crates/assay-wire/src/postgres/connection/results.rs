@@ -375,6 +375,6 @@ impl PostgresConnection {
 
 impl From<Broken> for Box<StatementError> {
     fn from(Broken(what): Broken) -> Box<StatementError> {
-        Box::new(StatementError::client(Class::Protocol, what))
+        crate::violation(what)
     }
 }
