@@ -115,7 +115,8 @@ impl Drop for Folder {
     }
 }
 
-fn assert_nothing_is_lost(record: &Record) {
+/// See `Folder`.
+pub(crate) fn assert_nothing_is_lost(record: &Record) {
     // Records of 0.1.0, which some tests start from, lack some fields.
     let is_known = |stage: &&Stage| stage.intervals.iter().any(|interval| interval.backlog_max.is_some());
     // While it runs, transactions are in flight.
@@ -251,15 +252,27 @@ impl Started<'_> {
     /// Waits for an interval line that reports this many sessions with transactions. Returns its transactions per
     /// second.
     pub(crate) fn wait_for_interval(&mut self, sessions: u32) -> f64 {
-        let mut rate = 0.0;
+        self.wait_for_figures(|figures| figures[1] == Some(f64::from(sessions)))[2].unwrap_or_default()
+    }
+
+    /// Waits for the next interval line.
+    pub(crate) fn wait_for_any_interval(&mut self) {
+        self.wait_for_figures(|_| true);
+    }
+
+    /// Waits for an interval line with errors.
+    pub(crate) fn wait_for_errors(&mut self) {
+        self.wait_for_figures(|figures| figures[10] > Some(0.0));
+    }
+
+    /// Waits for an interval line with the `right` figures: time, sessions, tx/s, …; a missing one is a dash.
+    fn wait_for_figures(&mut self, right: impl Fn(&[Option<f64>]) -> bool) -> Vec<Option<f64>> {
+        let mut figures = Vec::new();
         self.wait_until("another interval", |line| {
-            // time, sessions, tx/s, …; a missing figure is a dash.
-            let words: Vec<String> = line.split_whitespace().map(|word| word.replace(',', "")).collect();
-            let figure = |i: usize| words.get(i).and_then(|word| word.parse::<f64>().ok());
-            rate = figure(2).unwrap_or_default();
-            words.len() > 8 && figure(0).is_some() && figure(1) == Some(f64::from(sessions))
+            figures = line.split_whitespace().map(|word| word.replace(',', "").parse().ok()).collect();
+            figures.len() > 8 && figures[0].is_some() && right(&figures)
         });
-        rate
+        figures
     }
 
     /// Waits for a line of stderr that is `right`; `wanted` describes it in case it never comes.
@@ -276,7 +289,11 @@ impl Started<'_> {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+        kill(self.pid(), signal).unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 
     /// Waits for the end.
