@@ -11,6 +11,7 @@ pub mod command_line;
 pub mod commands;
 pub mod diagnostics;
 pub mod failure;
+pub mod files;
 pub mod fleet;
 pub mod journal;
 pub mod lab;

@@ -315,6 +315,11 @@ pub(crate) fn beside(
         return Ok(None);
     }
     let poolers: Result<_, Trouble> = poolers.iter().map(|url| plan::beside(url)).collect();
+    for reason in hosts.iter().filter_map(|host| host.check().err()) {
+        terminal::warn(&format!(
+            "--host-metrics: {reason}; without an answer, the record has no metrics of the server's machine"
+        ));
+    }
     Ok(Some(Beside { full: choice == TelemetryChoice::Full, poolers: poolers?, hosts: hosts.to_vec() }))
 }
 

@@ -60,6 +60,11 @@ pub fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// A warning on stderr, in one line.
+pub fn warn(words: &str) {
+    say(&format!("{} {words}\n", paint("warning:", YELLOW, stderr_color())));
+}
+
 /// A result could not be written.
 #[derive(Debug)]
 pub struct Unwritable(pub Error);

@@ -1,11 +1,11 @@
-//! Things allowed only in certain places: reading a clock, printing, exiting, naming a database.
+//! Things allowed only in certain places: reading a clock, printing, exiting, naming a database, writing a file.
 //!
 //! These are invariants of ARCHITECTURE.md that no type can enforce. Tests are exempt.
 
 use super::file::File;
 
 /// Text in code, the only places where it may occur, and where it belongs.
-const PLACES: [(&[&str], &[&str], &str); 3] = [
+const PLACES: [(&[&str], &[&str], &str); 4] = [
     (
         &["Instant::now", "SystemTime::now"],
         // assay-machine measures without a database, in its own threads. assay-lab starts servers before a trial, and
@@ -29,6 +29,25 @@ const PLACES: [(&[&str], &[&str], &str); 3] = [
         // A product's file contains its queries.
         &["crates/assay/src/registry.rs", "crates/assay-lab/src/product/"],
         "databases are named in the registry and nowhere else",
+    ),
+    (
+        &["fs::write(", "File::create("],
+        &[
+            "crates/assay/src/files.rs",
+            // Streams, which grow during a run.
+            "crates/assay/src/journal.rs",
+            "crates/assay/src/relay.rs",
+            "crates/assay/src/commands/pgbench/life.rs",
+            "crates/assay/src/commands/lab/trial.rs",
+            // Temporary files.
+            "crates/assay/src/fleet/parcel.rs",
+            "crates/assay/src/commands/lab/folder.rs",
+            // Files of the kernel, of servers, and records, which are written in the same way.
+            "crates/assay/src/lab.rs",
+            "crates/assay-lab/",
+            "crates/assay-record/",
+        ],
+        "files of results are written by files.rs, which leaves them complete or not at all",
     ),
 ];
 
@@ -93,6 +112,8 @@ mod tests {
         );
         check("crates/assay/src/run.rs", "mysql::DRIVER", &[&format!("crates/assay/src/run.rs:1: {}", reason(2))]);
         check("crates/assay/src/registry.rs", "mysql::DRIVER", &[]);
+        check("crates/assay/src/a.rs", "std::fs::write(x, y)", &[&format!("crates/assay/src/a.rs:1: {}", reason(3))]);
+        check("crates/assay/src/a.rs", "files::write(x, y)", &[]);
         check("crates/assay-engine/src/run.rs", "// println! is for others\n#[cfg(test)]\nprintln!()", &[]);
         check("crates/assay-engine/tests/a.rs", "println!()", &[]);
     }

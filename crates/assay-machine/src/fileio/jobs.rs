@@ -95,14 +95,21 @@ impl KindOutcome {
 const CHUNK: usize = 1 << 20;
 
 impl Jobs {
-    /// Makes the files that are missing or too short, full of random bytes, and says which.
-    pub fn prepare(&self, say: &dyn Fn(&str)) -> io::Result<()> {
-        let data = (0..self.files).map(|number| (self.data(number), self.file_size()));
-        let logs = (0..self.loggers).map(|number| (self.log(number), self.log_size));
-        for (path, size) in data.chain(logs) {
-            if std::fs::metadata(&path).is_ok_and(|found| found.len() >= size) {
-                continue;
-            }
+    /// Bytes that `prepare` would still have to write.
+    pub fn missing_bytes(&self) -> u64 {
+        let there = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+        self.missing().map(|(path, size)| size - there(&path)).sum()
+    }
+
+    /// Paths of the files that `prepare` would write.
+    pub fn missing_paths(&self) -> Vec<PathBuf> {
+        self.missing().map(|(path, _)| path).collect()
+    }
+
+    /// Makes the files that are missing or too short, full of random bytes, and says which. Ends early, with
+    /// `ErrorKind::Interrupted`, if `stopped` says so.
+    pub fn prepare(&self, say: &dyn Fn(&str), stopped: &dyn Fn() -> bool) -> io::Result<()> {
+        for (path, size) in self.missing() {
             say(&format!("creating {} ({} MB)", path.display(), size >> 20));
             let mut random = Random::new(self.seed, size);
             let mut chunk = vec![0; CHUNK];
@@ -110,6 +117,9 @@ impl Jobs {
             let file = OpenOptions::new().create(true).write(true).truncate(false).open(&path)?;
             let mut at = 0;
             while at < size {
+                if stopped() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
                 let length = CHUNK.min((size - at) as usize);
                 // No two chunks are the same: a drive may store those once.
                 chunk[..8].copy_from_slice(&at.to_le_bytes());
@@ -121,16 +131,20 @@ impl Jobs {
         Ok(())
     }
 
-    /// Removes the files.
-    pub fn remove(&self) -> io::Result<()> {
-        let data = (0..self.files).map(|number| self.data(number));
-        for path in data.chain((0..self.loggers).map(|number| self.log(number))) {
-            match std::fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+    /// Every file, and its size.
+    fn all(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+        let data = (0..self.files).map(|number| (self.data(number), self.file_size()));
+        data.chain((0..self.loggers).map(|number| (self.log(number), self.log_size)))
+    }
+
+    /// Those that are not there, or too short.
+    fn missing(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+        self.all().filter(|(path, size)| !std::fs::metadata(path).is_ok_and(|found| found.len() >= *size))
+    }
+
+    /// Paths of the files, whether they are there or not.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.all().map(|(path, _)| path).collect()
     }
 
     /// Runs all jobs until `time` is over, or `stopped` says so. The first error ends all of them.
@@ -308,7 +322,7 @@ mod tests {
             loggers: 1,
             seed: 1,
         };
-        jobs.prepare(&|_| {}).unwrap();
+        jobs.prepare(&|_| {}, &|| false).unwrap();
         let outcome = jobs.run(Duration::from_millis(200), &|| false).unwrap();
         for (kind, name) in outcome.kinds.iter().zip(KINDS) {
             assert!(!kind.latencies.is_empty() && kind.sum_ns > 0, "{name}");
@@ -319,10 +333,15 @@ mod tests {
         }
         // Files of the right length are kept as they are.
         let made = std::sync::Mutex::new(0);
-        jobs.prepare(&|_| *made.lock().unwrap() += 1).unwrap();
+        jobs.prepare(&|_| *made.lock().unwrap() += 1, &|| false).unwrap();
         assert_eq!(*made.lock().unwrap(), 0);
-        jobs.remove().unwrap();
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let there = || std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!((there(), jobs.missing_bytes()), (jobs.paths().len(), 0));
+        jobs.paths().into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        assert_eq!((there(), jobs.missing_bytes()), (0, (2 << 20) + (64 << 10)));
+        let stopped = jobs.prepare(&|_| {}, &|| true).unwrap_err();
+        assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
+        jobs.paths().into_iter().for_each(|path| drop(std::fs::remove_file(path)));
         assert!(jobs.run(Duration::from_millis(1), &|| false).is_err(), "there are no files");
     }
 }

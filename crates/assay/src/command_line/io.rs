@@ -11,7 +11,7 @@ use crate::values;
 /// Options of `io`.
 #[derive(Args, Clone)]
 pub struct IoOptions {
-    /// Folder for the files; missing files are created, and removed at the end
+    /// Existing folder for the files; missing files are created, and removed at the end
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub folder: PathBuf,
     /// Keep the files for the next run

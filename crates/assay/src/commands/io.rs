@@ -3,15 +3,18 @@
 //! The record is like that of a run: its transaction types are reads, writes and log appends, its sessions the readers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use assay_machine::fileio::jobs::{Jobs, JobsOutcome, KINDS, KindOutcome};
+use assay_machine::fileio::size_text;
 use assay_record as record;
 use assay_record::{EncodedHistogram, Latencies, OptionValue, Place, Record, Status, Time, Tool};
 
 use crate::command_line::IoOptions;
 use crate::diagnostics::{Exit, Trouble};
 use crate::relay::Relay;
+use crate::scratch::Scratch;
 use crate::{live, plan, record_of, render, signals, terminal};
 
 /// Creates the files, runs the ladder, prints the result, and writes a record.
@@ -34,7 +37,15 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         }
     };
     let (began, watch) = (Time::from(std::time::SystemTime::now()), Instant::now());
-    first.prepare(&say).map_err(|error| failed("make files", error))?;
+    check_space(&options.folder, first.missing_bytes())?;
+    // Files that are not complete are of no use to the next run either.
+    let files = Scratch::of(if options.keep { first.missing_paths() } else { first.paths() });
+    match first.prepare(&say, &|| signals::control().is_stopped()) {
+        Err(_) if signals::control().is_stopped() => {
+            return Err(Trouble::new(signals::exit(), "interrupted before anything was measured"));
+        }
+        prepared => prepared.map_err(|error| failed("make files", error))?,
+    }
     let time = Duration::from_nanos(options.time.0);
     let mut relay = options.result.relay.as_deref().map(Relay::create).transpose()?;
     let mut stages = Vec::new();
@@ -59,8 +70,10 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
             break;
         }
     }
-    if !options.keep {
-        first.remove().map_err(|error| failed("remove files", error))?;
+    if options.keep {
+        files.keep();
+    } else {
+        files.remove().map_err(|error| failed("remove files", error))?;
     }
     outcome?;
     let status = if signals::control().is_stopped() { Status::Interrupted } else { Status::Complete };
@@ -70,6 +83,28 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         say(&format!("record: {}", path.display()));
     }
     Ok(if status == Status::Interrupted { signals::exit() } else { Exit::Success })
+}
+
+/// Refuses a folder that is missing: it may be the mount point of a drive that is not mounted, and creating it would
+/// measure another drive. Refuses one without space, before anything is written.
+fn check_space(folder: &Path, bytes: u64) -> Result<(), Trouble> {
+    if !folder.is_dir() {
+        let what = if folder.exists() { "is not a folder" } else { "does not exist" };
+        return Err(Trouble::environment(format!("--folder {} {what}", folder.display()))
+            .hint("mount the drive to be measured, or create the folder on it"));
+    }
+    // Some file systems do not know their free space: writing will show it.
+    let Ok(found) = nix::sys::statvfs::statvfs(folder) else { return Ok(()) };
+    let free = found.blocks_available().saturating_mul(found.fragment_size());
+    if free < bytes {
+        let (free, bytes) = (size_text(free), size_text(bytes));
+        return Err(Trouble::environment(format!(
+            "no space in {} for files of {bytes}: {free} are free",
+            folder.display()
+        ))
+        .hint("free some space, lower --size and --log-size, or choose another --folder"));
+    }
+    Ok(())
 }
 
 fn jobs(options: &IoOptions, seed: u64, readers: u64) -> Result<Jobs, Trouble> {

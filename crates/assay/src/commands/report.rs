@@ -14,7 +14,7 @@ use assay_report::{
 use crate::command_line::{ReportOptions, ShownOptions, Theme, WindowStart};
 use crate::commands::show;
 use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
+use crate::{files, terminal};
 
 /// More records than this are an archive, not a report.
 pub const RECORDS_MAX: usize = 200;
@@ -203,7 +203,7 @@ fn write(path: &Path, content: &[u8]) -> Result<(), Trouble> {
     if path == Path::new("-") {
         return Ok(terminal::result_bytes(content)?);
     }
-    fs::write(path, content).map_err(|error| unwritable(path, &error))?;
+    files::write(path, content).map_err(|error| unwritable(path, &error))?;
     terminal::say(&format!("wrote {}\n", path.display()));
     Ok(())
 }

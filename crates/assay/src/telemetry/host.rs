@@ -90,6 +90,15 @@ impl HostUrl {
         }
     }
 
+    /// An error in words if it does not answer like a node exporter.
+    pub fn check(&self) -> Result<(), String> {
+        let text = self.fetch()?;
+        if node_exporter::values(&text, None).is_empty() {
+            return Err(format!("http://{}:{}{} is not a node exporter", self.host, self.port, self.path));
+        }
+        Ok(())
+    }
+
     /// Facts about the machine; none if it does not answer.
     pub fn facts(&self) -> BTreeMap<String, String> {
         self.fetch().map(|text| node_exporter::facts(&text)).unwrap_or_default()

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 
 use crate::common::{Folder, ONE_TABLE};
 use insta::assert_snapshot;
+use testkit::Mounted;
 
 #[test]
 fn a_report_is_written_in_every_form_asked_for() {
@@ -46,6 +47,35 @@ fn a_report_is_written_in_every_form_asked_for() {
     // Without any output option it prints what `show` prints.
     let text = folder.expect("report r.json.zst", 0).stdout;
     assert_eq!(text.trim_end(), folder.expect("show r.json.zst", 0).stdout.trim_end());
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file_or_none() {
+    let Some(disk) = Mounted::new(&["-t", "tmpfs", "-o", "size=256k", "tmpfs"]) else { return };
+    let (folder, disk) = (Folder::new(), disk.path());
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.expect("run ./one_table.lua --transactions 5 --record a.json", 0);
+    std::fs::write(disk.join("old.html"), "old").unwrap();
+    std::fs::write(disk.join("filler"), vec![1; 240 << 10]).unwrap();
+    let there = || -> Vec<String> {
+        let mut names: Vec<String> =
+            std::fs::read_dir(&disk).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let at = disk.display();
+    let mut lines = vec![format!("report a.json --html {at}/old.html"), format!("manual {at}")];
+    for (option, name) in [("--html", "new.html"), ("--png", ""), ("--svg", "")] {
+        lines.push(format!("report a.json {option} {at}/{name} --size 4000x4000"));
+    }
+    for line in lines {
+        let ran = folder.expect(&line, 5);
+        assert!(ran.stderr.contains("No space left on device"), "{line}: {}", ran.shown());
+        let left: Vec<String> = there().into_iter().filter(|name| !name.ends_with(".svg")).collect();
+        assert_eq!(left, ["filler", "old.html"], "{line}");
+        assert!(there().iter().all(|name| std::fs::metadata(disk.join(name)).unwrap().len() > 0), "{line}");
+    }
+    assert_eq!(std::fs::read_to_string(disk.join("old.html")).unwrap(), "old");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! `assay sql` and `assay io`: from the command line to records that other commands can read.
 
+use insta::assert_snapshot;
+use testkit::Mounted;
+
 use crate::common::Folder;
 
 /// Two ways to the same rows, a third that changes them, and one that the server refuses.
@@ -82,4 +85,28 @@ fn files_are_measured_by_kind_of_work_and_removed() {
     }
     assert_eq!(folder.expect("show io.json", 0).stdout, ran.stdout);
     assert!(folder.expect("io --size 1K --no-record", 2).stderr.contains("every file must hold at least one block"));
+}
+
+#[test]
+fn files_are_not_made_where_they_do_not_belong_or_fit_and_do_not_stay() {
+    let folder = Folder::new();
+    let ran = folder.expect("io --folder unmounted --size 1M --no-record", 5);
+    assert_snapshot!(ran.shown(), @r"
+    exit 5
+    --- stderr
+    error: --folder unmounted does not exist
+
+    hint: mount the drive to be measured, or create the folder on it
+    ");
+    let Some(disk) = Mounted::new(&["-t", "tmpfs", "-o", "size=2M", "tmpfs"]) else { return };
+    let disk = disk.path();
+    let there = || std::fs::read_dir(&disk).unwrap().count();
+    let io = format!("io --folder {} --log-size 64K --time 100ms --no-record", disk.display());
+    let ran = folder.expect(&format!("{io} --size 4M"), 5);
+    assert!(ran.stderr.contains("no space in") && !ran.stderr.contains("creating"), "{}", ran.shown());
+    assert_eq!(there(), 0);
+    // A file that is kept counts as there.
+    folder.expect(&format!("{io} --size 1536K --files 1 --keep"), 0);
+    folder.expect(&format!("{io} --size 1536K --files 1"), 0);
+    assert_eq!(there(), 0);
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::command_line::RecipeOptions;
 use crate::commands::lab::experiment::{Experiment, trouble};
 use crate::diagnostics::Trouble;
-use crate::terminal;
+use crate::{files, terminal};
 
 /// The default folder of experiments.
 pub(super) const DEFAULT: &str = "assay-lab";
@@ -58,7 +58,7 @@ impl Folder {
         let asked = serde_json::json!({ "scale": options.scale, "set": options.set });
         for (name, text) in [(RECIPE, experiment.text), (EXPERIMENT, format!("{asked:#}\n"))] {
             let file = path.join(name);
-            fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
+            files::write(&file, text).map_err(|error| unwritable(&file, &error))?;
         }
         let file = path.join(JOURNAL);
         let cut_off = fs::read(&file).is_ok_and(|text| text.last().is_some_and(|last| *last != b'\n'));

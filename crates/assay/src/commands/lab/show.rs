@@ -14,7 +14,7 @@ use assay_report::{
 use crate::command_line::LabShowOptions;
 use crate::commands::lab::folder::{Folder, only};
 use crate::diagnostics::{Exit, Trouble, nearest};
-use crate::{terminal, values};
+use crate::{files, terminal, values};
 
 /// Width for tables on a terminal.
 const WIDTH: usize = 80;
@@ -39,7 +39,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     ];
     for (path, output) in outputs {
         if let Some(path) = path {
-            std::fs::write(path, output()?)
+            files::write(path, output()?)
                 .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
             terminal::say(&format!("wrote {}\n", path.display()));
         }

@@ -26,7 +26,7 @@ use crate::commands::lab::setup::{Lines, asked, description, duration, run_words
 use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
 use crate::relay::{self, Listener, Told};
-use crate::{plan, signals, terminal, url_text};
+use crate::{files, plan, signals, terminal, url_text};
 
 /// What a trial needs.
 pub(super) struct Trial<'a> {
@@ -235,7 +235,7 @@ impl Trial<'_> {
         let mut words = self.lines.run.clone();
         if let Some(file) = self.lines.case_file.as_ref() {
             let path = self.log.with_extension("toml");
-            std::fs::write(&path, file)
+            files::write(&path, file)
                 .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
             words.insert(1, path.display().to_string());
         }

@@ -1,0 +1,80 @@
+//! Writes the files of results: each is complete, or not there.
+//!
+//! The content goes to a file beside the target, which then takes its name. A full disk, an interrupt or a crash leaves
+//! what was there before.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes `content`, replacing a file of that name.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    write_by(path, |file| file.write_all(content.as_ref()))
+}
+
+/// The same, with a function that writes the content.
+pub fn write_by(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let found = fs::metadata(path).ok();
+    // A device or a pipe (`/dev/stdout`) must not be replaced by a file.
+    if found.as_ref().is_some_and(|found| !found.is_file()) {
+        return fill(&mut File::options().write(true).open(path)?);
+    }
+    // What a link points to is replaced, not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The umask applies: tempfile's own default would hide results from the user's group. Its errors would name this
+    // file.
+    let create = |path: &Path| File::options().write(true).create_new(true).open(path);
+    let mut aside = tempfile::Builder::new().prefix(".assay-").suffix(".tmp").make_in(folder, create)?;
+    if let Some(found) = found {
+        aside.as_file().set_permissions(found.permissions())?;
+    }
+    fill(aside.as_file_mut())?;
+    aside.as_file().sync_all()?;
+    aside.persist(&target)?;
+    // A rename is durable only when its folder is.
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[track_caller]
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        write(&path, "one").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let failed = write_by(&path, |file| {
+            file.write_all(b"half")?;
+            Err(io::Error::from_raw_os_error(28))
+        });
+        assert_eq!(failed.unwrap_err().raw_os_error(), Some(28));
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap().as_str(), names(folder.path())),
+            ("one", vec!["page.html".into()])
+        );
+        std::os::unix::fs::symlink("page.html", folder.path().join("link")).unwrap();
+        write(&folder.path().join("link"), "two").unwrap();
+        assert_eq!(
+            (fs::read_to_string(&path).unwrap().as_str(), names(folder.path())),
+            ("two", vec!["link".into(), "page.html".into()])
+        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        write(Path::new("/dev/null"), "three").unwrap();
+        let missing = write(&folder.path().join("no/page.html"), "four").unwrap_err();
+        assert_eq!(missing.to_string(), "No such file or directory (os error 2)");
+    }
+}
