@@ -262,27 +262,32 @@ function cmd_cleanup()
   end
 end
 
---- Warns if the tables differ from the options: transactions would omit a part of them, or look for rows that do not
---- exist. Checks only the ends of the index. `one`: the workload reads one table, however many there are.
+--- Warns if the tables differ from the options, and records their size: transactions would omit a part of them, or look
+--- for rows that do not exist. Checks only the ends of the index. `one`: the workload reads one table, however many
+--- there are.
 function compare_tables(connection, one)
   if create_table ~= own_create_table then return end
   local tables, size = opt("tables"), opt("table_size")
   local _, rows_max = expected_rows()
   local existing = existing_tables(sysbench.sql.driver(), connection, tables + 1)
   local smaller, larger -- name and greatest id of the first such table
+  local sizes = {}
   for n = 1, tables do
     if not existing[table_name(n)] then return end -- the first statement says so
     local last = tonumber((connection:query_row("SELECT MAX(id) FROM " .. table_name(n)))) or 0
     -- Runs that delete may have removed the last few.
-    if last < size * 0.9 then smaller = smaller or { table_name(n), last } end
-    if last > size and rows_max == size then larger = larger or { table_name(n), last } end
+    local is_smaller, is_larger = last < size * 0.9 and expected_rows() == size, last > size and rows_max == size
+    if is_smaller then smaller = smaller or { table_name(n), last } end
+    if is_larger then larger = larger or { table_name(n), last } end
+    sizes[(is_smaller or is_larger) and last or size] = true
   end
+  for found in pairs(sizes) do assay.found("table_size", found) end
   local function warn(text, ...)
     assay.log(("warning: " .. text .. "\n  were the tables prepared with other options?"):format(...))
   end
   if larger then
     warn("--table-size is %d, but %s has rows up to id %d: the run does not use them", size, larger[1], larger[2])
-  elseif smaller and expected_rows() == size then
+  elseif smaller then
     warn("--table-size is %d, but %s ends at id %d: statements will look for rows that do not exist", size, smaller[1], smaller[2])
   end
   if existing[table_name(tables + 1)] and not one then

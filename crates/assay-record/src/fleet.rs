@@ -82,6 +82,12 @@ impl Record {
             for (name, value) in &record.manifest.options {
                 self.manifest.options.entry(name.clone()).or_insert_with(|| value.clone());
             }
+            for (name, asked) in &record.manifest.asked {
+                self.manifest.asked.insert(name.clone(), asked.clone());
+                self.manifest
+                    .options
+                    .extend(record.manifest.options.get(name).map(|value| (name.clone(), value.clone())));
+            }
             for (server, theirs) in self.environment.servers.iter_mut().zip(&record.environment.servers) {
                 if server.product.is_empty() {
                     (server.product, server.version) = (theirs.product.clone(), theirs.version.clone());

@@ -12,6 +12,7 @@ mod cases;
 mod file;
 mod fleet;
 mod host;
+mod identity;
 mod journal;
 mod latencies;
 mod measurements;
@@ -30,6 +31,7 @@ pub use file::{
 pub use fleet::{Share, interval_of_all};
 pub use hdrhistogram::Histogram;
 pub use host::Host;
+pub use identity::TrialId;
 pub use journal::{journal_head, journal_line};
 pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
 pub use measurements::{

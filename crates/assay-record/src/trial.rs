@@ -86,6 +86,9 @@ pub struct Manifest {
     /// Its options with the values in effect, including defaults.
     #[serde(default)]
     pub options: BTreeMap<String, OptionValue>,
+    /// What was asked for where the tables are otherwise: by option, the value that `options` would have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked: BTreeMap<String, OptionValue>,
     /// Seed of the random numbers. Full 64-bit range: parse it as an integer.
     pub seed: u64,
     /// Distribution of the row numbers drawn (`uniform`, `special`, …); `None` if the workload draws none.

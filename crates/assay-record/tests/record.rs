@@ -2,6 +2,7 @@
 
 mod example;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,7 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     varied.manifest.trace = Some(Trace { file: "arrivals.txt".into(), arrivals: 7 });
     varied.manifest.search = Some(Search::Rate { promises: vec!["p99 < 10ms".into()] });
     varied.stages[0].rate_per_s = Some(400.0);
+    varied.manifest.asked = BTreeMap::from([("items".into(), OptionValue::Int(5))]);
     let mut sessions = example();
     sessions.manifest.search = Some(Search::Sessions { max: 64 });
     for record in

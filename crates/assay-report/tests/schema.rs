@@ -123,6 +123,11 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
     let names = ["1.json".to_owned(), "2.json".to_owned()];
     let records = [ladder(), trial(1000), trial(1010), minutes(waves)].map(|found| ("x.json".to_owned(), found));
     let told = report(records.to_vec());
+    let mut asked_otherwise = example();
+    asked_otherwise.manifest.asked = [("items".to_owned(), OptionValue::Int(5))].into();
+    let mut asked_otherwise = findings(&asked_otherwise);
+    asked_otherwise.warnings.push(Warning::Copies { files: vec!["copy.json".into()] });
+    let copied = [asked_otherwise.clone()];
     let mut killed = ladder();
     killed.stages[0].generator = None;
     let part = findings_within(&example(), Window::Between { from_ns: 0, to_ns: None }).unwrap();
@@ -130,6 +135,8 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("findings", json(&ladder())),
         ("findings", json(&trial(1000))),
         ("findings", json(&killed)),
+        ("findings", json(&asked_otherwise)),
+        ("summary", json(&summarize(Side { name: "copied", records: &names[..1], trials: &copied }))),
         ("findings", json(&watched())),
         ("findings", json(&findings(&example_of_cases()))),
         ("findings", json(&findings(&example_of_a_fleet()))),

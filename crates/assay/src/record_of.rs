@@ -155,7 +155,13 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     record.types.clone_from(&outcome.types);
     record.rules = outcome.declarations.iter().filter_map(rule).collect();
     record.rates = outcome.declarations.iter().filter_map(rate).collect();
-    record.manifest.options.extend(found(&outcome.declarations));
+    for (name, actual) in found(&outcome.declarations) {
+        // 0 asks for what there is.
+        let asked = record.manifest.options.insert(name.clone(), actual.clone());
+        if let Some(asked) = asked.filter(|asked| *asked != actual && *asked != record::OptionValue::Int(0)) {
+            record.manifest.asked.entry(name).or_insert(asked);
+        }
+    }
     servers(record, outcome);
     if record.manifest.search.is_some() {
         record.manifest.sessions = outcome.stages.iter().map(|stage| stage.sessions).collect();

@@ -133,6 +133,7 @@ fn manifest() -> Manifest {
             ("secondary".into(), OptionValue::Bool(false)),
             ("table".into(), OptionValue::Text("orders".into())),
         ]),
+        asked: BTreeMap::new(),
         seed: u64::MAX,
         distribution: Some("uniform".into()),
         sessions: vec![16, 64],

@@ -44,6 +44,8 @@ pub struct SideFindings {
     pub name: String,
     /// Paths of its records, in order.
     pub records: Vec<String>,
+    /// Records that were given several times under different names, and those names: such a trial counts once.
+    pub copies: Vec<(String, Vec<String>)>,
     /// The workload of the first.
     pub workload: String,
     /// Product and version of the first's servers.
@@ -186,6 +188,7 @@ pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
     SideFindings {
         name: side.name.to_owned(),
         records: side.records.to_vec(),
+        copies: side.records.iter().zip(side.trials).filter_map(copies).collect(),
         workload: first.map(|one| one.workload.clone()).unwrap_or_default(),
         servers: first.iter().flat_map(|one| &one.targets).map(|at| format!("{} {}", at.product, at.version)).collect(),
         mixed: mixed(side.trials),
@@ -195,6 +198,15 @@ pub(crate) fn side_findings(side: Side<'_>) -> SideFindings {
         failed: failed.fold(0, u64::saturating_add),
         drift: drift(side.trials),
     }
+}
+
+/// A record, and the other files with the same trial.
+fn copies((record, trial): (&String, &Findings)) -> Option<(String, Vec<String>)> {
+    let files = |warning: &Warning| match warning {
+        Warning::Copies { files } => Some(files.clone()),
+        _ => None,
+    };
+    Some((record.clone(), trial.warnings.iter().find_map(files)?))
 }
 
 /// For the number of sessions that all trials share and that has the most throughput.

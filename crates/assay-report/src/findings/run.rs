@@ -37,6 +37,9 @@ pub struct Findings {
     pub task: Task,
     /// Its options, with the values in effect.
     pub options: BTreeMap<String, OptionValue>,
+    /// What was asked for where the tables are otherwise, by option.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked: BTreeMap<String, OptionValue>,
     /// Seed of the random numbers.
     pub seed: u64,
     /// Distribution of the row numbers.
@@ -221,6 +224,11 @@ pub fn findings(record: &Record) -> Findings {
         of_stage.find_map(Warning::advice_on_generator)
     };
     let of_generator: Vec<_> = (0..stages.len()).map(advice).collect();
+    let sizes = record.manifest.asked.iter().filter_map(|(option, asked)| {
+        let actual = record.manifest.options.get(option)?.clone();
+        Some(Warning::OtherSize { option: option.clone(), asked: asked.clone(), actual })
+    });
+    warnings.extend(sizes);
     let capacity = capacity_findings(record, &of_generator);
     if let Some(found) = &capacity {
         // Beyond capacity servers do not keep up: that is what the search is for.
@@ -238,6 +246,7 @@ pub fn findings(record: &Record) -> Findings {
         workload: record.manifest.workload.clone(),
         task: Task::of(&record.manifest.task),
         options: record.manifest.options.clone(),
+        asked: record.manifest.asked.clone(),
         seed: record.manifest.seed,
         distribution: record.manifest.distribution.clone(),
         load: record.manifest.load,

@@ -65,6 +65,10 @@ pub(crate) fn settings(run: &Findings) -> RunSettings {
     for (name, value) in &run.options {
         put(SettingKind::Work, &format!("option {name}"), option_text(value));
     }
+    // What statements look for depends on it, too.
+    for (name, value) in &run.asked {
+        put(SettingKind::Work, &format!("option {name} (asked)"), option_text(value));
+    }
     put(SettingKind::Work, "distribution of rows", run.distribution.clone().unwrap_or_else(|| "none".into()));
     let mut sessions: Vec<String> = run.stages.iter().map(|stage| stage.sessions.to_string()).collect();
     let mut load = load_text(&run.load);

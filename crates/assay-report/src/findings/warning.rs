@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::{Place, Status};
+use assay_record::{OptionValue, Place, Status};
 use serde::Serialize;
 
 use crate::findings::arithmetic::sum;
@@ -20,6 +20,21 @@ pub enum Warning {
     EndedEarly {
         /// How it ended.
         status: Status,
+    },
+    /// The trial is also in other files, which were given, too: it counts once.
+    Copies {
+        /// Their paths.
+        files: Vec<String>,
+    },
+    /// The tables are not of the size that was asked for: transactions left out a part of them, or looked for rows that
+    /// do not exist.
+    OtherSize {
+        /// The option.
+        option: String,
+        /// Its value as asked for.
+        asked: OptionValue,
+        /// As found in the tables.
+        actual: OptionValue,
     },
     /// No transaction finished in this stage.
     NoTransactions {
@@ -154,6 +169,8 @@ impl Warning {
             | Warning::GeneratorLate { stage, .. }
             | Warning::OverRange { stage, .. } => Some(*stage),
             Warning::EndedEarly { .. }
+            | Warning::Copies { .. }
+            | Warning::OtherSize { .. }
             | Warning::Failures { .. }
             | Warning::InDoubt { .. }
             | Warning::StatementsLost { .. } => None,

@@ -13,6 +13,7 @@ use crate::findings::verdict::Verdict;
 use crate::plain::clean;
 use crate::words::generator::limited;
 use crate::words::run::{per_second, sessions};
+use crate::words::warning::copies_words;
 
 const NAME_WIDTH: usize = 24;
 
@@ -87,6 +88,10 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
     let name = clean(&side.name, SETTING_WIDTH);
     let mut doubts = Vec::new();
     let mut warn = |words: String| doubts.push(words);
+    for (record, files) in &side.copies {
+        let (record, files) = (clean(record, VALUE_WIDTH), copies_words(files));
+        warn(format!("{record} was also given as {files}: a trial counts once"));
+    }
     for mixed in &side.mixed {
         let values: Vec<String> = mixed.values.iter().map(|value| clean(named(value), NAME_WIDTH)).collect();
         warn(format!(

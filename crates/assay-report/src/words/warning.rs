@@ -1,10 +1,11 @@
 //! Warnings: what a reader should know before trusting a number, and what to do about it.
 
-use assay_record::Status;
+use assay_record::{OptionValue, Status};
 
 use crate::digits::{count, length, ms, percent};
 use crate::findings::limit::Limit;
 use crate::findings::run::{Findings, Task};
+use crate::findings::setting::option_text;
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::{Advice, Warning};
 use crate::plain::clean;
@@ -16,6 +17,11 @@ use crate::words::run::clients;
 const WARNINGS_MAX: usize = 200;
 
 const SERVER_WIDTH: usize = 60;
+const SIZES_WIDTH: usize = 80;
+
+/// Files named of those with the same trial.
+const COPIES_MAX: usize = 3;
+const FILE_WIDTH: usize = 60;
 
 /// With the same advice.
 const CAUSES_MAX: usize = 12;
@@ -42,6 +48,16 @@ pub(crate) fn warnings_by_hint<'a>(
     told
 }
 
+/// `b.json.zst, c.json.zst and 5 more`: files with the same trial.
+pub(crate) fn copies_words(files: &[String]) -> String {
+    let shown: Vec<String> = files.iter().take(COPIES_MAX).map(|file| clean(file, FILE_WIDTH)).collect();
+    let more = match files.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    shown.join(", ") + &more
+}
+
 /// What is wrong, and what to do about it, which may be empty.
 pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String) {
     let stage = |number: &usize| match &findings.stages[..] {
@@ -60,6 +76,24 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         }
         Warning::EndedEarly { .. } => {
             ("the run was interrupted: the figures cover the time until then".into(), String::new())
+        }
+        Warning::Copies { files } => {
+            (format!("the same trial was also given as {}: it counts once", copies_words(files)), String::new())
+        }
+        Warning::OtherSize { option, asked, actual } => {
+            let size = |value: &OptionValue| match value {
+                OptionValue::Int(value) => u64::try_from(*value).map_or_else(|_| value.to_string(), count),
+                other => clean(&option_text(other), SIZES_WIDTH),
+            };
+            (
+                format!(
+                    "--{} was {}, but the tables have {}: the load is not what was asked for",
+                    clean(&option.replace('_', "-"), SERVER_WIDTH),
+                    size(asked),
+                    size(actual)
+                ),
+                "prepare the tables with the options of the run".into(),
+            )
         }
         Warning::NoTransactions { stage: number } => (format!("no {work} finished{}", stage(number)), String::new()),
         Warning::TooShort { stage: number, transactions, transactions_needed } => (

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use assay_report::{Comparison, Condition, ConditionFindings, Findings, Group, Side};
 
 use crate::command_line::{CompareOptions, Format, JudgmentOptions};
-use crate::commands::show;
+use crate::commands::trials::{self, Trial};
 use crate::diagnostics::{self, Exit, Trouble};
 use crate::terminal;
 
@@ -16,9 +16,10 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
     }
     let groups = if options.records.is_empty() {
         let (baseline, candidate) = (read(&options.baseline)?, read(&options.candidate)?);
-        vec![group("baseline", baseline), group("candidate", candidate)]
+        trials::check_sides(&baseline, &candidate)?;
+        vec![group("baseline", trials::pairs(baseline)), group("candidate", trials::pairs(candidate))]
     } else {
-        assay_report::groups(read(&options.records)?)
+        assay_report::groups(trials::pairs(read(&options.records)?))
     };
     let (first, others) = groups.split_first().expect("at least one record was read");
     let exit = if !others.is_empty() {
@@ -121,7 +122,6 @@ fn side(group: &Group) -> Side<'_> {
     Side { name: &group.name, records: &group.records, trials: &group.trials }
 }
 
-fn read(paths: &[PathBuf]) -> Result<Vec<(String, Findings)>, Trouble> {
-    let one = |path: &PathBuf| Ok((path.display().to_string(), assay_report::findings(&show::read(path)?)));
-    paths.iter().map(one).collect()
+fn read(paths: &[PathBuf]) -> Result<Vec<Trial>, Trouble> {
+    trials::read(paths, |_, record| Ok(assay_report::findings(record)))
 }

@@ -23,3 +23,4 @@ pub mod show;
 pub mod sql;
 pub mod sysbench;
 pub mod tag;
+mod trials;

@@ -6,13 +6,14 @@
 use std::fs;
 use std::path::Path;
 
+use assay_record::Record;
 use assay_report::{
     Chart, ChartAsked, ChartKind, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked, Report,
     ShowAsked, Shown, StageFindings, SteadyFindings, View, Window,
 };
 
 use crate::command_line::{ReportOptions, ShownOptions, Theme, WindowStart};
-use crate::commands::show;
+use crate::commands::trials;
 use crate::diagnostics::{Exit, Trouble};
 use crate::{files, terminal};
 
@@ -26,10 +27,8 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             .hint(format!("the maximum is {RECORDS_MAX}")));
     }
     let window = window(&options.shown)?;
-    let mut records = Vec::new();
-    for path in &options.records {
-        records.push((path.display().to_string(), found(path, window)?));
-    }
+    let trials = trials::read(&options.records, |path, record| found(path, record, window))?;
+    let records = trials::pairs(trials);
     let report = Report { title: options.title.clone(), agents: options.agents, ..assay_report::report(records) };
     if window.is_none() {
         suggest_steady(&report);
@@ -124,10 +123,9 @@ fn window(options: &ShownOptions) -> Result<Option<Window>, Trouble> {
     }
 }
 
-fn found(path: &Path, window: Option<Window>) -> Result<Findings, Trouble> {
-    let record = show::read(path)?;
-    let Some(window) = window else { return Ok(assay_report::findings(&record)) };
-    assay_report::findings_within(&record, window).map_err(|error| {
+fn found(path: &Path, record: &Record, window: Option<Window>) -> Result<Findings, Trouble> {
+    let Some(window) = window else { return Ok(assay_report::findings(record)) };
+    assay_report::findings_within(record, window).map_err(|error| {
         let trouble = Trouble::usage(format!("{} cannot be cut to the window: {error}", path.display()));
         match error {
             NoWindow::NotSteady => trouble.hint("name the part: --last 60s, or --from 1m --to 2m"),

@@ -219,6 +219,67 @@ fn records_of_one_setting_are_summed_up() {
 }
 
 #[test]
+fn a_trial_in_several_files_counts_once() {
+    let folder = slower();
+    let path = |name: &str| folder.path().join(name);
+    let copied = Record::read(&path("a-1.json.zst")).unwrap();
+    copied.write(&path("copy.json")).unwrap();
+    std::fs::hard_link(path("a-1.json.zst"), path("link.json.zst")).unwrap();
+    std::os::unix::fs::symlink("a-1.json.zst", path("symbolic.json.zst")).unwrap();
+    let same = "a-1.json.zst ./a-1.json.zst copy.json link.json.zst symbolic.json.zst";
+    // A copy may have been tagged.
+    folder.expect("tag copy.json disk=nvme", 0);
+    assert_snapshot!(folder.run(&format!("compare {same}")).shown(), @r"
+    exit 0
+    --- stdout
+    1 trial with 16 sessions:
+
+    trial   tx/s  p50 ms  p95 ms  p99 ms  assay CPU µs/tx  failed
+    1      1,200    3.18    6.59    8.52             41.7       4
+    a confidence interval needs at least 5 trials
+
+    ! a-1.json.zst was also given as ./a-1.json.zst, copy.json, link.json.zst and 1
+      more: a trial counts once
+
+    ! 4 transactions of shop.lua failed; no figure includes them
+    --- stderr
+    warning: these files hold the same trial, which counts once: a-1.json.zst, ./a-1.json.zst, copy.json, link.json.zst, symbolic.json.zst
+    ");
+    let ran = folder.expect(&format!("compare --baseline {same} --candidate b-1.json.zst b-2.json.zst"), 0);
+    assert!(ran.stdout.contains("no verdict on candidate against baseline"), "{}", ran.shown());
+    let json =
+        folder.expect(&format!("compare --baseline {same} --candidate b-1.json.zst --format json"), 0).findings();
+    assert_eq!(json["baseline"]["records"].as_array().unwrap().len(), 1);
+    assert_eq!(json["baseline"]["copies"][0][0], "a-1.json.zst");
+    assert_eq!(json["baseline"]["copies"][0][1].as_array().unwrap().len(), 4);
+    // Two of them, and one that is in four files.
+    folder.expect(&format!("report {same} a-2.json.zst --json r.json --html r.html --markdown r.md --csv r.csv"), 0);
+    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&read("r.json")).unwrap();
+    assert_eq!(report["entries"].as_array().unwrap().len(), 2, "{report}");
+    for name in ["r.json", "r.html", "r.md"] {
+        assert!(read(name).contains("symbolic.json.zst") || read(name).contains("and 1 more"), "{name}");
+    }
+    let trials = |text: &str| text.lines().filter(|line| line.contains("a-1.json.zst")).count();
+    assert_eq!(trials(&read("r.csv")), trials(&folder.expect("report a-1.json.zst --csv -", 0).stdout));
+}
+
+#[test]
+fn a_trial_on_both_sides_is_refused() {
+    let folder = slower();
+    std::fs::copy(folder.path().join("a-2.json.zst"), folder.path().join("b-6.json.zst")).unwrap();
+    let line = "compare --baseline a-1.json.zst a-2.json.zst --candidate b-1.json.zst b-6.json.zst";
+    assert_snapshot!(folder.run(line).shown(), @r"
+    exit 2
+    --- stderr
+    error: the same trial is on both sides of the comparison
+      --baseline a-2.json.zst and --candidate b-6.json.zst hold the same trial
+
+    hint: give each side the records of its own trials; for the trials of one setting: assay compare RECORD…
+    ");
+}
+
+#[test]
 fn several_trials_leave_a_record_each_and_are_summed_up() {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);

@@ -242,6 +242,53 @@ fn a_run_says_when_its_tables_are_of_another_size_than_asked_for() {
     assert_eq!(said("oltp_insert --tables 2 --table-size 1000"), "");
 }
 
+#[test]
+fn a_record_states_the_size_that_tables_have_and_what_was_asked_for() {
+    let folder = Folder::new();
+    folder.expect("prepare oltp_read_only --db sqlite:a.db --table-size 1000 --quiet --no-record", 0);
+    let run = |record: &str, size: &str| {
+        let line = format!("run oltp_read_only --db sqlite:a.db --transactions 5 --quiet --record {record}");
+        folder.expect(&format!("{line} --table-size {size}"), 0)
+    };
+    let ran = run("more.json", "10M");
+    assert!(ran.stdout.contains("table_size=1000\n"), "{}", ran.shown());
+    let words = "! --table-size was 10,000,000, but the tables have 1,000";
+    assert!(ran.stdout.contains(words), "{}", ran.shown());
+    assert_eq!(folder.expect("show more.json", 0).stdout, ran.stdout);
+    run("same.json", "1000");
+    run("less.json", "500");
+    let manifest = |name: &str| {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str::<serde_json::Value>(&text).unwrap()["manifest"].clone();
+        (manifest["options"]["table_size"].clone(), manifest["asked"]["table_size"].clone())
+    };
+    assert_eq!(manifest("more.json"), (1000.into(), 10_000_000.into()));
+    assert_eq!(manifest("same.json"), (1000.into(), serde_json::Value::Null));
+    assert_eq!(manifest("less.json"), (1000.into(), 500.into()));
+    // They are three settings: the statements look for other rows.
+    let compared = folder.expect("compare same.json more.json less.json", 0).stdout;
+    assert!(compared.contains("option table_size (asked): none → 10000000"), "{compared}");
+    assert!(compared.contains("option table_size (asked): none → 500"), "{compared}");
+    let page = folder.expect("report more.json --html -", 0).stdout;
+    assert!(page.contains("--table-size was 10,000,000, but the tables have 1,000"));
+}
+
+#[test]
+fn a_machine_that_is_not_measured_is_reported_and_the_record_says_why() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let port = testkit::free_port().unwrap();
+    let line =
+        format!("run ./one_table.lua --time 200ms --host-metrics http://127.0.0.1:{port} --record r.json --quiet");
+    let ran = folder.expect(&line, 0);
+    let why = format!("http://127.0.0.1:{port}/metrics: Connection refused");
+    assert!(ran.stderr.starts_with(&format!("warning: --host-metrics: {why}")), "{}", ran.shown());
+    let record = assay_record::Record::read(&folder.path().join("r.json")).unwrap();
+    let machine = &record.telemetry.unwrap().scopes[0];
+    assert!(machine.series.is_empty() && !machine.absent.is_empty());
+    assert!(machine.absent.iter().all(|absent| absent.reason.starts_with(&why)), "{:?}", machine.absent);
+}
+
 /// Two sessions, each of which needs 20 ms per transaction: the limit is 100 per second on any machine.
 const TWENTY_MS: &str = r#"
 ffi.cdef("int usleep(unsigned int)")

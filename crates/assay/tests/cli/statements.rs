@@ -46,7 +46,7 @@ fn statements_are_timed_in_rounds_and_their_record_is_read_by_show_and_compare()
     }
     assert_eq!(cases[0]["digest"], cases[1]["digest"]);
     assert_eq!(folder.expect("show r.json", 0).stdout, ran.stdout);
-    let compared = folder.expect("compare r.json r.json --format json", 0).stdout;
+    let compared = folder.expect("compare r.json --format json", 0).stdout;
     assert!(compared.contains("\"update.p50\""), "{compared}");
     let page = folder.expect("report r.json --html -", 0).stdout;
     assert!(page.contains("<h2>Statements</h2>"));

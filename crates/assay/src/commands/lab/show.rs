@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assay_recipe::{Show, TrialResult};
-use assay_record::Record;
+use assay_record::{Record, TrialId};
 use assay_report::{
     Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Findings, NoChart, OfTrials,
     PivotAsked, ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
@@ -279,7 +279,7 @@ fn experiment(folder: &Folder, last: Option<&str>) -> Result<Experiment, Trouble
 /// The trials measured so far, and their records.
 fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record>), Trouble> {
     let recipe = &folder.recipe;
-    let (mut trials, mut records) = (Vec::new(), Vec::new());
+    let (mut trials, mut records, mut known) = (Vec::new(), Vec::new(), Vec::<(String, TrialId)>::new());
     for (key, outcome) in &folder.progress.outcomes {
         let TrialResult::Done { record, parts, values, .. } = outcome else { continue };
         if key.round <= recipe.trials.drop {
@@ -287,6 +287,12 @@ fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record
         }
         let path = folder.path.join(record);
         let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
+        // A copy in place of a lost record would be a measurement that nobody made.
+        if let Some((other, _)) = known.iter().find(|(_, known)| *known == record.trial()) {
+            return Err(Trouble::environment(format!("{} holds the same trial as {other}", path.display()))
+                .hint("restore the record, or repeat the experiment in another folder"));
+        }
+        known.push((path.display().to_string(), record.trial()));
         let findings = match last {
             None => assay_report::findings(&record),
             Some(last) => within(&record, last)?,

@@ -1,0 +1,66 @@
+//! Reads the records of trials that are to be compared or shown together.
+//!
+//! A trial in several files (a copy, a link, the same path twice) counts once: repeating it would narrow confidence
+//! intervals without a measurement. What counts is the content, not the file: a `.json` and a `.zst` may hold the same.
+
+use std::path::{Path, PathBuf};
+
+use assay_record::{Record, TrialId};
+use assay_report::{Findings, Warning};
+
+use crate::commands::show;
+use crate::diagnostics::Trouble;
+use crate::terminal;
+
+/// A trial.
+pub(super) struct Trial {
+    /// The path of its record, as given.
+    file: String,
+    findings: Findings,
+    id: TrialId,
+}
+
+/// Reads these records. Those that hold the same trial become one, with a warning.
+pub(super) fn read(
+    paths: &[PathBuf],
+    found: impl Fn(&Path, &Record) -> Result<Findings, Trouble>,
+) -> Result<Vec<Trial>, Trouble> {
+    let mut trials: Vec<(Trial, Vec<String>)> = Vec::new();
+    for path in paths {
+        let (file, record) = (path.display().to_string(), show::read(path)?);
+        let id = record.trial();
+        match trials.iter_mut().find(|(known, _)| known.id == id) {
+            Some((_, copies)) => copies.push(file),
+            None => trials.push((Trial { file, findings: found(path, &record)?, id }, Vec::new())),
+        }
+    }
+    let once = |(mut trial, files): (Trial, Vec<String>)| {
+        if !files.is_empty() {
+            let all = [std::slice::from_ref(&trial.file), &files].concat().join(", ");
+            terminal::warn(&format!("these files hold the same trial, which counts once: {all}"));
+            trial.findings.warnings.insert(0, Warning::Copies { files });
+        }
+        trial
+    };
+    Ok(trials.into_iter().map(once).collect())
+}
+
+/// An error if a trial is on both sides of a comparison: it would be compared with itself.
+pub(super) fn check_sides(baseline: &[Trial], candidate: &[Trial]) -> Result<(), Trouble> {
+    let both = baseline.iter().filter_map(|one| {
+        let other = candidate.iter().find(|other| other.id == one.id)?;
+        Some(format!("--baseline {} and --candidate {} hold the same trial", one.file, other.file))
+    });
+    let both: Vec<String> = both.collect();
+    if both.is_empty() {
+        return Ok(());
+    }
+    Err(Trouble::usage("the same trial is on both sides of the comparison")
+        .detail(both.join("\n"))
+        .hint("give each side the records of its own trials; for the trials of one setting: assay compare RECORD…"))
+}
+
+/// Files with findings, as assay-report takes them.
+pub(super) fn pairs(trials: Vec<Trial>) -> Vec<(String, Findings)> {
+    trials.into_iter().map(|trial| (trial.file, trial.findings)).collect()
+}
