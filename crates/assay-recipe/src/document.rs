@@ -1,6 +1,10 @@
 //! The recipe as a document: paths into it, setting values, and the differences between two documents.
 
-use toml::{Table, Value};
+use std::ops::Range;
+
+use assay_record::{is_secret, text_without_logins, text_without_secrets};
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
 
 use crate::error::{RecipeError, place};
 
@@ -86,20 +90,96 @@ pub(crate) fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     })
 }
 
-/// A value for display, without quotes around text; the items of a list with commas in between.
+/// A value for display, without quotes around text and without passwords; the items of a list with commas in between.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => without_secrets(text),
         Value::Boolean(on) => if *on { "on" } else { "off" }.to_owned(),
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     }
 }
 
+/// The document without passwords.
+pub(crate) fn public(document: &Table) -> Table {
+    document.iter().map(|(key, value)| (key.clone(), public_value(key, value))).collect()
+}
+
+fn public_value(key: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(public_text_of(key, text)),
+        Value::Array(items) => Value::Array(items.iter().map(|item| public_value(key, item)).collect()),
+        Value::Table(inner) => Value::Table(public(inner)),
+        _ if is_secret(key) => Value::String(HIDDEN.to_owned()),
+        other => other.clone(),
+    }
+}
+
+const HIDDEN: &str = "***";
+
+fn public_text_of(key: &str, text: &str) -> String {
+    if is_secret(key) && !text.is_empty() { HIDDEN.to_owned() } else { without_secrets(text) }
+}
+
+/// A path with a value from the command line, without a password.
+pub fn public_setting(set: &str) -> String {
+    match set.split_once('=') {
+        Some((path, value)) => {
+            let key = path.trim_end().rsplit('.').next().unwrap_or_default().trim_end_matches('"');
+            format!("{path}={}", public_text_of(key, value))
+        }
+        None => text_without_secrets(set),
+    }
+}
+
+/// A value may be one word, which may contain blanks and quotes, or a line of several.
+fn without_secrets(text: &str) -> String {
+    let is_url = text.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()));
+    match is_url {
+        true => assay_record::without_secrets([text]).concat(),
+        false => text_without_secrets(text),
+    }
+}
+
+/// The text of a document without passwords; everything else, such as comments, is as it was.
+pub(crate) fn public_text(text: &str) -> String {
+    let Ok(parsed) = toml::de::DeTable::parse(text) else { return text_without_secrets(text) };
+    let mut secrets = Vec::new();
+    find_secrets(parsed.get_ref(), &mut secrets);
+    secrets.sort_by_key(|(span, _)| span.start);
+    let (mut public, mut from) = (String::new(), 0);
+    for (span, value) in secrets {
+        public += &text[from..span.start];
+        public += &Value::String(value).to_string();
+        from = span.end;
+    }
+    // What is left is in comments.
+    text_without_logins(&(public + &text[from..]))
+}
+
+/// Values with passwords, and what they are without them.
+fn find_secrets(table: &DeTable<'_>, found: &mut Vec<(Range<usize>, String)>) {
+    fn of_value(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<(Range<usize>, String)>) {
+        match value.get_ref() {
+            DeValue::String(text) => {
+                let public = public_text_of(key, text);
+                if public != **text {
+                    found.push((value.span(), public));
+                }
+            }
+            DeValue::Array(items) => items.iter().for_each(|item| of_value(key, item, found)),
+            DeValue::Table(inner) => find_secrets(inner, found),
+            _ if is_secret(key) => found.push((value.span(), HIDDEN.to_owned())),
+            _ => {}
+        }
+    }
+    table.iter().for_each(|(key, value)| of_value(key.get_ref(), value, found));
+}
+
 /// Every value of a document with its path, in the document's order.
 pub fn values(table: &Table) -> Vec<(String, String)> {
     let mut all = Vec::new();
-    flatten("", table, &mut all);
+    flatten("", &public(table), &mut all);
     all
 }
 
@@ -179,6 +259,38 @@ mod tests {
         assert_eq!(value_of("[1, 4]").as_array().map(Vec::len), Some(2));
         assert_eq!(value_of("10s"), Value::String("10s".to_owned()));
         assert_eq!(value_of("1\nb = 2"), Value::String("1\nb = 2".to_owned()));
+    }
+
+    #[test]
+    fn a_recipe_loses_its_passwords_and_keeps_everything_else() {
+        let text = "# postgres://a:s3cret@h\n[server.db]\nurl = \"postgres://app:s3 \\\"cret@h/d\" # kept\n\
+                    parameters = { password = 's3cret', ssl = 'on' }\n[run]\nworkload = 'x --my-password s3cret -v'\n\
+                    [grid]\nhost = { \"server.db.url\" = ['pg://a:s3cret@b', 'pg://a@c'] }\n";
+        let public = public_text(text);
+        assert!(!public.contains("cret") && public.contains("# kept") && public.contains("ssl = 'on'"), "{public}");
+        assert_eq!(public_text(&public), public);
+        let document = |text: &str| text.parse::<Table>().unwrap();
+        assert_eq!(super::public(&document(text)), super::public(&document(&public)));
+        assert_eq!(document(&public)["server"]["db"]["url"].as_str(), Some("postgres://app:***@h/d"));
+        // What the folder keeps is read as the same experiment.
+        for (set, kept) in [
+            ("server.db.url=postgres://u:s3 cret@h", "server.db.url=postgres://u:***@h"),
+            ("run.options.my_password=s3cret", "run.options.my_password=***"),
+            ("run.options.my_token=5", "run.options.my_token=***"),
+            ("server.db.url=[\"a://u:s3cret@h\", \"a://v@h\"]", "server.db.url=[\"a://u:***@h\", \"a://v@h\"]"),
+            ("run.time=10s", "run.time=10s"),
+        ] {
+            assert_eq!(public_setting(set), kept);
+            let of = |set: &str| {
+                let (path, value) = set.split_once('=').unwrap();
+                let mut table = Table::new();
+                super::set(&mut table, &segments(path).unwrap(), value_of(value)).unwrap();
+                super::public(&table)
+            };
+            assert_eq!(of(set), of(kept));
+        }
+        let plain = "a = 'b'\n[c]\nd = [1, 'e@f', \"g\"]\n";
+        assert_eq!(public_text(plain), plain);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod step;
 mod word;
 
 pub use cases::{CaseFile, StatementCase};
-pub use document::{differences, values};
+pub use document::{differences, public_setting, values};
 pub use error::RecipeError;
 pub use grid::{Cell, Factor, Level};
 pub use journal::{Event, Progress, TrialKey, TrialResult, line};

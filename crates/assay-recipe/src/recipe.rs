@@ -6,7 +6,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-use crate::document::{at, place_of, segments, set, value_of};
+use crate::document::{at, place_of, public, public_setting, public_text, segments, set, value_of};
 use crate::error::RecipeError;
 use crate::grid::{Cell, Factor, SETUP, cells, factors};
 use crate::schema::{probe, schema_of};
@@ -217,7 +217,7 @@ impl Recipe {
         }
         for (path, value) in sets {
             let done = put(&mut document, path, value_of(value));
-            done.map_err(|error| error.within(&format!("--set {path}={value}")))?;
+            done.map_err(|error| error.within(&format!("--set {}", public_setting(&format!("{path}={value}")))))?;
         }
         let written = typed(&document)?;
         let factors = factors(&written.grid, text)?;
@@ -271,6 +271,11 @@ impl Recipe {
         })
     }
 
+    /// Its text as written, without passwords: what may be kept. It is the recipe of the same experiment.
+    pub fn public_text(&self) -> String {
+        public_text(&self.text)
+    }
+
     /// The position of the key that sets a value of a cell, such as `run.time`, or of the factor that does: line and
     /// column. `None`: a scale or the command line sets it.
     pub fn place(&self, path: &[&str]) -> Option<(usize, usize)> {
@@ -297,6 +302,8 @@ fn typed(document: &Table) -> Result<Written, RecipeError> {
 
 /// What determines the results. More rounds are more of the same experiment.
 fn hash(document: &Table, trials: &Trials) -> String {
+    // Another password is no other experiment.
+    let document = public(document);
     let parts = SETUP.iter().chain(&["grid", "except", "step"]);
     let parts: Vec<(&str, Option<&Value>)> = parts.map(|part| (*part, document.get(*part))).collect();
     let text = serde_json::to_vec(&(parts, trials.seed)).expect("it is plain data");

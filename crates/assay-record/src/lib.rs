@@ -38,7 +38,7 @@ pub use measurements::{
     ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TargetInterval,
     TransactionTally,
 };
-pub use secrets::without_secrets;
+pub use secrets::{is_secret, text_without_logins, text_without_secrets, without_secrets};
 pub use status::Status;
 pub use tags::{TagError, tag};
 pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};

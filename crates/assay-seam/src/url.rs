@@ -53,6 +53,8 @@ impl Url {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = match login.split_once(':') {
+            // As records and experiments show it: to be found elsewhere, as if it were not there.
+            Some((user, "***")) => (user, None),
             Some((user, password)) => (user, Some(decode(password, "password")?)),
             None => (login, None),
         };

@@ -147,7 +147,8 @@ pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(trouble) => {
-            terminal::say(&trouble.text(terminal::stderr_color()));
+            // Messages repeat what was given, and it may have been given in the wrong place.
+            terminal::say(&assay_record::text_without_secrets(&trouble.text(terminal::stderr_color())));
             trouble.exit.into()
         }
     }

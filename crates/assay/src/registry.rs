@@ -28,7 +28,13 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     if let Some(driver) = DRIVERS.iter().find(|driver| driver.schemes.contains(&scheme.as_str())) {
         return Ok(driver);
     }
-    let trouble = Trouble::usage(format!("unknown database product {scheme} in --db {}", url_text::masked(url)))
+    let shown = url_text::masked(url);
+    if shown != url && !url.contains("://") {
+        return Err(Trouble::usage(format!("--db {shown} does not start with the database product"))
+            .detail(format!("known: {}", all()))
+            .hint(format!("use {}", EXAMPLES.join(", "))));
+    }
+    let trouble = Trouble::usage(format!("unknown database product {scheme} in --db {shown}"))
         .detail(format!("known: {}", all()));
     Err(match nearest(&scheme, schemes()) {
         Some(near) => trouble.hint(format!("did you mean {near}:?")),

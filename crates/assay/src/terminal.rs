@@ -62,6 +62,7 @@ pub fn say(text: &str) {
 
 /// A warning on stderr, in one line.
 pub fn warn(words: &str) {
+    let words = assay_record::text_without_secrets(words);
     say(&format!("{} {words}\n", paint("warning:", YELLOW, stderr_color())));
 }
 

@@ -30,7 +30,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 24] = [
     ("assay-machine", &["assay-random"], &[]),
     ("assay-fleet", &[], &[]),
     ("assay-lab", &["assay-seam", "assay-wire"], &["testkit"]),
-    ("assay-recipe", &["assay-random"], &[]),
+    ("assay-recipe", &["assay-random", "assay-record"], &[]),
     ("assay-record", &[], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),

@@ -86,7 +86,7 @@ fn has_seen_a_crash(outcome: &Outcome) -> bool {
 
 /// Its output goes to stderr: stdout is for the result.
 fn crash(command: &str) -> Result<(), Trouble> {
-    terminal::say(&format!("kill check: {command}\n"));
+    terminal::say(&format!("kill check: {}\n", assay_record::text_without_secrets(command)));
     let status = Command::new("sh")
         .args(["-c", command])
         .stdin(Stdio::null())

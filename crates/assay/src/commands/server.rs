@@ -70,7 +70,8 @@ fn prepared(
 ) -> Result<Topology, Trouble> {
     let words = url_text::shell_words(line).map_err(Trouble::usage)?;
     let found = description.find_binaries(home, say)?;
-    let contents = description.contents(&found, &words.join(" "), &lab::hash_of_workload(words.first()))?;
+    let line = assay_record::without_secrets(&words).join(" ");
+    let contents = description.contents(&found, &line, &lab::hash_of_workload(words.first()))?;
     if image::exists(home, &contents) {
         return Ok(Topology::start(home, &assay_lab::Description { image: Some(contents.key()), ..description }, say)?);
     }

@@ -16,5 +16,6 @@ mod mistakes;
 mod records;
 mod reports;
 mod runs;
+mod secrets;
 mod servers;
 mod statements;

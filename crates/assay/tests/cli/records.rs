@@ -69,26 +69,6 @@ fn a_file_that_is_no_record_is_refused() {
 }
 
 #[test]
-fn no_password_reaches_a_record_or_the_terminal() {
-    let folder = Folder::new();
-    folder.write(
-        "secretive.lua",
-        &ONE_TABLE.replace(
-            "sysbench.cmdline.options = {",
-            "sysbench.cmdline.options = { my_password = {\"Password\", \"\"},",
-        ),
-    );
-    let ran = folder.run("run ./secretive.lua --time 100ms --my-password hunter2 --record r.json");
-    assert_eq!(ran.code, Some(0), "{}", ran.shown());
-    let record = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
-    assert!(!format!("{record}{}", ran.shown()).contains("hunter2"));
-    let ran = folder
-        .run("run ./secretive.lua --db postgres://me:hunter2@127.0.0.1:1/db?sslmode=disable --my_password=hunter2");
-    assert_eq!(ran.code, Some(4), "{}", ran.shown());
-    assert!(!ran.shown().contains("hunter2"), "{}", ran.shown());
-}
-
-#[test]
 fn loading_and_checking_leave_records_that_are_compared_like_any_other() {
     let folder = Folder::new();
     let of = |record: &str| {

@@ -160,7 +160,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    fn new(folder: &Folder, output: Output) -> Ran {
+    pub(crate) fn new(folder: &Folder, output: Output) -> Ran {
         let name = folder.path().to_str().unwrap();
         let text = |bytes: &[u8]| {
             let text = testkit::redact::replace(std::str::from_utf8(bytes).unwrap(), &[(name, "[FOLDER]")]);

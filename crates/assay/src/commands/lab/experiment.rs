@@ -14,8 +14,6 @@ pub(super) struct Experiment {
     pub(super) name: String,
     /// Where its text is from: `sorts.toml`, `recipe tuning`.
     place: String,
-    /// The text as read or generated.
-    pub(super) text: String,
     pub(super) recipe: Recipe,
 }
 
@@ -36,7 +34,7 @@ impl Experiment {
         });
         let sets = sets.collect::<Result<Vec<_>, Trouble>>()?;
         let recipe = Recipe::read(&text, options.scale.as_deref(), &sets).map_err(|error| trouble(&error, &place))?;
-        Ok(Experiment { name, place, text, recipe })
+        Ok(Experiment { name, place, recipe })
     }
 
     /// A trouble with the place of the key that causes it.
@@ -83,9 +81,10 @@ fn found(recipe: &str) -> Result<(String, String, String), Trouble> {
 /// An error in a recipe, with its position.
 pub(super) fn trouble(error: &RecipeError, place: &str) -> Trouble {
     let trouble = Trouble::usage(format!("cannot use {place}"));
+    let words = assay_record::text_without_secrets(&error.to_string());
     let trouble = match error.place {
-        Some((line, column)) => trouble.detail(format!("{place}:{line}:{column}: {error}")),
-        None => trouble.detail(error.to_string()),
+        Some((line, column)) => trouble.detail(format!("{place}:{line}:{column}: {words}")),
+        None => trouble.detail(words),
     };
     match &error.hint {
         Some(hint) => trouble.hint(hint.clone()),

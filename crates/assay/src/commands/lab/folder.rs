@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use assay_recipe::{Event, Progress, Recipe, differences, line};
-use assay_record::Time;
+use assay_recipe::{Event, Progress, Recipe, differences, line, public_setting};
+use assay_record::{Time, text_without_secrets};
 use serde_json::Value;
 
 use crate::command_line::RecipeOptions;
@@ -55,8 +55,10 @@ impl Folder {
                     .hint("choose another folder with --folder"));
             }
         }
-        let asked = serde_json::json!({ "scale": options.scale, "set": options.set });
-        for (name, text) in [(RECIPE, experiment.text), (EXPERIMENT, format!("{asked:#}\n"))] {
+        // Passwords stay in the recipe that the user keeps: an experiment's folder is passed on.
+        let sets: Vec<String> = options.set.iter().map(|set| public_setting(set)).collect();
+        let asked = serde_json::json!({ "scale": options.scale, "set": sets });
+        for (name, text) in [(RECIPE, recipe.public_text()), (EXPERIMENT, format!("{asked:#}\n"))] {
             let file = path.join(name);
             files::write(&file, text).map_err(|error| unwritable(&file, &error))?;
         }
@@ -108,6 +110,15 @@ impl Folder {
 
     /// Appends an event to the journal.
     pub(super) fn add(&mut self, event: Event) -> Result<(), Trouble> {
+        // Commands and servers repeat what they were given.
+        let event = match event {
+            Event::Failed { round, cell, name, attempt, at, cause, details } => {
+                let (cause, details) =
+                    (text_without_secrets(&cause), details.iter().map(|line| text_without_secrets(line)));
+                Event::Failed { round, cell, name, attempt, at, cause, details: details.collect() }
+            }
+            event => event,
+        };
         self.append(&line(&event))?;
         self.progress.add(event);
         Ok(())

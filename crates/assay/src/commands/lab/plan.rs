@@ -49,9 +49,10 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     if recipe.trials.drop > 0 {
         text += &format!("  {} run first and not shown\n", count(recipe.trials.drop as usize, "round"));
     }
-    text += &format!("  load: assay {}\n", url_text::shell_line(&lines[0].run));
+    text += &format!("  load: assay {}\n", url_text::shell_line(assay_record::without_secrets(&lines[0].run)));
     let mut prepared: Vec<String> = Vec::new();
-    for line in lines.iter().filter_map(|line| line.prepare.as_ref()).map(url_text::shell_line) {
+    for line in lines.iter().filter_map(|line| line.prepare.as_ref()) {
+        let line = url_text::shell_line(assay_record::without_secrets(line));
         if !prepared.contains(&line) {
             text += &format!("  data, loaded once per version: assay prepare {line}\n");
             prepared.push(line);

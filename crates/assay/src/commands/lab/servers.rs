@@ -84,7 +84,7 @@ pub(super) fn look(experiment: &Experiment, lines: &[Lines], fetch: Option<&dyn 
             }
             let Some(words) = prepare else { continue };
             let loading = loading(&described, &cell.setup, words, &programs)?;
-            let line = words.join(" ");
+            let line = assay_record::without_secrets(words).join(" ");
             let key = loading.contents(&programs, &line, &lab::hash_of_workload(words.first()))?.key();
             let kept = image::list(&home)?.into_iter().find(|one| one.key == key);
             let bytes = match kept {

@@ -198,12 +198,12 @@ impl Trial<'_> {
         let say = |words: &str| self.say(words);
         let binaries = description.find_binaries(self.home, &say)?;
         let loading = loading(description, &self.cell.setup, words, &binaries)?;
-        let (line, workload) = (words.join(" "), lab::hash_of_workload(words.first()));
+        let (line, workload) = (assay_record::without_secrets(words).join(" "), lab::hash_of_workload(words.first()));
         let contents = loading.contents(&binaries, &line, &workload)?;
         if image::exists(self.home, &contents) {
             return Ok((contents.key(), false));
         }
-        self.say(&format!("loading once: {}", url_text::shell_line(words)));
+        self.say(&format!("loading once: {}", url_text::shell_line(assay_record::without_secrets(words))));
         let kept = Kept::new(Topology::start(self.home, &loading, &say)?);
         let mut command = vec!["prepare".to_owned()];
         command.extend(words.iter().cloned());
@@ -596,7 +596,7 @@ pub(super) fn loading(
     words: &[String],
     binaries: &assay_lab::product::Binaries,
 ) -> Result<Description, Trouble> {
-    let line = words.join(" ");
+    let line = assay_record::without_secrets(words).join(" ");
     let layout = description.contents(binaries, &line, &lab::hash_of_workload(words.first()))?.layout;
     Ok(Description {
         settings: layout.into_iter().chain(asked(&setup.data.settings)).collect(),

@@ -1,0 +1,222 @@
+//! Passwords, in every place that may hold one: none reaches a file or a stream.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use assay_record::Record;
+use nix::sys::signal::Signal;
+use testkit::{Kind, ServerSetup};
+
+use crate::common::{Folder, ONE_TABLE, Ran};
+
+/// No other text contains it.
+const SECRET: &str = "hunter2";
+
+/// The user's own files, which hold it.
+const OWN: [&str; 6] = [".pgpass", ".my.cnf", "services", "recipe.toml", "hosts.toml", "nats.creds"];
+
+/// Everything that a command has written below the folder.
+#[track_caller]
+fn check_files(folder: &Folder, after: &str) {
+    let mut folders = vec![folder.path().to_owned()];
+    while let Some(below) = folders.pop() {
+        for path in std::fs::read_dir(below).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.parent() != Some(folder.path()) || !OWN.contains(&name.as_str()) {
+                let text = text_of(&path);
+                assert!(!text.contains(SECRET), "assay {after}\n{}: {text}", path.display());
+            }
+        }
+    }
+}
+
+/// A record is read as such, whatever its file looks like.
+fn text_of(path: &Path) -> String {
+    if let Ok(record) = Record::read(path) {
+        return format!("{record:?}");
+    }
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        let output = std::process::Command::new("tar").arg("-xzOf").arg(path).output().unwrap();
+        assert!(output.status.success());
+        return String::from_utf8_lossy(&output.stdout).into_owned();
+    }
+    String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned()
+}
+
+/// Runs it with the secret in all variables that may hold one, and looks everywhere. It succeeds, or is refused.
+#[track_caller]
+fn check(folder: &Folder, line: &str, succeeds: bool) -> Ran {
+    let services = folder.path().join("services");
+    let variables = [
+        ("PGPASSWORD", SECRET),
+        ("MYSQL_PWD", SECRET),
+        ("PGSERVICEFILE", services.to_str().unwrap()),
+        ("ASSAY_DB", "postgres://app:hunter2@127.0.0.1:1/bench"),
+        ("PATH", "/usr/bin:/bin"),
+    ];
+    let ran = Ran::new(folder, folder.command(line).envs(variables).output().unwrap());
+    let as_expected = if succeeds { ran.code == Some(0) } else { ran.code.is_some_and(|code| (1..70).contains(&code)) };
+    assert!(as_expected, "assay {line}\n{}", ran.shown());
+    assert!(!ran.shown().contains(SECRET), "assay {line}\n{}", ran.shown());
+    check_files(folder, line);
+    ran
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let options = "sysbench.cmdline.options = { my_password = {\"Password\", \"\"},";
+    folder.write("secretive.lua", &ONE_TABLE.replace("sysbench.cmdline.options = {", options));
+    let pass = folder.write(".pgpass", "*:*:*:*:hunter2\n");
+    std::fs::set_permissions(pass, std::fs::Permissions::from_mode(0o600)).unwrap();
+    folder.write(".my.cnf", "[client]\npassword=hunter2\n");
+    folder.write("services", "[bench]\nhost=127.0.0.1\nport=1\npassword=hunter2\n");
+    folder.write("nats.creds", "-----BEGIN USER NKEY SEED-----\nhunter2\n------END USER NKEY SEED------\n");
+    folder
+}
+
+#[test]
+fn no_password_reaches_a_file_or_a_stream() {
+    let folder = folder();
+    let embedded = "run ./secretive.lua --time 100ms --my-password hunter2 --session-sql 'SELECT 1'";
+    check(&folder, &format!("{embedded} --record r.json"), true);
+    let every = "--html r.html --markdown r.md --csv r.csv --json r2.json --prometheus r.prom --otava r.otava --svg s \
+                 --telemetry-csv t.csv";
+    for line in [
+        format!("{embedded} --trials 2 --record t.json.zst --format json"),
+        format!("report r.json {every}"),
+        "show r.json --verbose".to_owned(),
+        "tag r.json a=b".to_owned(),
+        "compare r.json t-1.json.zst --agents".to_owned(),
+        "duel './secretive.lua --my-password hunter2' './secretive.lua --my_password=hunter2' '--common=--transactions 5' --trials 1 --records d".to_owned(),
+        "completions bash".to_owned(),
+        "manual pages".to_owned(),
+        "list".to_owned(),
+    ] {
+        check(&folder, &line, true);
+    }
+    let pooler = "--pooler postgres://me:hunter2@127.0.0.1:1/pgbouncer";
+    check(&folder, &format!("run ./secretive.lua {pooler} --time 100ms --no-record"), true);
+    // A server that is not there, and what was written wrongly.
+    for line in [
+        "--db postgres://me:hunter2@127.0.0.1:1/db?sslmode=disable --my_password=hunter2",
+        "--db=mysql://me:hunter2@127.0.0.1:1/db",
+        "--db 'postgres://127.0.0.1:1/db?user=a&password=hunter2'",
+        "--db postgres://?service=bench",
+        "--db=me:hunter2@127.0.0.1/db",
+        "--db me:hunter2@127.0.0.1:5432/db",
+        "--db postgre://me:hunter2@127.0.0.1/db",
+        "--db postgres://me:hunter2/@127.0.0.1/db",
+        "--db sqlite:a.db --pooler me:hunter2@127.0.0.1/pgbouncer",
+        "--db sqlite:a.db --host-metrics http://me:hunter2@127.0.0.1",
+        "--db sqlite:a.db --metrics-listen me:hunter2@127.0.0.1",
+        "--db sqlite:a.db --my-passwrd=hunter2",
+        "--db sqlite:a.db me:hunter2@127.0.0.1/db",
+        "--db postgres://me:hunter2@127.0.0.1:1/db --agents 1 --fleet nats://me:hunter2@127.0.0.1:1",
+        "--db postgres://127.0.0.1:1/db --agents 1 --fleet nats://127.0.0.1:1 --fleet-creds nats.creds",
+    ] {
+        check(&folder, &format!("run ./secretive.lua {line}"), false);
+    }
+    let dead = "--db postgres://me:hunter2@127.0.0.1:1/db";
+    for line in [
+        format!("prepare ./secretive.lua {dead}"),
+        format!("check oltp_read_only {dead}"),
+        format!("cleanup ./secretive.lua {dead}"),
+        format!("sql 'SELECT 1' {dead}"),
+        "agent --nats nats://me:hunter2@127.0.0.1:1".to_owned(),
+        "fleet list --nats nats://me:hunter2@127.0.0.1:1".to_owned(),
+        "run me:hunter2@127.0.0.1/db".to_owned(),
+        format!("duel '{dead} ./secretive.lua' './secretive.lua {dead}' --trials 1 --records e"),
+        "sysbench oltp_read_only --db-driver=pgsql --pgsql-port=1 --pgsql-password=hunter2 run".to_owned(),
+        "sysbench oltp_read_only --db-driver=mysql --mysql-port=1 --mysql-host=127.0.0.1 --mysql-password=hunter2 run"
+            .to_owned(),
+        "pgbench postgres://me:hunter2@127.0.0.1:1/db".to_owned(),
+        "pgbench 'host=127.0.0.1 port=1 password=hunter2'".to_owned(),
+    ] {
+        check(&folder, &line, false);
+    }
+}
+
+/// An experiment on a server that is already there, with its password in the recipe.
+const RECIPE: &str = r#"title = "Sessions"
+
+[server.db]
+url = "URL" # as in OTHER
+
+[run]
+workload = "./secretive.lua --my-password hunter2"
+time = "100ms"
+
+[grid]
+sessions = { "run.sessions" = [1, 2] }
+
+[trials]
+count = 1
+
+[[step]]
+name = "look"
+when = "before-measure"
+command = "test -n \"$ASSAY_URL\" || psql OTHER"
+"#;
+
+#[test]
+fn no_password_reaches_what_a_server_an_experiment_and_its_bundle_leave() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let (folder, server) = (folder(), Kind::Postgres.start(&ServerSetup::default()).unwrap());
+    // The server trusts everybody.
+    let url = server.url_as("app:hunter2", "app");
+    let recipe = RECIPE.replace("URL\"", &format!("{url}\"")).replace("OTHER", "postgres://b:hunter2@127.0.0.1:1/d");
+    folder.write("recipe.toml", &recipe);
+    let grid = format!("sessions = {{ \"run.sessions\" = [1, 2] }}\nhost = {{ \"server.db.url\" = [\"{url}\"] }}");
+    folder.write("hosts.toml", &recipe.replace("sessions = { \"run.sessions\" = [1, 2] }", &grid));
+    check(&folder, &format!("prepare ./secretive.lua --db {url} --my-password hunter2"), true);
+    // While it runs, and in its live metrics.
+    let port = testkit::free_port().unwrap();
+    let line = format!(
+        "run ./secretive.lua --my-password hunter2 --db {url} --time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} \
+         --record live.json.zst"
+    );
+    let mut run = folder.start(&line);
+    run.wait_for("   0.3   ");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut metrics = String::new();
+    stream.read_to_string(&mut metrics).unwrap();
+    assert!(metrics.contains("assay_") && !metrics.contains(SECRET), "{metrics}");
+    run.signal(Signal::SIGINT);
+    assert!(!run.finish().shown().contains(SECRET));
+    check_files(&folder, &line);
+    for line in [
+        "lab plan recipe.toml",
+        "lab run recipe.toml --folder first",
+        "lab run hosts.toml --folder second",
+        "lab show first --html page.html --markdown page.md --csv page.csv",
+        "lab show second --html page.html --markdown page.md --csv page.csv",
+        "lab status first",
+        "lab bundle first --output first.tar.gz",
+        "lab bundle second --output second.tar.gz",
+        "lab show first.tar.gz",
+    ] {
+        check(&folder, line, true);
+    }
+    let stored = std::fs::read_to_string(folder.path().join("first/recipe.toml")).unwrap();
+    assert!(stored.contains(":***@") && stored.contains("# as in postgres://b:***@"), "{stored}");
+    // It goes on with the recipe, with another password, and with the stored copy and a password from elsewhere.
+    let resumed = check(&folder, "lab run recipe.toml --folder first --set trials.count=2", true);
+    assert!(resumed.stderr.contains("resuming in first: 2 trials done"), "{}", resumed.shown());
+    folder.write("recipe.toml", &recipe.replace("app:hunter2@", "app:new-hunter2@"));
+    let resumed = check(&folder, "lab run recipe.toml --folder first --set trials.count=3", true);
+    assert!(resumed.stderr.contains("resuming in first: 4 trials done"), "{}", resumed.shown());
+    std::fs::copy(folder.path().join("first/recipe.toml"), folder.path().join("stored.toml")).unwrap();
+    let resumed = check(&folder, "lab run stored.toml --folder first --set trials.count=4", true);
+    assert!(resumed.stderr.contains("resuming in first: 6 trials done"), "{}", resumed.shown());
+    // In a value from the command line, too.
+    let set = format!("lab run recipe.toml --folder third --set server.db.url={url} --set trials.count=1");
+    check(&folder, &set, true);
+    check(&folder, &format!("lab run recipe.toml --folder third --set run.tiem={url}"), false);
+}
