@@ -21,6 +21,10 @@ const ERROR_MAX: usize = 1 << 16;
 /// For `violation`.
 pub(super) const OUT_OF_ORDER: &str = "numbered its packets wrongly";
 
+/// The largest packet before the login has succeeded. Greetings, challenges, keys and errors have some hundred bytes; a
+/// peer that nobody has authenticated must not make us keep more than this.
+const LOGIN_PACKET_MAX: usize = 1 << 20;
+
 /// A buffer that grew beyond this is not kept for the next incomplete packet.
 const KEEP_MAX: usize = 4096;
 
@@ -41,6 +45,8 @@ pub(super) struct Inbound {
     payload: Vec<u8>,
     /// Whether all frames of the current packet had the expected number.
     out_of_order: bool,
+    /// Whether the login has succeeded: packets may be as large as the protocol allows.
+    pub(super) trusted: bool,
     /// The number the next frame must have, ours or the server's.
     pub(super) sequence: u8,
 }
@@ -86,7 +92,11 @@ impl Inbound {
                     if self.out_of_order && self.missing > ERROR_MAX {
                         return Err(violation(OUT_OF_ORDER));
                     }
-                    if self.payload.len() + self.missing > PACKET_MAX {
+                    let size = self.payload.len() + self.missing;
+                    if !self.trusted && size > LOGIN_PACKET_MAX {
+                        return Err(violation("sent a packet larger than 1 MiB before the login"));
+                    }
+                    if size > PACKET_MAX {
                         return Err(violation("sent a packet larger than 1 GiB"));
                     }
                 }
@@ -243,7 +253,7 @@ mod tests {
                 out.extend((0..length).map(|at| (at / 251 + at + i) as u8));
             });
         }
-        let mut inbound = Inbound::default();
+        let mut inbound = Inbound { trusted: true, ..Inbound::default() };
         let mut found = Vec::new();
         for mut bytes in out.chunks(piece) {
             while let Some(packet) = inbound.next(&mut bytes).unwrap() {
@@ -293,8 +303,19 @@ mod tests {
     }
 
     #[test]
+    fn before_the_login_a_packet_has_at_most_one_mebibyte() {
+        let header = |length: usize| [&(length as u32).to_le_bytes()[..3], &[0]].concat();
+        for (length, is_refused) in [(LOGIN_PACKET_MAX, false), (LOGIN_PACKET_MAX + 1, true), (FRAME_MAX, true)] {
+            let mut inbound = Inbound::default();
+            assert_eq!(inbound.next(&mut &header(length)[..]).is_err(), is_refused, "{length}");
+            let mut trusted = Inbound { trusted: true, ..Inbound::default() };
+            assert!(trusted.next(&mut &header(length)[..]).is_ok(), "{length}");
+        }
+    }
+
+    #[test]
     fn a_claimed_length_reserves_no_memory() {
-        let mut inbound = Inbound::default();
+        let mut inbound = Inbound { trusted: true, ..Inbound::default() };
         let mut bytes: &[u8] = &[0xFE, 0xFF, 0xFF, 0, 1, 2, 3];
         assert!(inbound.next(&mut bytes).unwrap().is_none());
         assert!(inbound.payload.capacity() < 100);

@@ -65,6 +65,7 @@ impl MySqlConnection {
             Turn::Wait => {}
             Turn::Done => {
                 self.read_ok(payload)?;
+                self.inbound.trusted = true;
                 return Ok(self.set_up(0, exchange));
             }
         }
