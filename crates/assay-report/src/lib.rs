@@ -74,7 +74,7 @@ pub use output::prometheus::{LiveMetrics, prometheus};
 pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetry_csv};
 pub use output::shown::{ShowAsked, Shown, shown, shown_csv, shown_markdown, shown_of, shown_text};
 pub use output::text::{agents_text, text, text_in};
-pub use plain::View;
+pub use plain::{View, visible};
 pub use tables::table::ROWS_MAX;
 pub use words::capacity::{capacity_words, look_line};
 pub use words::run::loaded_text;

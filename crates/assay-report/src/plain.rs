@@ -1,5 +1,7 @@
 //! Makes text from other sources harmless, and limits its length.
 
+use std::borrow::Cow;
+
 /// The medium of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
@@ -40,6 +42,37 @@ pub(crate) fn clean(text: &str, width: usize) -> String {
         }
     }
     cut(clean, width)
+}
+
+/// Text of any length and any number of lines, in which nothing from a server, a script or a file can move the cursor,
+/// change colors or reorder a line: such characters become escapes that JSON knows, too, like `\u001b`. With `color`,
+/// what switches colors stays.
+pub fn visible(text: &str, color: bool) -> Cow<'_, str> {
+    let is_hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
+    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
+    let (mut visible, mut rest) = (text[..first].to_owned(), &text[first..]);
+    while let Some(c) = rest.chars().next() {
+        let switch = if color { color_switch(rest) } else { 0 };
+        if switch > 0 {
+            visible.push_str(&rest[..switch]);
+            rest = &rest[switch..];
+            continue;
+        }
+        if is_hidden(c) {
+            visible.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            visible.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    Cow::Owned(visible)
+}
+
+/// The length of what switches colors at the beginning of `text`: `ESC [ 1;31 m`; 0 if there is nothing of the kind.
+fn color_switch(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let digits = rest.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(rest.len());
+    if rest[digits..].starts_with('m') { text.len() - rest.len() + digits + 1 } else { 0 }
 }
 
 /// At most `width` characters of `text`, ending with a mark if there were more.
@@ -90,6 +123,17 @@ pub(crate) const DOT: &str = " · ";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_texts_keep_lines_and_colors_and_nothing_else_that_acts_on_a_terminal() {
+        let text = "\x1b[1;31merror:\x1b[0m a\n\tb\r\x1b[2J\x1b]0;title\x07\u{9b}\u{202e}\0é";
+        assert_eq!(
+            visible(text, true),
+            "\x1b[1;31merror:\x1b[0m a\n\tb\\u000d\\u001b[2J\\u001b]0;title\\u0007\\u009b\\u202e\\u0000é"
+        );
+        assert!(visible(text, false).starts_with("\\u001b[1;31merror:\\u001b[0m a\n\tb"));
+        assert!(matches!(visible("a\n\tb é", false), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn text_from_elsewhere_cannot_command_the_terminal() {

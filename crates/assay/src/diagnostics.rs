@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use assay_report::visible;
 use assay_seam::TargetError;
 
 use crate::terminal::{self, Unwritable};
@@ -112,15 +113,18 @@ impl Trouble {
 
     /// The text for stderr: `error:`, indented details, a blank line, hints.
     pub fn text(&self, color: bool) -> String {
-        let mut text = format!("{} {}\n", terminal::paint("error:", terminal::RED, color), self.cause);
+        // Whatever is quoted gets no colors of its own.
+        let label = terminal::paint("error:", terminal::RED, color);
+        let mut text = format!("{label} {}\n", visible(&self.cause, false));
         for line in &self.details {
-            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+            let _ = writeln!(text, "{}", format!("  {}", visible(line, false)).trim_end());
         }
         if !self.hints.is_empty() {
             text.push('\n');
         }
         for hint in &self.hints {
-            let _ = writeln!(text, "{} {hint}", terminal::paint("hint:", terminal::CYAN, color));
+            let label = terminal::paint("hint:", terminal::CYAN, color);
+            let _ = writeln!(text, "{label} {}", visible(hint, false));
         }
         text
     }

@@ -1,11 +1,14 @@
 //! Output to people and pipes: results to stdout, everything else to stderr.
 //!
+//! What servers, scripts, records, recipes and file names contain goes through `say` and `result`, and cannot act on
+//! the terminal: see `assay_report::visible`.
+//!
 //! A closed pipe (`assay list | head -1`) is not an error: the rest is not written. Color is used only on a terminal,
 //! and never when `NO_COLOR` is set.
 
 use std::io::{Error, ErrorKind, IsTerminal, Write};
 
-use assay_report::View;
+use assay_report::{View, visible};
 
 /// Bold red, for errors.
 pub const RED: &str = "1;31";
@@ -55,9 +58,10 @@ pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Writes to stderr unchanged. Errors are ignored: there is nowhere left to report them.
+/// Writes to stderr. Control characters become visible, except those of our colors: the text may contain what a server
+/// or a file says. Errors are ignored: there is nowhere left to report them.
 pub fn say(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    let _ = std::io::stderr().lock().write_all(visible(text, stderr_color()).as_bytes());
 }
 
 /// A warning on stderr, in one line.
@@ -70,12 +74,14 @@ pub fn warn(words: &str) {
 #[derive(Debug)]
 pub struct Unwritable(pub Error);
 
-/// Writes a result to stdout. A closed pipe ends it quietly; a full disk is an error.
+/// Writes a result to stdout, with control characters as in `say`. A closed pipe ends it quietly; a full disk is an
+/// error.
 pub fn result(text: &str) -> Result<(), Unwritable> {
-    result_bytes(text.as_bytes())
+    let color = std::io::stdout().is_terminal() && color_is_welcome();
+    result_bytes(visible(text, color).as_bytes())
 }
 
-/// The same for a result that is not text.
+/// The same for a result that is not text, or not ours, unchanged.
 pub fn result_bytes(bytes: &[u8]) -> Result<(), Unwritable> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

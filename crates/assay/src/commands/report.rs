@@ -198,6 +198,9 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
 
 /// Writes `content` to a file and reports it, or to stdout.
 fn write(path: &Path, content: &[u8]) -> Result<(), Trouble> {
+    // Except in pictures.
+    let text = std::str::from_utf8(content).map(|text| assay_report::visible(text, false));
+    let content = text.as_ref().map_or(content, |text| text.as_bytes());
     if path == Path::new("-") {
         return Ok(terminal::result_bytes(content)?);
     }
