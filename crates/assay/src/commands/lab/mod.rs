@@ -12,6 +12,7 @@ mod setup;
 mod show;
 mod status;
 mod trial;
+mod unpack;
 
 use crate::command_line::{LabAction, LabOptions};
 use crate::diagnostics::{Exit, Trouble};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use assay_recipe::{Show, TrialResult};
 use assay_record::{Record, TrialId};
@@ -13,6 +12,7 @@ use assay_report::{
 
 use crate::command_line::LabShowOptions;
 use crate::commands::lab::folder::{Folder, only};
+use crate::commands::lab::unpack;
 use crate::diagnostics::{Exit, Trouble, nearest};
 use crate::{files, terminal, values};
 
@@ -24,7 +24,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     let path = only(options.folder.as_ref())?;
     let unpacked;
     let path = if path.is_file() {
-        unpacked = unpack(&path)?;
+        unpacked = unpack::unpack(&path)?;
         unpacked.path().join(first_folder(unpacked.path())?)
     } else {
         path
@@ -39,7 +39,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     ];
     for (path, output) in outputs {
         if let Some(path) = path {
-            files::write(path, output()?)
+            files::write(path, assay_report::visible(&output()?, false).as_bytes())
                 .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
             terminal::say(&format!("wrote {}\n", path.display()));
         }
@@ -285,7 +285,11 @@ fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record
         if key.round <= recipe.trials.drop {
             continue;
         }
-        let path = folder.path.join(record);
+        // A bundle may come from anybody.
+        let Some(inside) = unpack::below(record) else {
+            return Err(Trouble::usage(format!("the journal names a record outside of the experiment: {record}")));
+        };
+        let path = folder.path.join(inside);
         let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
         // A copy in place of a lost record would be a measurement that nobody made.
         if let Some((other, _)) = known.iter().find(|(_, known)| *known == record.trial()) {
@@ -388,18 +392,6 @@ fn of_case(record: &Record, name: &str) -> Option<Record> {
 
 fn unknown(error: NoChart) -> Trouble {
     Trouble::usage(format!("cannot show a result of the recipe: {error}"))
-}
-
-/// A bundle's content, in a temporary folder.
-fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
-    let failed = |error: std::io::Error| Trouble::environment(format!("cannot unpack {}: {error}", archive.display()));
-    let folder = tempfile::tempdir().map_err(failed)?;
-    // Its messages about a file that is not an archive do not help.
-    let output = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder.path()).output().map_err(failed)?;
-    match output.status.success() {
-        true => Ok(folder),
-        false => Err(Trouble::usage(format!("{} is neither an experiment's folder nor a bundle", archive.display()))),
-    }
 }
 
 fn first_folder(path: &Path) -> Result<PathBuf, Trouble> {
