@@ -16,7 +16,8 @@ use crate::fleet::Gate;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{End, Generator, Line, Outcome, RunError, SessionTally, StageOutcome, Tally};
-use crate::plan::{Plan, Stage};
+use crate::patience::Patience;
+use crate::plan::{Load, Plan, Stage};
 use crate::schedule::Share;
 use crate::shared::Shared;
 use crate::sums::{Consumption, StageSums};
@@ -42,6 +43,10 @@ pub(crate) struct Coordinator<'a> {
     /// When progress was last reported.
     told: Nanos,
     told_loaded: u64,
+    /// For the preparation of sessions and for commands.
+    patience: Patience,
+    /// When everything must have ended (`limit`), as last passed on to the watchdog.
+    limit_told: Nanos,
     outages: Vec<bool>,
     slow_connects: Vec<bool>,
     /// Targets and error codes for which advice was given.
@@ -62,12 +67,21 @@ struct WorkerHandle {
     /// Its stage is over.
     done: Option<StageSummary>,
     finished: bool,
+    /// As of its last interval in the stage: transactions that became due minus those that ended, and those that were
+    /// due but not started.
+    open: i64,
+    backlog: u64,
+    /// It did not come back from a script, and is not waited for.
+    is_lost: bool,
+    /// Once its time is over: the call of a script in which it was first seen, and when; `None`: it was in no script.
+    seen: Option<(Option<u64>, Nanos)>,
 }
 
 enum Course {
     Preparing,
     Running(StageSums),
-    Finishing,
+    /// Until this instant at the latest.
+    Finishing(Nanos),
     Over,
 }
 
@@ -79,6 +93,15 @@ const PROGRESS_EVERY: Nanos = Nanos::from_millis(100);
 const OVERDUE: Nanos = Nanos::from_secs(1);
 /// The same after an interrupt, when the user waits for the prompt.
 const OVERDUE_STOPPED: Nanos = Nanos::from_millis(500);
+/// After time and grace period are over, workers end by themselves; scripts that run after this are interrupted.
+const SCRIPTS_END: Nanos = Nanos::from_millis(200);
+/// A worker that stays in the same call of a script for this long after that is in a C function, and is not waited for.
+/// An interrupted script needs some 100 ms, on a busy machine ten times as long.
+const LOST: Nanos = Nanos::from_secs(2);
+/// The same after an interrupt.
+const LOST_STOPPED: Nanos = Nanos::from_millis(1_200);
+/// The same of a worker that is not in a script: it has many sessions to end, or is in an embedded database.
+const LOST_ELSEWHERE: Nanos = Nanos::from_secs(10);
 
 impl<'a> Coordinator<'a> {
     pub(crate) fn new(
@@ -106,6 +129,10 @@ impl<'a> Coordinator<'a> {
                     cuts: 0,
                     done: None,
                     finished: false,
+                    open: 0,
+                    backlog: 0,
+                    is_lost: false,
+                    seen: None,
                 })
                 .collect(),
             outcome: Outcome::nothing_yet(targets),
@@ -117,6 +144,8 @@ impl<'a> Coordinator<'a> {
             started: now,
             told: now,
             told_loaded: 0,
+            patience: Patience::new(now),
+            limit_told: Nanos::MAX,
             outages: vec![false; targets],
             slow_connects: vec![false; targets],
             advised: Vec::new(),
@@ -149,8 +178,8 @@ impl<'a> Coordinator<'a> {
                     self.observer.notice(Notice::Warning(Warning::Finishing { in_flight }));
                     self.order(|| Command::Hurry);
                 }
-                Course::Preparing => self.finish(Command::Abort),
-                Course::Finishing => self.order(|| Command::Hurry),
+                Course::Preparing => self.finish(Command::Abort, now),
+                Course::Finishing(_) => self.order(|| Command::Hurry),
                 Course::Over => {}
             }
         }
@@ -162,8 +191,15 @@ impl<'a> Coordinator<'a> {
         }
         self.pass_gate(now);
         self.tell_progress(now);
+        self.tell_waiting(now);
         self.tell_overdue(now);
+        self.end_scripts(now);
         !matches!(self.course, Course::Over)
+    }
+
+    /// Workers that did not come back from a script, by number: their threads may never end.
+    pub(crate) fn lost(&self) -> Vec<usize> {
+        (0..self.workers.len()).filter(|worker| self.workers[*worker].is_lost).collect()
     }
 
     /// When `step` must be called even without a message; `MAX` for never.
@@ -190,9 +226,12 @@ impl<'a> Coordinator<'a> {
     fn prepare(&mut self) {
         for worker in &mut self.workers {
             (worker.ready, worker.is_ready, worker.cuts, worker.done) = (0, false, 0, None);
+            (worker.open, worker.backlog) = (0, 0);
         }
         self.shared.begun.store(0, Ordering::Relaxed);
         self.course = Course::Preparing;
+        self.tell_limit();
+        self.patience = Patience::new(self.started + self.outcome.elapsed);
         let (index, stage) = (self.stage, self.stages[self.stage]);
         self.order(|| Command::Stage { index, stage });
     }
@@ -232,20 +271,25 @@ impl<'a> Coordinator<'a> {
         self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, rate, warmup, measured_from });
     }
 
-    fn finish(&mut self, command: Command) {
-        self.course = Course::Finishing;
+    fn finish(&mut self, command: Command, now: Nanos) {
+        let grace = if matches!(command, Command::Abort) { Nanos::ZERO } else { self.plan.grace };
+        self.course = Course::Finishing(now + grace);
+        self.tell_limit();
         let abort = matches!(command, Command::Abort);
         self.order(|| if abort { Command::Abort } else { Command::Finish });
     }
 
     fn hear(&mut self, message: Message, now: Nanos) {
         match message {
-            Message::Connected { worker, ready } => self.workers[worker].ready = ready,
+            Message::Connected { worker, ready } => {
+                self.workers[worker].ready = ready;
+                self.patience = Patience::new(now);
+            }
             Message::Ready { worker, .. } => {
                 self.workers[worker].is_ready = true;
                 if matches!(self.course, Course::Preparing) && self.workers.iter().all(|worker| worker.is_ready) {
                     if matches!(self.outcome.end, End::Failed(_)) {
-                        return self.finish(Command::Abort);
+                        return self.finish(Command::Abort, now);
                     }
                     self.tell_connecting();
                     self.at_gate = true;
@@ -283,13 +327,16 @@ impl<'a> Coordinator<'a> {
                     self.course = Course::Over;
                 }
             }
-            Message::Server { target, facts } => self.outcome.servers[target] = facts,
+            Message::Server { target, facts } => {
+                self.outcome.servers[target] = facts;
+                self.observer.logged_in(target);
+            }
             Message::Failed(mut error) => {
                 // A worker knows only its own sessions.
                 if let (RunError::Connect { connected, .. }, Course::Preparing) = (&mut *error, &self.course) {
                     *connected = (*connected).max(self.workers.iter().map(|worker| worker.ready).sum());
                 }
-                self.fail(*error);
+                self.fail(*error, now);
             }
             Message::Declared(Declaration::Journal(columns)) => {
                 if self.journal.is_empty() {
@@ -307,6 +354,13 @@ impl<'a> Coordinator<'a> {
                 }
                 self.tell_journal(&lines, now);
             }
+            Message::Waiting { longest } => {
+                if matches!(self.course, Course::Preparing)
+                    && let Some(warning) = self.patience.judge(longest, self.plan.setup.entry == Entry::Thread, now)
+                {
+                    self.observer.notice(Notice::Warning(warning));
+                }
+            }
             Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
             Message::Warning(warning) => {
                 let news = match &warning {
@@ -319,7 +373,7 @@ impl<'a> Coordinator<'a> {
                         self.advised.extend(new.then_some(of));
                         new
                     }
-                    Warning::Held { .. } | Warning::Finishing { .. } => true,
+                    Warning::Held { .. } | Warning::Waiting { .. } | Warning::Finishing { .. } => true,
                 };
                 if news {
                     self.observer.notice(Notice::Warning(warning));
@@ -347,7 +401,7 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Only the first error ends a run; others follow from it.
-    fn fail(&mut self, error: RunError) {
+    fn fail(&mut self, error: RunError, now: Nanos) {
         if matches!(self.outcome.end, End::Failed(_)) {
             return;
         }
@@ -355,13 +409,15 @@ impl<'a> Coordinator<'a> {
         match self.course {
             Course::Running(_) => self.order(|| Command::End),
             Course::Preparing if self.plan.policy.failures_are_alone => {}
-            Course::Preparing => self.finish(Command::Abort),
-            Course::Finishing | Course::Over => {}
+            Course::Preparing => self.finish(Command::Abort, now),
+            Course::Finishing(_) | Course::Over => {}
         }
     }
 
     fn merge(&mut self, index: usize, worker: usize, part: Part) {
         let Course::Running(sums) = &mut self.course else { return };
+        self.workers[worker].open += part.due as i64 - part.ended() as i64;
+        self.workers[worker].backlog = part.backlog;
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
         for (i, tally) in part.by_session.iter().enumerate() {
             stage.by_session[self.plan.agent().worker(worker) + i * self.plan.workers_of_all()].add(tally);
@@ -433,7 +489,7 @@ impl<'a> Coordinator<'a> {
             if !failed && !stopping {
                 self.outcome.end = End::Complete;
             }
-            self.finish(Command::Finish);
+            self.finish(Command::Finish, now);
         } else {
             self.prepare();
         }
@@ -451,20 +507,127 @@ impl<'a> Coordinator<'a> {
         if now < due || matches!(self.course, Course::Over) || !self.observer.gives_up() {
             return;
         }
-        let stage = self.stage.min(self.stages.len() - 1);
-        let share = |worker: usize| Share {
-            worker: self.plan.agent().worker(worker) as u32,
-            workers: self.plan.workers_of_all() as u32,
-            sessions: self.stages[stage].sessions,
-        };
         let held = (0..self.workers.len()).filter(|worker| self.workers[*worker].done.is_none());
-        let sessions = held.map(|worker| share(worker).own_sessions()).sum();
+        let sessions = held.map(|worker| self.sessions_of(worker)).sum();
         while let Course::Running(sums) = &self.course
             && let Some(length) = sums.length_until(now)
         {
             self.tell_interval(length, now);
         }
         self.observer.notice(Notice::Overdue { sessions, so_far: &self.outcome });
+    }
+
+    /// Sessions of the stage that a worker drives.
+    fn sessions_of(&self, worker: usize) -> u32 {
+        let share = Share {
+            worker: self.plan.agent().worker(worker) as u32,
+            workers: self.plan.workers_of_all() as u32,
+            sessions: self.stages[self.stage.min(self.stages.len() - 1)].sessions,
+        };
+        share.own_sessions()
+    }
+
+    /// When what happens now must have ended; `MAX` if it may take as long as it likes.
+    fn limit(&self) -> Nanos {
+        let own = match (&self.course, self.plan.limit.time) {
+            (Course::Running(sums), Some(time)) => sums.measured_from() + time + self.plan.grace,
+            (Course::Finishing(until), _) => *until,
+            _ => Nanos::MAX,
+        };
+        let leaves = matches!(self.course, Course::Finishing(_)) && !self.plan.policy.grace_bounds_leaving;
+        own.min(self.stopping.filter(|_| !leaves).map_or(Nanos::MAX, |at| at + self.plan.grace_interrupted))
+    }
+
+    /// Lets the watchdog know when scripts must have ended.
+    fn tell_limit(&mut self) {
+        let limit = self.limit();
+        if limit != self.limit_told {
+            self.limit_told = limit;
+            self.shared.end_scripts_at(limit + SCRIPTS_END);
+            self.workers.iter_mut().for_each(|worker| worker.seen = None);
+        }
+    }
+
+    /// Workers end by themselves when their time is over. Scripts that still run then are interrupted, and workers that
+    /// do not come back even so are not waited for.
+    fn end_scripts(&mut self, now: Nanos) {
+        if matches!(self.course, Course::Over) {
+            return;
+        }
+        self.tell_limit();
+        if now < self.limit_told + SCRIPTS_END || self.observer.gives_up() {
+            return;
+        }
+        let is_running = matches!(self.course, Course::Running(_));
+        let patience = if self.stopping.is_some() { LOST_STOPPED } else { LOST };
+        let mut lost = Vec::new();
+        for (number, worker) in self.workers.iter_mut().enumerate() {
+            let owes = if is_running { worker.done.is_none() } else { !worker.finished };
+            if !owes {
+                continue;
+            }
+            let call = self.shared.call_of(number);
+            let (seen, since) = *worker.seen.get_or_insert((call, now));
+            if seen != call {
+                worker.seen = Some((call, now));
+            } else if now - since >= call.map_or(LOST_ELSEWHERE, |_| patience) {
+                lost.push(number);
+            }
+        }
+        if lost.is_empty() {
+            return;
+        }
+        let sessions = lost.iter().map(|worker| self.sessions_of(*worker)).sum();
+        if !matches!(self.outcome.end, End::Failed(_)) {
+            let (workers, waited) = (lost.len(), now - self.limit_told);
+            self.outcome.end = End::Failed(RunError::Held { workers, sessions, waited, is_measured: is_running });
+        }
+        for worker in &lost {
+            (self.workers[*worker].is_lost, self.workers[*worker].finished) = (true, true);
+        }
+        if is_running {
+            self.give_up(&lost);
+            if self.workers.iter().all(|worker| worker.done.is_some()) {
+                self.end_stage(now);
+            }
+        }
+        if self.workers.iter().all(|worker| worker.finished) {
+            self.course = Course::Over;
+        }
+    }
+
+    /// Ends the stage of workers that did not come back. Of what they did since their last interval nothing
+    /// is known, except that their sessions had not finished.
+    fn give_up(&mut self, lost: &[usize]) {
+        let Course::Running(sums) = &self.course else { return };
+        // No transaction was started after this.
+        let end = self.plan.limit.time.map_or(Nanos::MAX, |time| sums.measured_from() + time);
+        let end = end.min(self.stopping.unwrap_or(Nanos::MAX));
+        for number in lost {
+            let sessions = self.sessions_of(*number);
+            let worker = &self.workers[*number];
+            let cuts = worker.cuts;
+            let unstarted = worker.backlog.min(worker.open.max(0) as u64);
+            let known = worker.open - unstarted as i64;
+            // In a closed loop every session had one; otherwise at least the session that holds the worker.
+            let least = if self.plan.load == Load::Closed { sessions.into() } else { 1 };
+            let unfinished = known.max(least);
+            let mut tallies = vec![Tally::default(); self.plan.targets.len()];
+            tallies[0].unfinished = unfinished as u64;
+            let part = Part { tallies, due: (unfinished - known) as u64, ..Part::default() };
+            self.merge(cuts, *number, part);
+            self.workers[*number].done = Some(StageSummary { end, unstarted, sessions, ..StageSummary::default() });
+        }
+    }
+
+    /// Lets the workers explain what they wait for, if nothing has come of it for long.
+    fn tell_waiting(&mut self, now: Nanos) {
+        if !matches!(self.course, Course::Preparing) || self.at_gate {
+            return;
+        }
+        if self.patience.is_over(now) {
+            self.order(|| Command::Explain);
+        }
     }
 
     fn tell_progress(&mut self, now: Nanos) {

@@ -13,6 +13,7 @@ pub mod latencies;
 mod messages;
 pub mod observer;
 pub mod outcome;
+mod patience;
 pub mod plan;
 pub mod rate;
 mod retry;

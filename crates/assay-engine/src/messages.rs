@@ -4,7 +4,7 @@ use assay_script::{Declaration, Key, Report};
 use assay_seam::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
-use crate::outcome::{Line, Outside, RunError, SessionTally, Tally};
+use crate::outcome::{Line, Outside, RunError, SessionTally, Tally, TransactionTally};
 use crate::plan::Stage;
 
 /// From the coordinator to a worker.
@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Hurry,
     /// Let every session leave its loop and clean up, then send `Finished`.
     Finish,
+    /// Say what is waited for (`Message::Waiting`).
+    Explain,
     /// Let the session for reports make this one, then send `Ready`.
     Report(Report),
     /// Drop everything now, then send `Finished`.
@@ -78,6 +80,19 @@ pub(crate) enum Message {
         text: String,
     },
     Warning(Warning),
+    /// The answer to `Explain`.
+    Waiting {
+        /// What its sessions have waited for longest; `None`: for no server.
+        longest: Option<Wait>,
+    },
+}
+
+/// Something that a server has not answered yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) target: usize,
+    pub(crate) what: &'static str,
+    pub(crate) since: Nanos,
 }
 
 /// One worker's part of one interval.
@@ -95,6 +110,16 @@ pub(crate) struct Part {
     pub(crate) in_flight: u64,
     /// Per session of the worker, in their order.
     pub(crate) by_session: Vec<SessionTally>,
+}
+
+impl Part {
+    /// How many transactions ended in it, in whatever way.
+    pub(crate) fn ended(&self) -> u64 {
+        let of_type = |of: &TransactionTally| of.count + of.rolled_back + of.failed;
+        let of_target =
+            |tally: &Tally| tally.transactions.iter().map(of_type).sum::<u64>() + tally.stopped + tally.unfinished;
+        self.dropped + self.tallies.iter().map(of_target).sum::<u64>()
+    }
 }
 
 /// One worker's stage as a whole.

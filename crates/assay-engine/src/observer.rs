@@ -12,6 +12,12 @@ pub trait Observer {
     /// Something happened.
     fn notice(&mut self, notice: Notice<'_>);
 
+    /// A session of the run, or the main session, has logged in to this target (index into `Plan::targets`) for the
+    /// first time.
+    fn logged_in(&mut self, target: usize) {
+        let _ = target;
+    }
+
     /// The last report, after `Notice::Ends`, for a hook of the script that runs in the environment of `init` and
     /// `done`.
     fn last_report(&mut self) -> Option<Report> {
@@ -145,7 +151,9 @@ pub enum Warning {
     },
     /// A script has held a worker, and with it that worker's sessions, for more than a second.
     Held {
-        /// `file:line` and function, if Lua could tell.
+        /// Among those of this process.
+        worker: usize,
+        /// `file:line` and function; `None` in a C function that a script has called.
         place: Option<String>,
         /// How long so far.
         held: Nanos,
@@ -170,6 +178,16 @@ pub enum Warning {
     Recovered {
         /// Index into `Plan::targets`.
         target: usize,
+    },
+    /// Nothing has come of the preparation of sessions, or of a command, for long. Sent after ten seconds, then after
+    /// twice as long, and so on.
+    Waiting {
+        /// Index into `Plan::targets` of the server that owes an answer; `None` if none does.
+        target: Option<usize>,
+        /// What is waited for.
+        what: &'static str,
+        /// How long so far.
+        waited: Nanos,
     },
     /// The user interrupted; transactions in flight may finish. A second interrupt quits.
     Finishing {

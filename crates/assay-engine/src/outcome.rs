@@ -116,8 +116,33 @@ pub enum RunError {
     },
     /// An error in the script.
     Script(assay_script::ScriptError),
+    /// Workers did not respond when the run was over and their scripts were interrupted: a C function does not return.
+    Held {
+        /// Number of workers that are not waited for.
+        workers: usize,
+        /// Their sessions.
+        sessions: u32,
+        /// How long they were waited for after the end of the grace period.
+        waited: Nanos,
+        /// Whether that was in the measured part: then what they measured since their last interval is missing.
+        is_measured: bool,
+    },
     /// An error of the machine: no event loop, no thread, no descriptor.
     Environment(String),
+}
+
+impl RunError {
+    /// The cause of `RunError::Held` in words.
+    pub fn held(workers: usize, sessions: u32, waited: Nanos, is_measured: bool) -> String {
+        let count = |number: u64, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        format!(
+            "{} with {} did not respond within {:.1} s after the end of the grace period{}",
+            count(workers as u64, "worker"),
+            count(sessions.into(), "session"),
+            waited.as_secs_f64(),
+            if is_measured { ": results since the last interval are missing" } else { "" }
+        )
+    }
 }
 
 /// One stage's measurements.

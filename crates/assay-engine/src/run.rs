@@ -16,6 +16,7 @@ use crate::fleet::Gate;
 use crate::messages::{Command, Message};
 use crate::observer::{Notice, Observer};
 use crate::outcome::{End, Outcome, Outside, RunError};
+use crate::patience::Patience;
 use crate::plan::{Plan, Stage};
 use crate::shared::Shared;
 use crate::sums::Consumption;
@@ -52,7 +53,7 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
         if failed && outcome.stages.is_empty() {
             // Sessions did not get ready: the run did not start, and nothing was done.
             outcome.end = main.abandon(outcome.end);
-        } else if let Err(end) = close_main_session(main, observer)
+        } else if let Err(end) = close_main_session(main, control, observer)
             && !failed
         {
             outcome.end = end;
@@ -101,7 +102,7 @@ fn run_workers(
     }
     // All or none: what the kernel does not report for one thread, it reports for none.
     let schedulers: Arc<[Scheduler]> = schedulers.into_iter().collect::<Option<_>>().unwrap_or_default();
-    let watchdog = Watchdog::start(shared.clone(), schedulers.clone(), outbox.clone(), plan.hold_max);
+    let watchdog = Watchdog::start(shared.clone(), schedulers.clone(), outbox.clone(), plan.hold_max, clock);
     drop(outbox);
 
     let mut consumption = || {
@@ -132,9 +133,11 @@ fn run_workers(
             }
         }
     }
+    let lost = coordinator.lost();
     let outcome = coordinator.into_outcome();
     watchdog.stop();
-    threads.into_iter().for_each(join);
+    // A lost worker's thread is in a C function that does not return; it ends with the process.
+    threads.into_iter().enumerate().filter(|(worker, _)| !lost.contains(worker)).for_each(|(_, thread)| join(thread));
     outcome
 }
 
@@ -188,6 +191,8 @@ struct Aside {
     worker: WorkerThread,
     messages: mpsc::Receiver<Message>,
     watchdog: Watchdog,
+    shared: Arc<Shared>,
+    clock: Clock,
 }
 
 impl Aside {
@@ -201,19 +206,24 @@ impl Aside {
         let shared = Shared::new(plan.program.name(), 1, None);
         let (outbox, messages) = mpsc::channel();
         let mut worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
-        let watchdog = Watchdog::start(shared, worker.scheduler.take().into_iter().collect(), outbox, hold_max);
-        let aside = Aside { worker, messages, watchdog };
+        let schedulers = worker.scheduler.take().into_iter().collect();
+        let watchdog = Watchdog::start(shared.clone(), schedulers, outbox, hold_max, clock);
+        let aside = Aside { worker, messages, watchdog, shared, clock };
         aside.order(Command::Stage { index: 0, stage: Stage::of(1) });
         Ok(aside)
     }
 
     /// Waits until the session is ready; returns what it did for that.
     fn ready(&self, control: &Control, observer: &mut dyn Observer) -> Result<Outside, End> {
+        let mut patience = Patience::new(self.clock.now());
         loop {
+            if patience.is_over(self.clock.now()) {
+                self.order(Command::Explain);
+            }
             match self.messages.recv_timeout(LOOK_AROUND) {
                 Ok(Message::Ready { before, .. }) => return Ok(before),
                 Ok(Message::Failed(error)) => return Err(End::Failed(*error)),
-                Ok(message) => pass_on(message, observer),
+                Ok(message) => pass_on(message, observer, &mut patience, self.clock.now()),
                 Err(RecvTimeoutError::Timeout) if control.is_stopped() => return Err(End::Interrupted),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(End::Interrupted),
@@ -221,15 +231,28 @@ impl Aside {
         }
     }
 
-    /// Lets the session run to its end.
-    fn finish(self, observer: &mut dyn Observer) -> Result<(), End> {
+    /// Lets the session run to its end. After an interrupt, whenever that comes, it has a moment left.
+    fn finish(self, control: &Control, observer: &mut dyn Observer) -> Result<(), End> {
         self.order(Command::Finish);
         let mut end = Ok(());
+        let mut until = Nanos::MAX;
+        let mut patience = Patience::new(self.clock.now());
         loop {
-            match self.messages.recv() {
+            if patience.is_over(self.clock.now()) {
+                self.order(Command::Explain);
+            }
+            match self.messages.recv_timeout(LOOK_AROUND) {
                 Ok(Message::Failed(error)) => end = Err(End::Failed(*error)),
-                Ok(Message::Finished { .. }) | Err(_) => break,
-                Ok(message) => pass_on(message, observer),
+                Ok(Message::Finished { .. }) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(message) => pass_on(message, observer, &mut patience, self.clock.now()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = self.clock.now();
+            if control.is_stopped() && until == Nanos::MAX {
+                until = now + LEAVE_WITHIN;
+            }
+            if now >= until {
+                return Err(self.abandon(End::Interrupted));
             }
         }
         self.watchdog.stop();
@@ -237,10 +260,19 @@ impl Aside {
         end
     }
 
+    /// Ends the session now. A thread in a C function of the script that does not return is left to the end of the
+    /// process.
     fn abandon(self, end: End) -> End {
         self.order(Command::Abort);
+        let now = self.clock.now();
+        self.shared.end_scripts_at(now);
+        while !self.worker.thread.is_finished() && self.clock.now() < now + LEAVE_WITHIN {
+            thread::sleep(LOOK_AROUND);
+        }
         self.watchdog.stop();
-        join(self.worker.thread);
+        if self.worker.thread.is_finished() {
+            join(self.worker.thread);
+        }
         end
     }
 
@@ -271,7 +303,7 @@ fn open_main_session(
 }
 
 /// What comes after the run: the hook of the last report, if there is one, and `done`.
-fn close_main_session(main: Aside, observer: &mut dyn Observer) -> Result<(), End> {
+fn close_main_session(main: Aside, control: &Control, observer: &mut dyn Observer) -> Result<(), End> {
     if let Some(report) = observer.last_report() {
         main.order(Command::Report(report));
         // An interrupt was for the run; the next one ends the program.
@@ -283,7 +315,7 @@ fn close_main_session(main: Aside, observer: &mut dyn Observer) -> Result<(), En
         main.abandon(End::Complete);
         return Ok(());
     }
-    main.finish(observer)
+    main.finish(control, observer)
 }
 
 /// A session apart from the run that calls the script's report hooks, with connections of its own. What it does with
@@ -314,7 +346,7 @@ impl Reporter {
 
     /// Ends the session.
     pub fn close(self) {
-        let _ = self.aside.finish(&mut Unheard);
+        let _ = self.aside.finish(&Control::default(), &mut Unheard);
     }
 }
 
@@ -325,8 +357,14 @@ impl Observer for Unheard {
     fn notice(&mut self, _: Notice<'_>) {}
 }
 
-fn pass_on(message: Message, observer: &mut dyn Observer) {
+fn pass_on(message: Message, observer: &mut dyn Observer, patience: &mut Patience, now: Nanos) {
     match message {
+        Message::Waiting { longest } => {
+            if let Some(warning) = patience.judge(longest, true, now) {
+                observer.notice(Notice::Warning(warning));
+            }
+        }
+        Message::Server { target, .. } => observer.logged_in(target),
         Message::Log { session, text } => observer.notice(Notice::Log { session, text: &text }),
         Message::Warning(warning) => observer.notice(Notice::Warning(warning)),
         _ => {}
@@ -364,5 +402,7 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
     }
 }
 
+/// How long the script's `done` may take after an interrupt, and a script beside the run to stop.
+const LEAVE_WITHIN: Nanos = Nanos::from_secs(2);
 /// How often the coordinator looks for an interrupt when no message comes.
 const LOOK_AROUND: Duration = Duration::from_millis(50);

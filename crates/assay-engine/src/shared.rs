@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use assay_io::Waker;
 use assay_script::Guard;
+use assay_seam::Nanos;
 
 use crate::fleet::Fleet;
 
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) expected: AtomicU64,
     /// Connections dealt to targets.
     pub(crate) dealt: AtomicUsize,
+    /// From this instant on no script may run: the watchdog interrupts those that do. Zero: not yet.
+    scripts_end: AtomicU64,
     types: Mutex<Vec<String>>,
     counters: Mutex<Vec<String>>,
     claims: Mutex<HashMap<Vec<u8>, u64>>,
@@ -189,6 +192,24 @@ impl Shared {
     /// Registers a Lua state of a worker with the watchdog.
     pub(crate) fn add_guard(&self, worker: usize, guard: Guard) {
         lock(&self.guards).push((worker, guard));
+    }
+
+    /// Until when scripts may run. `MAX`: no limit yet.
+    pub(crate) fn end_scripts_at(&self, instant: Nanos) {
+        self.scripts_end.store(if instant == Nanos::MAX { 0 } else { instant.0.max(1) }, Ordering::Relaxed);
+    }
+
+    /// Whether scripts should have ended by now.
+    pub(crate) fn is_overdue(&self, now: Nanos) -> bool {
+        let end = self.scripts_end.load(Ordering::Relaxed);
+        end != 0 && now.0 >= end
+    }
+
+    /// The call of a script in which a worker is; `None`: it is in none.
+    pub(crate) fn call_of(&self, worker: usize) -> Option<u64> {
+        let guards = self.guards();
+        let mut calls = guards.iter().filter(|(of, _)| *of == worker).map(|(_, guard)| guard.generation());
+        calls.find(|generation| generation % 2 == 1)
     }
 
     /// All Lua states.

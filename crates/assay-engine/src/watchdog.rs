@@ -1,13 +1,16 @@
 //! Scripts that block their worker: a separate thread detects them, reports them, and finally interrupts them.
 //!
 //! A session that computes without waiting blocks every other session of its worker. Only time in which the worker
-//! could run counts: while it waits for a CPU on a busy machine, no script holds it.
+//! could run counts: while it waits for a CPU on a busy machine, no script holds it. Once the time of the run and its
+//! grace period are over (`Shared::end_scripts_at`), every script that still runs is interrupted, whatever it has
+//! waited for.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use assay_io::Clock;
 use assay_io::process::Scheduler;
 use assay_seam::Nanos;
 
@@ -19,6 +22,8 @@ use crate::shared::Shared;
 const WATCH_EVERY: Nanos = Nanos::from_millis(100);
 /// A script that holds its worker this long is named.
 const HELD_NAMED: Nanos = Nanos::from_secs(1);
+/// A script that does not report its position for this much longer is in a C function, and named without it.
+const SILENT_NAMED: Nanos = Nanos::from_secs(2);
 /// Between two interrupts of a script that continues nevertheless.
 const INTERRUPT_EVERY: Nanos = Nanos::from_secs(1);
 
@@ -36,6 +41,7 @@ impl Watchdog {
         schedulers: Arc<[Scheduler]>,
         outbox: mpsc::Sender<Message>,
         hold_max: Nanos,
+        clock: Clock,
     ) -> Watchdog {
         let (stop, stopped) = mpsc::channel();
         // Without this thread the run is still correct, but nobody names a script that holds its worker.
@@ -44,23 +50,29 @@ impl Watchdog {
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_nanos(WATCH_EVERY.0)) {
                 let waited: Vec<Nanos> =
                     schedulers.iter().map(|one| one.turns().map_or(Nanos::ZERO, |turns| turns.waited)).collect();
+                let is_overdue = shared.is_overdue(clock.now());
                 let guards = shared.guards();
                 holds.resize_with(guards.len(), Hold::default);
                 for ((worker, guard), hold) in guards.iter().zip(&mut holds) {
                     let generation = guard.generation();
-                    match hold.look(generation, waited.get(*worker).copied().unwrap_or_default(), hold_max) {
-                        Step::Wait => {}
-                        Step::Inspect => guard.inspect(generation),
-                        Step::Name => {
-                            let warning = Warning::Held { place: guard.place(), held: hold.held };
-                            if outbox.send(Message::Warning(warning)).is_err() {
-                                return;
-                            }
+                    let limit = Limit { hold_max, is_overdue };
+                    let step = hold.look(generation, waited.get(*worker).copied().unwrap_or_default(), limit);
+                    let place = if hold.seeks_place { guard.place(generation) } else { None };
+                    if place.is_some() || step == Step::Name {
+                        hold.seeks_place = false;
+                        let warning = Warning::Held { worker: *worker, place, held: hold.held };
+                        if outbox.send(Message::Warning(warning)).is_err() {
+                            return;
                         }
-                        Step::Interrupt => {
-                            let message = format!("held its worker, and every session on it, for {hold_max}");
-                            guard.interrupt(generation, &message);
-                        }
+                    } else if hold.seeks_place {
+                        guard.inspect(generation);
+                    }
+                    if step == Step::Interrupt {
+                        let message = match is_overdue {
+                            true => "still running when the run and its grace period were over".to_owned(),
+                            false => format!("held its worker, and every session on it, for {hold_max}"),
+                        };
+                        guard.interrupt(generation, &message);
                     }
                 }
             }
@@ -76,53 +88,70 @@ impl Watchdog {
     }
 }
 
-/// The state of one Lua state.
+/// One Lua state as the watchdog sees it.
 #[derive(Default)]
 struct Hold {
     /// As last seen.
     generation: u64,
+    /// Checks since this generation was first seen.
+    looks: u64,
     /// How long its worker had waited for a CPU by then, since its start.
     waited: Nanos,
     /// How long this generation has held its worker, counting only time in which the worker could run.
     held: Nanos,
-    inspected: bool,
     named: bool,
-    /// The value of `held` at the last interrupt.
-    interrupted: Option<Nanos>,
+    /// It is to be named, and its position is not known yet.
+    seeks_place: bool,
+    /// The number of looks at the last interrupt, and what was held then.
+    interrupted: Option<(u64, Nanos)>,
+}
+
+/// How long a script may run.
+#[derive(Clone, Copy)]
+struct Limit {
+    hold_max: Nanos,
+    /// Not at all any more.
+    is_overdue: bool,
 }
 
 /// What to do about a Lua state.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Wait,
-    /// Ask it to note its position.
-    Inspect,
-    /// Report that position.
+    /// Find its position, and report it.
+    Seek,
+    /// Report it without a position, if none was found.
     Name,
     Interrupt,
 }
 
 impl Hold {
-    /// Generations are odd while Lua runs. Called every `WATCH_EVERY`; a late check counts no more than that.
-    fn look(&mut self, generation: u64, waited: Nanos, hold_max: Nanos) -> Step {
+    /// Generations are odd while Lua runs. Called every `WATCH_EVERY`; a late check counts no more than that. `waited`
+    /// grows when a wait for a CPU ends, so what is held may shrink.
+    fn look(&mut self, generation: u64, waited: Nanos, limit: Limit) -> Step {
         let is_running = generation % 2 == 1;
         if generation != self.generation || !is_running {
             *self = Hold { generation, waited, ..Hold::default() };
             return Step::Wait;
         }
-        self.held += WATCH_EVERY - (waited - self.waited).min(WATCH_EVERY);
-        self.waited = waited;
-        if !self.inspected && self.held >= HELD_NAMED {
-            self.inspected = true;
-            return Step::Inspect;
+        self.looks += 1;
+        self.held = Nanos(WATCH_EVERY.0 * self.looks) - (waited - self.waited);
+        if !self.named && (limit.is_overdue || self.held >= HELD_NAMED) {
+            (self.named, self.seeks_place) = (true, true);
+            return Step::Seek;
         }
-        if !self.named && self.held >= HELD_NAMED + WATCH_EVERY {
-            self.named = true;
-            return Step::Name;
-        }
-        if self.held >= self.interrupted.map_or(hold_max, |last| last + INTERRUPT_EVERY) {
-            self.interrupted = Some(self.held);
+        let is_due = match self.interrupted {
+            Some((looks, _)) if limit.is_overdue => self.looks > looks,
+            None if limit.is_overdue => true,
+            Some((_, held)) => self.held >= held + INTERRUPT_EVERY,
+            None => self.held >= limit.hold_max,
+        };
+        if is_due {
+            self.interrupted = Some((self.looks, self.held));
             return Step::Interrupt;
+        }
+        if self.seeks_place && self.held >= HELD_NAMED + SILENT_NAMED {
+            return Step::Name;
         }
         Step::Wait
     }
@@ -132,19 +161,26 @@ impl Hold {
 mod tests {
     use super::*;
 
+    const LIMIT: Limit = Limit { hold_max: Nanos::from_secs(3), is_overdue: false };
+
     /// The checks, counted from 1, at which something is done about a script that never waits, if its worker waits for
-    /// a CPU in this many of every ten checks.
+    /// a CPU in this many of every ten checks, all at once.
     fn steps(starved: u64) -> Vec<(u64, Step)> {
         let (mut hold, mut waited) = (Hold::default(), Nanos::ZERO);
-        hold.look(1, waited, Nanos::from_secs(3));
+        hold.look(1, waited, LIMIT);
         let mut steps = Vec::new();
         for look in 1..=60 {
-            if look % 10 < starved {
-                waited += WATCH_EVERY;
+            if look % 10 == 9 {
+                // The kernel counts a wait when it is over.
+                waited += Nanos(WATCH_EVERY.0 * starved);
             }
-            match hold.look(1, waited, Nanos::from_secs(3)) {
+            match hold.look(1, waited, LIMIT) {
                 Step::Wait => {}
-                step => steps.push((look, step)),
+                step => {
+                    // A script in Lua reports its position at once.
+                    hold.seeks_place = false;
+                    steps.push((look, step));
+                }
             }
         }
         steps
@@ -153,17 +189,14 @@ mod tests {
     #[test]
     fn a_script_that_holds_its_worker_is_named_and_interrupted_until_it_stops() {
         use Step::*;
-        assert_eq!(
-            steps(0),
-            [(10, Inspect), (11, Name), (30, Interrupt), (40, Interrupt), (50, Interrupt), (60, Interrupt)]
-        );
+        assert_eq!(steps(0), [(10, Seek), (30, Interrupt), (40, Interrupt), (50, Interrupt), (60, Interrupt)]);
     }
 
     #[test]
     fn a_worker_that_waits_for_a_cpu_is_held_by_no_script() {
         use Step::*;
         // Half of the time it could not run: everything happens when the script has had its time.
-        assert_eq!(steps(5), [(19, Inspect), (25, Name), (59, Interrupt)]);
+        assert_eq!(steps(5), [(15, Seek), (55, Interrupt)]);
         assert_eq!(steps(10), []);
     }
 
@@ -173,7 +206,25 @@ mod tests {
         for look in 0..100 {
             // Another resume every half second; asleep in the second half.
             let generation = 2 * (look / 5) + u64::from(look < 50);
-            assert_eq!(hold.look(generation, Nanos::ZERO, Nanos::from_secs(3)), Step::Wait, "{look}");
+            assert_eq!(hold.look(generation, Nanos::ZERO, LIMIT), Step::Wait, "{look}");
         }
+    }
+
+    #[test]
+    fn a_script_that_reports_no_position_is_named_without_it_later() {
+        let mut hold = Hold::default();
+        let limit = Limit { hold_max: Nanos::from_secs(60), ..LIMIT };
+        let steps: Vec<_> = (0..=40).map(|look| (look, hold.look(1, Nanos::ZERO, limit))).collect();
+        let steps: Vec<_> = steps.into_iter().filter(|(_, step)| *step != Step::Wait).collect();
+        assert_eq!(steps[..2], [(10, Step::Seek), (30, Step::Name)]);
+    }
+
+    #[test]
+    fn when_the_run_is_over_a_script_is_named_and_interrupted_at_every_look_even_if_it_waits_for_a_cpu() {
+        use Step::*;
+        let mut hold = Hold::default();
+        let limit = Limit { is_overdue: true, ..LIMIT };
+        let steps: Vec<_> = (0..5).map(|look| hold.look(1, Nanos(WATCH_EVERY.0 * look), limit)).collect();
+        assert_eq!(steps, [Wait, Seek, Interrupt, Interrupt, Interrupt]);
     }
 }

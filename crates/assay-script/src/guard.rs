@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assay_luajit as lua;
@@ -26,8 +26,14 @@ pub(crate) struct Watch {
     inspect: AtomicU64,
     /// The generation to interrupt; 0: none.
     interrupt: AtomicU64,
+    /// Whether the hook was installed and has not removed itself since, and how often it has been called: once by the
+    /// last time that `install` looked, and until now.
+    is_hooked: AtomicBool,
+    calls_seen: AtomicU64,
+    calls: AtomicU64,
     message: Mutex<String>,
-    place: Mutex<Option<String>>,
+    /// With the resume that it belongs to.
+    place: Mutex<Option<(u64, String)>>,
     /// Null once the state is closed.
     lua: Mutex<LuaPointer>,
 }
@@ -57,18 +63,17 @@ impl Guard {
     }
 
     /// Makes the Lua code that runs in resume `generation` report its position; `place` returns it a moment later. Does
-    /// nothing if that resume is over. A C function that blocks reports only when it returns.
+    /// nothing if that resume is over. A C function that blocks reports only when it returns. To be repeated until
+    /// there is a position.
     pub fn inspect(&self, generation: u64) {
-        // A late result of an earlier inspection must not answer this one.
-        lock(&self.watch.place).take();
         self.watch.inspect.store(generation, Ordering::Release);
         self.install();
     }
 
-    /// The position found by the last inspection: `file:line: in function 'name'` (or `<file:line>` for a function
-    /// without a name). Returned once.
-    pub fn place(&self) -> Option<String> {
-        lock(&self.watch.place).take()
+    /// The position found by an inspection of this resume: `file:line: in function 'name'` (or `<file:line>` for a
+    /// function without a name). Returned once.
+    pub fn place(&self, generation: u64) -> Option<String> {
+        lock(&self.watch.place).take().filter(|(of, _)| *of == generation).map(|(_, place)| place)
     }
 
     /// Raises a Lua error with this message in the script code that runs in resume `generation`, again and again until
@@ -79,11 +84,22 @@ impl Guard {
         self.install();
     }
 
+    /// Installs the hook, unless it is being called already. LuaJIT may be switching between interpreter and compiled
+    /// code at this moment, and then it forgets to call the hook: so callers repeat this until the hook has done its
+    /// work, and a hook that is not called is removed first, which makes LuaJIT build its dispatch table anew.
     fn install(&self) {
+        let calls = self.watch.calls.load(Ordering::Relaxed);
+        let is_called = self.watch.calls_seen.swap(calls, Ordering::Relaxed) != calls;
+        if self.watch.is_hooked.swap(true, Ordering::AcqRel) && is_called {
+            return;
+        }
         let pointer = lock(&self.watch.lua);
         if !pointer.0.is_null() {
             // SAFETY: the state is open, since `close` needs the lock we hold; see `LuaPointer`.
-            unsafe { lua::lua_sethook(pointer.0, Some(hook), lua::LUA_MASKCOUNT, 1) };
+            unsafe {
+                lua::lua_sethook(pointer.0, None, 0, 0);
+                lua::lua_sethook(pointer.0, Some(hook), lua::LUA_MASKCOUNT, 1);
+            }
         }
     }
 }
@@ -98,6 +114,9 @@ impl Watch {
             generation: AtomicU64::new(0),
             inspect: AtomicU64::new(0),
             interrupt: AtomicU64::new(0),
+            is_hooked: AtomicBool::new(false),
+            calls_seen: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
             message: Mutex::default(),
             place: Mutex::default(),
             lua: Mutex::new(LuaPointer(state)),
@@ -135,8 +154,10 @@ unsafe extern "C-unwind" fn hook(state: *mut lua::lua_State, activation: *mut lu
         if watch.is_null() {
             return;
         }
+        (*watch).calls.fetch_add(1, Ordering::Relaxed);
         match attend(state, activation, &*watch) {
             Attention::Done => {
+                (*watch).is_hooked.store(false, Ordering::Release);
                 lua::lua_sethook(state, None, 0, 0);
             }
             Attention::Wait => {}
@@ -162,7 +183,7 @@ unsafe fn attend(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, wa
     let generation = watch.generation.load(Ordering::Relaxed);
     if watch.inspect.compare_exchange(generation, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
         // SAFETY: the caller's promise.
-        *lock(&watch.place) = Some(unsafe { script_place(state) });
+        *lock(&watch.place) = Some((generation, unsafe { script_place(state) }));
     }
     if watch.interrupt.load(Ordering::Acquire) != generation {
         return Attention::Done;

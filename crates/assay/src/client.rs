@@ -9,6 +9,8 @@ use assay_io::readiness::Readiness;
 use assay_io::{Address, Event, Io, SocketId};
 use assay_seam::{Cell, Connection, Exchange, Nanos, Operation, Progress, Rows, RowsPool, ServerFacts, StatementId};
 
+use crate::terminal;
+
 /// A connection that is logged in.
 pub struct Client {
     io: Readiness,
@@ -20,23 +22,35 @@ pub struct Client {
     pool: RowsPool,
     /// When it is stopped, nothing is waited for any more.
     control: Option<&'static Control>,
+    /// Of the server, for people.
+    name: String,
+    /// How long it had been waited for when the user was told last.
+    told: Nanos,
 }
 
 impl Client {
     /// Logs in as the sessions of a run do, with the statements that run on every new connection.
-    pub fn open_as_session(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
-        Client::open_with(target, clock, patience, || target.database.connection())
+    ///
+    /// `control`: when it is stopped, nothing is waited for any more, and the user is told of long waits.
+    pub fn open_as_session(
+        target: &Target,
+        clock: Clock,
+        patience: Nanos,
+        control: Option<&'static Control>,
+    ) -> Result<Client, String> {
+        Client::open_with(target, clock, patience, control, || target.database.connection())
     }
 
     /// Logs in at the first address that accepts, each within `patience`. Instants are those of `clock`.
     pub fn open(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
-        Client::open_with(target, clock, patience, || target.database.connection_beside())
+        Client::open_with(target, clock, patience, None, || target.database.connection_beside())
     }
 
     fn open_with(
         target: &Target,
         clock: Clock,
         patience: Nanos,
+        control: Option<&'static Control>,
         connection: impl Fn() -> Box<dyn Connection>,
     ) -> Result<Client, String> {
         let addresses: Vec<Option<&Address>> = match target.addresses.as_slice() {
@@ -55,7 +69,9 @@ impl Client {
                 is_over_socket: false,
                 out: Vec::new(),
                 pool: RowsPool::default(),
-                control: None,
+                control,
+                name: target.database.display(),
+                told: Nanos::ZERO,
             };
             match client.log_in(target, address, deadline) {
                 Ok(()) => return Ok(client),
@@ -63,11 +79,6 @@ impl Client {
             }
         }
         Err(reason)
-    }
-
-    /// From now on a wait for the server ends when `control` is stopped, and with it the connection.
-    pub fn end_with(&mut self, control: &'static Control) {
-        self.control = Some(control);
     }
 
     /// What the server reported about itself at login.
@@ -118,6 +129,7 @@ impl Client {
     }
 
     fn log_in(&mut self, target: &Target, address: Option<&Address>, deadline: Nanos) -> Result<(), String> {
+        let asked = self.io.now();
         let mut progress = self.connect(target, address)?;
         loop {
             self.send();
@@ -126,7 +138,7 @@ impl Client {
                 Progress::Reply(_) => return Err("the server answered before it was asked".to_owned()),
                 Progress::Failed(error) => return Err(self.lose(error.to_string())),
                 Progress::Reconnect => self.connect(target, address)?,
-                progress => self.follow(progress, deadline)?,
+                progress => self.follow(progress, asked, deadline)?,
             };
         }
     }
@@ -135,7 +147,8 @@ impl Client {
         if self.is_lost() {
             return Err(LOST.to_owned());
         }
-        let deadline = self.io.now() + patience;
+        let asked = self.io.now();
+        let deadline = asked + patience;
         let mut progress = self.step(|connection, exchange| connection.execute(operation, exchange));
         loop {
             self.send();
@@ -151,19 +164,19 @@ impl Client {
                 }
                 Progress::Ready | Progress::Reconnect => return Err(self.lose(LOST.to_owned())),
                 Progress::Failed(error) => return Err(self.lose(error.message)),
-                progress => self.follow(progress, deadline)?,
+                progress => self.follow(progress, asked, deadline)?,
             };
         }
     }
 
     /// Does what the connection asked for, before the deadline.
-    fn follow(&mut self, progress: Progress, deadline: Nanos) -> Result<Progress, String> {
+    fn follow(&mut self, progress: Progress, asked: Nanos, deadline: Nanos) -> Result<Progress, String> {
         match progress {
             Progress::StartTls => {
                 if let Some(socket) = self.socket {
                     self.io.start_tls(socket);
                 }
-                self.next(deadline)
+                self.next(asked, deadline)
             }
             Progress::Wait(pause) => {
                 let until = self.io.now() + pause;
@@ -175,7 +188,7 @@ impl Client {
                 }
                 Ok(self.step(|connection, exchange| connection.on_timeout(exchange)))
             }
-            _ => self.next(deadline),
+            _ => self.next(asked, deadline),
         }
     }
 
@@ -205,7 +218,7 @@ impl Client {
     }
 
     /// What the next event leads to.
-    fn next(&mut self, deadline: Nanos) -> Result<Progress, String> {
+    fn next(&mut self, asked: Nanos, deadline: Nanos) -> Result<Progress, String> {
         loop {
             match self.io.next_event() {
                 Some(Event::Connected(_)) => {
@@ -230,10 +243,24 @@ impl Client {
                     return Err(self.lose("interrupted".to_owned()));
                 }
                 None => {
+                    self.tell_of_wait(asked);
                     let turn = self.control.map_or(deadline, |_| deadline.min(self.io.now() + TURN));
                     self.io.wait(Some(turn)).map_err(|error| error.to_string())?;
                 }
             }
+        }
+    }
+
+    /// A line for the user who waits, and could end it.
+    fn tell_of_wait(&mut self, asked: Nanos) {
+        let waited = self.io.now() - asked;
+        if waited < self.told {
+            self.told = Nanos::ZERO;
+        }
+        if self.control.is_some() && waited >= TOLD && waited >= Nanos(2 * self.told.0) {
+            self.told = waited;
+            let seconds = waited.as_secs_f64();
+            terminal::say(&format!("no answer from {} for {seconds:.0} s; press Ctrl-C to end\n", self.name));
         }
     }
 
@@ -257,6 +284,8 @@ impl Client {
 
 /// How long an interrupt may go unnoticed.
 const TURN: Nanos = Nanos::from_millis(100);
+/// After how long the user is told of a wait; again after twice as long, and so on.
+const TOLD: Nanos = Nanos::from_secs(30);
 const LOST: &str = "the connection is lost";
 
 /// A cell as text; `None` for NULL, and for a missing cell.

@@ -6,7 +6,7 @@ use assay_seam::{Class, Origin, StatementError};
 
 use crate::command_line::Workload;
 use crate::diagnostics::{Exit, Trouble};
-use crate::library;
+use crate::{library, signals};
 
 /// Describes a run's error. `prepare`: the command that would create missing tables.
 pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Option<&str>) -> Trouble {
@@ -29,6 +29,15 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
             statement_hints(trouble, error, plan, prepare)
         }
         RunError::Script(error) => library::script_trouble(format!("workload {} failed", workload.name), error),
+        RunError::Held { workers, sessions, waited, is_measured } => {
+            let exit = if signals::control().is_stopped() { signals::exit() } else { Exit::Workload };
+            Trouble::new(exit, format!("workload {} did not end", workload.name))
+                .detail(RunError::held(*workers, *sessions, *waited, *is_measured))
+                .hint(
+                    "a C function does not return: a long string operation, `os.execute`, `io.popen` or FFI in the \
+                     script, or an embedded database",
+                )
+        }
         RunError::Environment(message) => Trouble::environment(message.clone()),
     }
 }

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -18,7 +19,7 @@ use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_options::OptionValue;
 use assay_report::{PromisedFigure, next_rate, next_sessions};
 use assay_script::{Distribution, DistributionKind, Entry, Setup};
-use assay_seam::{ConnectOptions, Nanos, TlsMode};
+use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode};
 
 use crate::command_line::{
     self, CommonCommandOptions, GeneratorOptions, IoChoice, LoadOptions, RunOptions, TargetOptions, Workload,
@@ -30,6 +31,11 @@ use crate::{load_model, registry, signals, terminal};
 pub const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
 /// How long a script may block all other sessions of its worker.
 const HOLD_MAX: Nanos = Nanos::from_secs(60);
+/// How long transactions in flight and `thread_done` may take after an interrupt: with what follows, the program ends
+/// within ten seconds (`signals`).
+const GRACE_INTERRUPTED: Nanos = Nanos::from_secs(4);
+/// How long the system's resolver may take: longer than its usual two attempts of five seconds for two name servers.
+const LOOKUP_MAX: Duration = Duration::from_secs(30);
 /// A server that does not answer a login within this time is considered absent.
 const CONNECT_TIMEOUT: Nanos = Nanos::from_secs(30);
 
@@ -90,7 +96,7 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
     plan.stages = ladder.iter().map(|sessions| Stage::of(*sessions)).collect();
     plan.warmup = load.warmup;
     plan.interval = options.output.interval;
-    (plan.grace, plan.grace_interrupted) = (load.grace, load.grace);
+    (plan.grace, plan.grace_interrupted) = (load.grace, load.grace.min(GRACE_INTERRUPTED));
     let arrival = match load.arrival {
         command_line::Arrival::Constant => Arrival::Constant,
         command_line::Arrival::Poisson => Arrival::Poisson,
@@ -351,7 +357,7 @@ impl Task<'_> {
             event_loop,
             sessions_per_state: sessions_per_state(here as usize, workers),
             grace: Nanos::from_secs(10),
-            grace_interrupted: Nanos::from_secs(10),
+            grace_interrupted: GRACE_INTERRUPTED,
             hold_max: HOLD_MAX,
         })
     }
@@ -424,10 +430,43 @@ pub(crate) fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trou
         if signals::control().is_stopped() {
             break;
         }
-        addresses.extend(Address::resolve(&endpoint).map_err(unreachable)?);
+        addresses.extend(look_up(endpoint).map_err(unreachable)?);
     }
     Ok(Target { database: Arc::from(database), addresses, tls })
 }
+
+/// The addresses of an endpoint. Nothing is waited for once the user has interrupted, or after `LOOKUP_MAX`: the
+/// resolver itself cannot be stopped, so it gets a thread that may be left behind.
+fn look_up(endpoint: Endpoint) -> Result<Vec<Address>, ConnectError> {
+    let host = match &endpoint {
+        Endpoint::Tcp { host, .. } => host.clone(),
+        Endpoint::Unix(_) | Endpoint::Embedded => return Address::resolve(&endpoint),
+    };
+    let (answer, answers) = mpsc::channel();
+    std::thread::spawn(move || answer.send(Address::resolve(&endpoint)));
+    let mut waited = Duration::ZERO;
+    while waited < LOOKUP_MAX && !signals::control().is_stopped() {
+        match answers.recv_timeout(LOOK_AROUND) {
+            Ok(found) => return found,
+            Err(_) => waited += LOOK_AROUND,
+        }
+        if waited == LOOKUP_TOLD {
+            terminal::say(&format!("looking up the host {host}: no answer for 10 s; press Ctrl-C to end\n"));
+        }
+    }
+    if signals::control().is_stopped() {
+        return Ok(Vec::new());
+    }
+    Err(ConnectError {
+        message: format!("looking up the host {host}: no answer within {} s", LOOKUP_MAX.as_secs()),
+        hint: Some("check the name servers in /etc/resolv.conf, or use an IP address".to_owned()),
+    })
+}
+
+/// How often an interrupt is looked for.
+const LOOK_AROUND: Duration = Duration::from_millis(50);
+/// When the user is told what is waited for.
+const LOOKUP_TOLD: Duration = Duration::from_secs(10);
 
 /// Every session is an open file, or three with SQLite (database, log, shared memory); better reported now than after a
 /// thousand connects.

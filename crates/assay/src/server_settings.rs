@@ -12,10 +12,12 @@ use assay_seam::{Nanos, Rows};
 use assay_telemetry::defaults::mysql_5_7;
 
 use crate::client::{Client, text};
-use crate::telemetry;
+use crate::{signals, telemetry};
 
 /// A server that has not answered by then is not waited for.
 const PATIENCE: Nanos = Nanos::from_secs(5);
+/// The same when the user waits for the prompt.
+const PATIENCE_INTERRUPTED: Nanos = Nanos::from_secs(1);
 
 /// A server's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,10 +36,11 @@ pub fn read(target: &Target, place: Place) -> ServerSettings {
     if queries.is_empty() {
         return ServerSettings::default();
     }
-    let Ok(mut client) = Client::open_as_session(target, Clock::start(), PATIENCE) else {
+    let patience = if signals::control().is_stopped() { PATIENCE_INTERRUPTED } else { PATIENCE };
+    let Ok(mut client) = Client::open_as_session(target, Clock::start(), patience, None) else {
         return ServerSettings::default();
     };
-    let rows = queries.iter().find_map(|sql| client.ask(sql, PATIENCE).ok());
+    let rows = queries.iter().find_map(|sql| client.ask(sql, patience).ok());
     let mut found = rows.map_or_else(ServerSettings::default, |rows| settings(&rows));
     keep_what_differs(&mut found);
     if place == Place::Local {

@@ -1,5 +1,9 @@
 //! Ctrl-C and SIGTERM: the first ends the run gracefully, the second quits immediately.
 //!
+//! An interrupt is obeyed within ten seconds whatever a script or a server does: then the process quits as if
+//! interrupted twice. A signal that was ignored when the program started stays ignored: `nohup`, and programs that a
+//! script starts in the background, rely on that.
+//!
 //! Called as `sysbench`, the program is killed by them like one without handlers, and by a reader that went away
 //! (SIGPIPE), because wrappers rely on that. Only Ctrl-C during a measurement is handled: the measurement so far is
 //! reported.
@@ -7,7 +11,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 use assay_engine::Control;
@@ -18,7 +22,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::diagnostics::{Exit, Trouble};
-use crate::{lab, scratch};
+use crate::{lab, scratch, terminal};
 
 /// The control that signals stop. One per process, like signals.
 pub fn control() -> &'static Control {
@@ -31,21 +35,56 @@ pub fn listen() -> Result<(), Trouble> {
     // Rust's runtime ignores SIGPIPE, and child processes, such as those of a script's `os.execute`, would inherit
     // that. A handler that does nothing is not inherited.
     flag::register(SIGPIPE, Arc::default()).map_err(deaf)?;
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(deaf)?;
+    let mut signals = Signals::new(heard([SIGINT, SIGTERM])).map_err(deaf)?;
     let control = control();
     std::thread::spawn(move || {
         for signal in signals.forever() {
             tell(&child(), signal);
             if FIRST.swap(signal, Ordering::Relaxed) == 0 {
                 control.stop();
+                std::thread::spawn(move || quit_late(signal));
             } else {
-                scratch::remove();
-                lab::remove();
-                std::process::exit(exit_of(signal) as i32);
+                quit(signal);
             }
         }
     });
     Ok(())
+}
+
+/// How long the program may take to end after an interrupt.
+const END_WITHIN: Duration = Duration::from_secs(9);
+/// How long removing what this process has made may take when it quits.
+const REMOVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Quits when an interrupt has not ended the program in time.
+fn quit_late(signal: i32) {
+    std::thread::sleep(END_WITHIN);
+    terminal::say(
+        "error: the program did not end within 9 s of the interrupt: quitting; what was recorded so far is kept\n",
+    );
+    quit(signal);
+}
+
+/// Removes what only this process needs, and ends it.
+fn quit(signal: i32) -> ! {
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        scratch::remove();
+        lab::remove();
+        done.send(())
+    });
+    let _ = is_done.recv_timeout(REMOVE_WITHIN);
+    std::process::exit(exit_of(signal) as i32);
+}
+
+/// Those of these signals that were not ignored when the program started.
+fn heard(signals: impl IntoIterator<Item = i32>) -> Vec<i32> {
+    static IGNORED: LazyLock<u64> = LazyLock::new(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    });
+    signals.into_iter().filter(|signal| *IGNORED >> (signal - 1) & 1 == 0).collect()
 }
 
 fn deaf(error: std::io::Error) -> Trouble {
@@ -55,13 +94,25 @@ fn deaf(error: std::io::Error) -> Trouble {
 /// Whether Ctrl-C ends the process immediately.
 static DIES_OF_INTERRUPT: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
+/// Whether a reader that went away ends the process.
+static DIES_OF_CLOSED_PIPE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+
 /// From now on signals have their default effect on the process.
 pub fn stop_listening() -> Result<(), Trouble> {
-    let always = || Arc::new(AtomicBool::new(true));
-    for (signal, condition) in [(SIGTERM, always()), (SIGPIPE, always()), (SIGINT, DIES_OF_INTERRUPT.clone())] {
-        flag::register_conditional_default(signal, condition).map_err(deaf)?;
+    let always = Arc::new(AtomicBool::new(true));
+    let conditions = [(SIGTERM, &always), (SIGPIPE, &*DIES_OF_CLOSED_PIPE), (SIGINT, &*DIES_OF_INTERRUPT)];
+    // Rust's runtime ignores SIGPIPE, whatever the parent did about it.
+    let heard = heard([SIGTERM, SIGINT]);
+    for (signal, condition) in conditions.into_iter().filter(|(signal, _)| *signal == SIGPIPE || heard.contains(signal))
+    {
+        flag::register_conditional_default(signal, condition.clone()).map_err(deaf)?;
     }
     Ok(())
+}
+
+/// After `stop_listening`: a reader that goes away ends the process no more.
+pub fn ignore_closed_pipes() {
+    DIES_OF_CLOSED_PIPE.store(false, Ordering::SeqCst);
 }
 
 /// After `stop_listening`: while there is something to report at the first Ctrl-C, it stops the control instead.

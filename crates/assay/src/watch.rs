@@ -112,7 +112,7 @@ impl<'a> Watch<'a> {
 
     fn say_warning(&self, text: &str) {
         let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_color());
-        self.line(&format!("{label} {text}"));
+        self.line(&format!("{label} {}", assay_report::visible(text, false)));
     }
 }
 
@@ -120,8 +120,9 @@ impl<'a> Watch<'a> {
 pub fn warning_text(warning: &Warning, plan: &Plan) -> String {
     let url = |target: usize| plan.targets[target].database.display();
     match warning {
-        Warning::Held { place, held } => {
-            let place = place.as_deref().unwrap_or("an unknown place");
+        Warning::Held { worker: _, place, held } => {
+            let in_c = format!("a C function that {} calls", plan.program.name());
+            let place = place.as_deref().unwrap_or(&in_c);
             format!(
                 "the script has blocked a worker for {:.1} s at {place}: the worker's other sessions are waiting, so the results are wrong\n  let long work yield: call the database in between, or use assay's sleep functions",
                 held.as_secs_f64()
@@ -144,9 +145,16 @@ pub fn warning_text(warning: &Warning, plan: &Plan) -> String {
             values::display_duration(plan.policy.reconnect)
         ),
         Warning::Recovered { target } => format!("{} is back", url(*target)),
+        Warning::Waiting { target: Some(target), what, waited } => {
+            format!("no answer from {} to {what} for {:.0} s; press Ctrl-C to end", url(*target), waited.as_secs_f64())
+        }
+        Warning::Waiting { target: None, what, waited } => format!(
+            "{what} has not finished for {:.0} s and waits for no server; press Ctrl-C to end",
+            waited.as_secs_f64()
+        ),
         Warning::Finishing { in_flight } => format!(
             "interrupted: finishing up to {in_flight} transactions within {}; press Ctrl-C again to quit immediately",
-            values::display_duration(plan.grace)
+            values::display_duration(plan.grace_interrupted)
         ),
     }
 }

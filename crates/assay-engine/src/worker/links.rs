@@ -13,7 +13,7 @@ use assay_seam::{Class, Exchange, Nanos, Operation, Origin, Progress, Reply, Row
 
 use super::link::{Batch, InFlight, Link, LinkDoing};
 use super::timers::Timers;
-use crate::messages::Message;
+use crate::messages::{Message, Wait};
 use crate::observer::Warning;
 use crate::plan::Plan;
 
@@ -219,6 +219,22 @@ impl<I: Io> Links<I> {
                 self.io.close_if_silent(socket, limit);
             }
         }
+    }
+
+    /// The answer that a server has owed longest.
+    pub(super) fn longest_wait(&self) -> Option<Wait> {
+        let wait = |link: &Link| {
+            let what = match link.doing {
+                LinkDoing::Connecting if link.socket.is_none() => return None,
+                LinkDoing::Connecting if link.established => "a login",
+                LinkDoing::Connecting => "a connect",
+                LinkDoing::Operation { .. } | LinkDoing::Rollback => "a statement",
+                LinkDoing::Leaving => "a goodbye",
+                LinkDoing::Pausing | LinkDoing::Idle | LinkDoing::Broken | LinkDoing::Free => return None,
+            };
+            Some(Wait { target: link.target, what, since: link.sent })
+        };
+        self.links.iter().filter_map(wait).min_by_key(|wait| wait.since)
     }
 
     /// A new connection to this target, queued for connecting.

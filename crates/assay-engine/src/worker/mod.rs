@@ -178,6 +178,10 @@ impl<I: Io> Worker<I> {
                 Ok(Command::Begin(at)) => self.begin_stage(at),
                 Ok(Command::End) => self.end_stage(self.now()),
                 Ok(Command::Hurry) => self.hurry(self.now()),
+                Ok(Command::Explain) => {
+                    let longest = self.sessions.links.longest_wait();
+                    self.send(Message::Waiting { longest });
+                }
                 Ok(Command::Finish) => self.begin_finish(),
                 Ok(Command::Report(report)) => self.begin_report(report),
                 Ok(Command::Recycle(tallies)) => self.sessions.recorder.recycle(tallies),

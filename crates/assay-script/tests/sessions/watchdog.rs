@@ -29,15 +29,17 @@ fn interrupted(script: &str) -> (String, String) {
         // Long enough for the loop to be compiled.
         let seen = Instant::now();
         wait_for(&|| seen.elapsed() > Duration::from_millis(100));
-        guard.inspect(generation);
         let place = std::cell::RefCell::new(None);
         wait_for(&|| {
-            *place.borrow_mut() = guard.place();
+            guard.inspect(generation);
+            *place.borrow_mut() = guard.place(generation);
             place.borrow().is_some()
         });
         told.send(place.take().unwrap()).unwrap();
-        guard.interrupt(generation, "held its worker too long");
-        wait_for(&|| guard.generation() != generation);
+        wait_for(&|| {
+            guard.interrupt(generation, "held its worker too long");
+            guard.generation() != generation
+        });
         // After the end of a resume nothing is requested.
         guard.inspect(generation);
         guard.interrupt(generation, "too late");

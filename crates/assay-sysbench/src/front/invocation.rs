@@ -30,6 +30,14 @@ pub(super) struct Invocation {
 }
 
 impl Invocation {
+    /// A session has logged in. MySQL's C client ignores SIGPIPE from its start on, so a script that has connected
+    /// goes on when the reader of its output goes away, as in sysbench.
+    pub(super) fn note_login(&self) {
+        if self.options.text("db_driver") == "mysql" {
+            self.process.ignore_closed_pipes();
+        }
+    }
+
     /// The seed in effect; a different one each time unless given.
     pub(super) fn seed(&self) -> u64 {
         match self.settings.seed {

@@ -235,7 +235,7 @@ impl Front {
         shown: &str,
     ) -> (u8, Outside) {
         let plan = self.plans(program).command(command, entry, sessions);
-        let outcome = assay_engine::run(plan, self.invocation.process.control(), &mut Silent);
+        let outcome = assay_engine::run(plan, self.invocation.process.control(), &mut Silent(&self.invocation));
         let code = match &outcome.end {
             End::Complete => u8::from(!outcome.success),
             End::Interrupted => self.invocation.process.exit_code_interrupted(),
@@ -272,10 +272,14 @@ impl Front {
 }
 
 /// Commands print only what they print themselves.
-struct Silent;
+struct Silent<'a>(&'a Invocation);
 
-impl Observer for Silent {
+impl Observer for Silent<'_> {
     fn notice(&mut self, _: Notice<'_>) {}
+
+    fn logged_in(&mut self, _: usize) {
+        self.0.note_login();
+    }
 }
 
 fn read_file(path: &str) -> Result<String, String> {

@@ -307,7 +307,7 @@ impl Observer for Narrator<'_> {
                 self.on_end(outcome);
                 self.process.hear_interrupts(false);
             }
-            Notice::Warning(Warning::Held { place, held })
+            Notice::Warning(Warning::Held { place, held, .. })
                 if plan::workers(self.process, self.settings.threads) < self.settings.threads as usize =>
             {
                 self.process.complain(&plan::advice_on_holding(
@@ -324,6 +324,10 @@ impl Observer for Narrator<'_> {
             | Notice::Log { .. }
             | Notice::Warning(_) => {}
         }
+    }
+
+    fn logged_in(&mut self, _: usize) {
+        self.plans.invocation.note_login();
     }
 
     fn last_report(&mut self) -> Option<Report> {
@@ -344,7 +348,7 @@ pub(super) fn say_untold(console: &Console, function: &str, error: &RunError) {
     let told = match error {
         RunError::Connect { failure, .. } => !failure.message.is_empty(),
         RunError::Statement { .. } | RunError::Script(_) => true,
-        RunError::Environment(_) => false,
+        RunError::Held { .. } | RunError::Environment(_) => false,
     };
     if !told {
         console.say(Level::Fatal, &failure_of(function, error));
@@ -357,6 +361,9 @@ fn failure_of(function: &str, error: &RunError) -> String {
         RunError::Connect { failure, error, .. } if failure.message.is_empty() => error.message.clone(),
         RunError::Connect { failure, .. } | RunError::Statement { failure, .. } => failure.message.clone(),
         RunError::Script(error) => place_and_message(error),
+        RunError::Held { workers, sessions, waited, is_measured } => {
+            return RunError::held(*workers, *sessions, *waited, *is_measured);
+        }
         RunError::Environment(message) => return message.clone(),
     };
     format!("`{function}' function failed: {text}")

@@ -145,7 +145,7 @@ pub(super) fn advice_on_holding(process: &dyn Process, place: Option<&str>, held
          threads of the operating system, and the others stand still meanwhile: wait with usleep or sleep, \
          or set {WORKERS_VARIABLE}={sessions}\n",
         held.as_secs_f64(),
-        place.unwrap_or("an unknown place"),
+        place.unwrap_or("a C function that the script calls"),
         workers(process, sessions),
     )
 }

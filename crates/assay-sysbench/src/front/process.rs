@@ -34,6 +34,9 @@ pub trait Process: Debug + Send + Sync {
     /// From now on Ctrl-C stops `control` (`yes`), or ends the process.
     fn hear_interrupts(&self, yes: bool);
 
+    /// From now on, a reader of the output that goes away does not end the process.
+    fn ignore_closed_pipes(&self);
+
     /// The exit code of a run that was interrupted.
     fn exit_code_interrupted(&self) -> u8;
 

@@ -128,6 +128,10 @@ impl Process for ThisProcess {
         signals::hear_interrupts(yes);
     }
 
+    fn ignore_closed_pipes(&self) {
+        signals::ignore_closed_pipes();
+    }
+
     fn exit_code_interrupted(&self) -> u8 {
         signals::exit() as u8
     }

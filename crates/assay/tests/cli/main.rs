@@ -9,6 +9,7 @@ mod common;
 mod comparisons;
 mod documents;
 mod experiments;
+mod hangs;
 mod interrupts;
 mod lab;
 mod lists;

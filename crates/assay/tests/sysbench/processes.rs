@@ -142,6 +142,16 @@ fn a_reader_that_goes_away_ends_the_process_at_once() {
 }
 
 #[test]
+fn with_mysql_a_reader_that_goes_away_changes_nothing_once_a_script_has_connected() {
+    let script = "function thread_init() con = sysbench.sql.driver():connect() end function event() print('event') end";
+    let bench = Bench::new(&[("it.lua", script)]);
+    let ended = bench
+        .both("it.lua run --time=2 --mysql-dry-run")
+        .map(|command| Started::new(command).wait_for("Threads started!\n").after_its_reader_went_away());
+    assert_eq!(ended, [None; 2]);
+}
+
+#[test]
 fn what_a_script_starts_ignores_no_signal() {
     let bench = Bench::new(&[(
         "it.lua",

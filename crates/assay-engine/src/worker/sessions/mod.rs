@@ -369,6 +369,10 @@ impl<I: Io> Sessions<I> {
                     }
                     Answer::Done
                 }
+                // Interrupted: the run is over.
+                Request::Failed(_) | Request::Died(_) if self.shared.is_overdue(self.links.io.now()) => {
+                    return self.give_up(session);
+                }
                 Request::Failed(failure) => return self.on_failed(session, failure, at),
                 Request::Stop => {
                     self.leave_transaction(session, Ending::Stopped, at);
@@ -493,6 +497,15 @@ impl<I: Io> Sessions<I> {
                 self.refuse_connect(session, first, Box::new(error));
             }
         }
+    }
+
+    /// The script was interrupted because the grace period is over.
+    fn give_up(&mut self, session: usize) {
+        let now = self.links.io.now();
+        if let Some(transaction) = &mut self.all[session].transaction {
+            self.recorder.give_up(transaction, now);
+        }
+        self.drop(session);
     }
 
     /// The grace period is over: transactions in flight are not waited for.

@@ -16,7 +16,8 @@ pub(super) fn run(options: &LabBundleOptions) -> Result<Exit, Trouble> {
     let folder = Folder::read(&path)?;
     for (name, text) in [("page.html", show::page(&folder)?), ("results.txt", show::text(&folder)?)] {
         let file = path.join(name);
-        files::write(&file, assay_report::visible(&text, false).as_bytes()).map_err(|error| unwritable(&file, &error))?;
+        files::write(&file, assay_report::visible(&text, false).as_bytes())
+            .map_err(|error| unwritable(&file, &error))?;
     }
     let path = std::fs::canonicalize(&path).map_err(|error| unwritable(&path, &error))?;
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {

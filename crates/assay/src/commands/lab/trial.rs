@@ -638,10 +638,10 @@ fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
 /// Runs statements one by one; the first value of the last one's rows. Ctrl-C ends the wait for an answer.
 fn run_sql(url: &str, statements: &[String]) -> Result<Option<String>, Trouble> {
     let target = plan::target(url, &ConnectOptions::default())?;
-    let mut client = Client::open_as_session(&target, Clock::start(), LOGIN).map_err(|words| {
-        Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
-    })?;
-    client.end_with(signals::control());
+    let mut client =
+        Client::open_as_session(&target, Clock::start(), LOGIN, Some(signals::control())).map_err(|words| {
+            Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
+        })?;
     let mut value = None;
     for statement in statements {
         let rows = client.ask(statement, STATEMENT).map_err(|words| {

@@ -214,6 +214,9 @@ fn conclusion(outcome: &Outcome, desk: &Desk) -> Option<String> {
         End::Failed(error) => Some(match error {
             RunError::Connect { error, .. } | RunError::Statement { error, .. } => error.message.clone(),
             RunError::Script(error) => error.message.clone(),
+            RunError::Held { workers, sessions, waited, is_measured } => {
+                RunError::held(*workers, *sessions, *waited, *is_measured)
+            }
             RunError::Environment(message) => message.clone(),
         }),
     }

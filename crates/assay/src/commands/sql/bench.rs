@@ -158,6 +158,8 @@ impl<'a> Bench<'a> {
         let ran = self.attempt(described, case, round);
         match ran {
             Ok(()) => Ok(()),
+            // Not the server's doing.
+            Err(_) if signals::control().is_stopped() => Ok(()),
             Err(words) => {
                 self.cases[case].failure = Some(words);
                 // An aborted transaction would block the other cases.
@@ -288,7 +290,7 @@ impl<'a> Bench<'a> {
 }
 
 fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
-    Client::open_as_session(target, clock, LOGIN).map_err(|words| {
+    Client::open_as_session(target, clock, LOGIN, Some(signals::control())).map_err(|words| {
         Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })
 }
