@@ -9,7 +9,7 @@ use std::time::Duration;
 use assay_record::{Record, Status, Tally};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use testkit::{Mounted, Proxy, Server};
+use testkit::{Kind, Mounted, Proxy, Server};
 
 use crate::common::{Folder, Ran, assert_nothing_is_lost};
 use crate::harms::{End, Harm, PASSWORD};
@@ -54,6 +54,17 @@ impl Scene<'_> {
     fn rows(&self) -> BTreeSet<u64> {
         let rows = |database| self.server.sql(database, "SELECT id FROM kept;").unwrap();
         self.databases.iter().flat_map(|database| numbers(&rows(database))).collect()
+    }
+}
+
+/// Room for the databases of the next cells.
+impl Drop for Scene<'_> {
+    fn drop(&mut self) {
+        self.proxies.clear();
+        let forcibly = if self.server.kind() == Kind::Postgres { " WITH (FORCE)" } else { "" };
+        for database in &self.databases {
+            let _ = self.server.sql("", &format!("DROP DATABASE {database}{forcibly};"));
+        }
     }
 }
 

@@ -24,6 +24,9 @@ pub(crate) enum Harm {
     GarbageToServer,
     GarbageToClient,
     Trickle,
+    /// The same for runs that retry nothing.
+    ResetUnretried,
+    AnswersLostUnretried,
     /// Of the network, for good.
     RefusedForGood,
     SilentForGood,
@@ -58,7 +61,7 @@ pub(crate) enum End {
 }
 
 impl Harm {
-    pub(crate) const ALL: [Harm; 25] = [
+    pub(crate) const ALL: [Harm; 27] = [
         Harm::Reset,
         Harm::Refused,
         Harm::Blackhole,
@@ -69,6 +72,8 @@ impl Harm {
         Harm::GarbageToServer,
         Harm::GarbageToClient,
         Harm::Trickle,
+        Harm::ResetUnretried,
+        Harm::AnswersLostUnretried,
         Harm::RefusedForGood,
         Harm::SilentForGood,
         Harm::GarbageForGood,
@@ -98,6 +103,8 @@ impl Harm {
             Harm::GarbageToServer => "garbage to the server",
             Harm::GarbageToClient => "garbage to the client",
             Harm::Trickle => "one byte at a time",
+            Harm::ResetUnretried => "reset, no retries",
+            Harm::AnswersLostUnretried => "answers lost, no retries",
             Harm::RefusedForGood => "refused for good",
             Harm::SilentForGood => "silent for good",
             Harm::GarbageForGood => "garbage for good",
@@ -125,6 +132,7 @@ impl Harm {
     pub(crate) fn options(self) -> &'static str {
         match self {
             Harm::RefusedForGood | Harm::ExhaustedForGood => "--reconnect-time 300ms",
+            Harm::ResetUnretried | Harm::AnswersLostUnretried => "--retries 0 --on-error continue",
             Harm::GarbageToClient => "--on-error continue",
             Harm::DiskFull => "--on-error continue --body 4000",
             Harm::DiskFullForGood => "--body 4000",
@@ -149,11 +157,11 @@ impl Harm {
     /// The fault of the network that it consists of.
     fn fault(self) -> Option<Fault> {
         Some(match self {
-            Harm::Reset => Fault::Reset,
+            Harm::Reset | Harm::ResetUnretried => Fault::Reset,
             Harm::Refused | Harm::RefusedForGood => Fault::Refuse,
             Harm::Blackhole | Harm::SilentForGood => Fault::Blackhole,
             Harm::RequestsLost => Fault::HalfOpen(Way::ToServer),
-            Harm::AnswersLost => Fault::HalfOpen(Way::ToClient),
+            Harm::AnswersLost | Harm::AnswersLostUnretried => Fault::HalfOpen(Way::ToClient),
             Harm::RequestsCut => Fault::Truncate(Way::ToServer),
             Harm::AnswersCut => Fault::Truncate(Way::ToClient),
             Harm::GarbageToServer => Fault::Garbage(Way::ToServer, SEED),
@@ -170,12 +178,16 @@ impl Harm {
             proxy.inflict(fault);
         }
         match self {
-            Harm::Reset | Harm::RefusedForGood | Harm::GarbageForGood => {}
+            Harm::Reset | Harm::ResetUnretried | Harm::RefusedForGood | Harm::GarbageForGood => {}
             Harm::Refused => {
                 run.wait_for("is unavailable");
                 proxy.heal();
             }
-            Harm::Blackhole | Harm::RequestsLost | Harm::AnswersLost | Harm::SilentForGood => {
+            Harm::Blackhole
+            | Harm::RequestsLost
+            | Harm::AnswersLost
+            | Harm::AnswersLostUnretried
+            | Harm::SilentForGood => {
                 felt(run, proxy, scene.sessions_on_first);
                 (0..3).for_each(|_| run.wait_for_any_interval());
                 if self == Harm::SilentForGood {
