@@ -61,7 +61,7 @@ pub struct LoadOptions {
     /// limit]
     #[arg(long, value_name = "N", value_parser = at_least_one, requires = "open_loop")]
     pub backlog_max: Option<u64>,
-    /// Time for transactions in flight to finish at the end of a step; after Ctrl-C at most 4 seconds
+    /// Time for transactions in flight to finish at the end of a step
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub grace: Nanos,
     /// Number of trials, each with its own record and seed
