@@ -104,6 +104,11 @@ pub trait Database: Send + Sync {
         &[]
     }
 
+    /// What its connections did in another way than the fastest, because the server refused that: a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Turns the limit behind this connection error into advice, if the driver knows any; `sessions` is the number of
     /// sessions requested.
     fn advice(&self, error: &crate::error::StatementError, sessions: usize) -> Option<String> {

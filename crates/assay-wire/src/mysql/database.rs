@@ -95,6 +95,12 @@ impl Database for MySql {
         Box::new(MySqlConnection::new(Arc::clone(&self.beside)))
     }
 
+    fn notes(&self) -> Vec<String> {
+        let refused = self.server.file_refusal.get();
+        let note = |why: &String| format!("loaded by INSERT, because the server refused LOAD DATA: {why}");
+        refused.map(note).into_iter().collect()
+    }
+
     fn advice(&self, error: &StatementError, sessions: usize) -> Option<String> {
         let advice = refusal::advice(error, sessions)?;
         let bare = self.server.tls.mode == TlsMode::Disable && matches!(self.server.endpoint, Endpoint::Tcp { .. });

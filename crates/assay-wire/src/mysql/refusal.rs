@@ -15,6 +15,12 @@ pub(super) const UNKNOWN_STATEMENT: u32 = 1243;
 pub(super) const BULK_REFUSED: [u32; 2] = [1047, UNKNOWN_STATEMENT];
 /// LOAD DATA LOCAL is disabled: numbers of older servers, of MySQL 8, of MariaDB, of a client library in between.
 pub(super) const INFILE_REFUSED: [u32; 4] = [1148, 3948, 4166, 2068];
+/// Whether the server refused a statement as such: unknown to it, or not for this user. Other products than MySQL and
+/// MariaDB use their own numbers.
+pub(super) fn is_of_statement(error: &StatementError) -> bool {
+    error.retry == Retry::Never && matches!(error.class, Class::Syntax | Class::Permission | Class::Other)
+}
+
 /// The victim's whole transaction was rolled back, which no status flag shows.
 pub(super) const DEADLOCK: u32 = 1213;
 

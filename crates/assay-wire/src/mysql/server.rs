@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::templates::Templates;
 use assay_seam::url::{HostPort, Url};
@@ -28,6 +29,8 @@ pub(super) struct Server {
     pub(super) connect_timeout: Option<Nanos>,
     /// The URL without a password.
     pub(super) display: String,
+    /// How the server first refused LOAD DATA.
+    pub(super) file_refusal: OnceLock<String>,
 }
 
 impl Server {
@@ -43,6 +46,7 @@ impl Server {
             templates: Templates::default(),
             connect_timeout: None,
             display: String::new(),
+            file_refusal: OnceLock::new(),
         }
     }
 }
@@ -140,6 +144,7 @@ pub(super) fn read(
         templates: Templates::default(),
         connect_timeout,
         display: display.to_string(),
+        file_refusal: OnceLock::new(),
     })
 }
 

@@ -851,6 +851,29 @@ transaction false
 }
 
 #[test]
+fn a_server_that_does_not_know_files_gets_inserts() {
+    let yes = || one(1, OK_IN_TRANSACTION);
+    for refused in [&b"\xff\x28\x04#42000You have an error in your SQL syntax"[..], b"\xff\x51\x04#HY000syntax error"] {
+        let answers = vec![probed(3), yes(), one(1, refused), one(1, OK), yes(), yes(), yes(), one(1, OK)];
+        check_load(
+            vec![],
+            answers,
+            r"> 0 \x03SELECT a,b FROM t LIMIT 0
+> 0 \x03SELECT @@max_allowed_packet;START TRANSACTION
+> 0 \x03LOAD DATA LOCAL INFILE \'assay\' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A (a,b)
+> 0 \x03ROLLBACK
+> 0 \x03START TRANSACTION
+> 0 (1049316 bytes)
+> 0 (363626 bytes)
+> 0 \x03COMMIT
+affected 1400
+transaction false
+",
+        );
+    }
+}
+
+#[test]
 fn a_batch_that_a_file_would_bend_is_undone_and_inserted() {
     let yes = || one(1, OK_IN_TRANSACTION);
     // A warning; in the caller's transaction.

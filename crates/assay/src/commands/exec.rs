@@ -114,6 +114,10 @@ pub(crate) fn measured_on_databases(
             }
         };
         told(&conclude(command, workload, &plan, outcome)?)?;
+        let notes = plan.targets.iter().flat_map(|target| target.database.notes());
+        for note in notes.filter(|_| !common.quiet) {
+            terminal::say(&format!("note: {note}\n"));
+        }
         if let (Some(path), false) = (path, common.quiet) {
             terminal::say(&format!("record: {}\n", path.display()));
         }

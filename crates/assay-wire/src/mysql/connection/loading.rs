@@ -53,6 +53,11 @@ impl MySqlConnection {
         self.send_load(load, exchange)
     }
 
+    fn refuse_files(&mut self, error: &StatementError) {
+        self.infile = Infile::Refused;
+        self.server.file_refusal.get_or_init(|| error.to_string());
+    }
+
     pub(super) fn send_load(&mut self, mut load: Box<Load>, exchange: &mut Exchange<'_>) -> Progress {
         let backslash_escapes = self.backslash_escapes();
         self.binary = false;
@@ -111,8 +116,13 @@ impl MySqlConnection {
                 Step::Undo
             }
             (Step::Infile, Some(error)) if refusal::INFILE_REFUSED.contains(&error.code.number) => {
-                self.infile = Infile::Refused;
+                self.refuse_files(&error);
                 Step::Insert
+            }
+            // Some servers do not know the statement. If the rows are wrong, an INSERT yields the true error.
+            (Step::Infile, Some(error)) if refusal::is_of_statement(&error) => {
+                self.refuse_files(&error);
+                Step::Undo
             }
             (Step::Undo, None) if self.warnings > 0 => {
                 let message = "rows were refused, and the table's storage engine could not undo the others";
