@@ -78,6 +78,12 @@ pub struct Series {
     pub source: String,
     /// One per sample of the scope; null if it could not be read.
     pub values: Vec<Option<u64>>,
+    /// How much of each of these values was the work of sampling; empty if none of it was, or if that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<Option<u64>>,
+    /// The values include the work of sampling, and how much that is, is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub includes_own: bool,
 }
 
 /// What values are in.

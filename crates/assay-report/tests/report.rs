@@ -996,6 +996,42 @@ fn what_was_read_is_told_by_second_and_by_transaction_and_a_counter_that_began_a
 }
 
 #[test]
+fn what_sampling_adds_is_subtracted_and_a_counter_that_stands_still_under_load_is_no_zero() {
+    let mut record = example_with_telemetry();
+    let scope = &mut record.telemetry.as_mut().unwrap().scopes[0];
+    let like = |metric: &str, source: &str, values: [u64; 6]| {
+        let of = scope.series[0].clone();
+        Series { metric: metric.into(), source: source.into(), values: values.map(Some).to_vec(), ..of }
+    };
+    // A server that publishes late: our 20 per second arrive with the second sample.
+    let mut commits = like("commits", "xact_commit", [0, 1_200, 2_440, 2_440, 4_860, 7_280]);
+    commits.own = [0, 20, 40, 40, 60, 80].map(Some).to_vec();
+    let mut cpu = like("cpu_us", "/proc", [0, 5, 9, 9, 12, 20]);
+    cpu.includes_own = true;
+    let statements = like("statements", "Questions", [7; 6]);
+    let handled = like("rollbacks", "Com_rollback", [0; 6]);
+    let autocommit = like("commits", "Com_commit", [3; 6]);
+    scope.series.extend([commits.clone(), cpu, statements, handled]);
+    let found = findings(&record);
+    let server = &found.stages[0].telemetry[0];
+    let metric = |name: &str| server.metric(name).unwrap();
+    assert_eq!((metric("commits").per_s, metric("commits").own_per_s), (Some(1_200.0), Some(20.0)));
+    assert!(metric("cpu_us").includes_own && metric("cpu_us").own_per_s.is_none());
+    assert_eq!(metric("rollbacks").per_s, Some(0.0));
+    assert_eq!((server.absent.len(), server.absent[0].metric.as_str()), (1, "statements"), "{:?}", server.absent);
+    let text = text(&found);
+    assert!(text.contains("not counted by the server: statements"), "{text}");
+    assert!(text.contains("CPU includes telemetry's own 3.00 statements/s"), "{text}");
+
+    let scope = &mut record.telemetry.as_mut().unwrap().scopes[0];
+    scope.series.retain(|series| series.metric != "commits");
+    scope.series.push(autocommit);
+    let absent = findings(&record).stages[1].telemetry[0].absent.clone();
+    let reason = absent.iter().find(|one| one.metric == "commits").map(|one| one.reason.as_str());
+    assert!(reason.is_some_and(|reason| reason.contains("it counts COMMIT statements")), "{absent:?}");
+}
+
+#[test]
 fn the_report_says_what_a_transaction_cost_the_server_and_its_machine() {
     let report = text(&findings(&example_with_telemetry()));
     let from = report.find("\nserver      number").unwrap() + 1;

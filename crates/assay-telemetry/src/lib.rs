@@ -19,7 +19,7 @@ pub mod question;
 pub mod statement;
 
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
-pub use question::{Asked, Question, ServerQuestions, Shape, Switched};
+pub use question::{Asked, OwnPart, Question, ServerQuestions, Shape, Switched, buffers_read};
 pub use statement::{PlanRead, StatementQuestions, read_plan, statement_questions};
 
 /// What to ask a server of this product and version, as it reports them at login; nothing for unknown products.

@@ -2,7 +2,14 @@
 //!
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
-use crate::question::{Asked, Process, Question, ServerQuestions, Shape, Switched, Waits};
+use crate::question::{Asked, OwnPart, Process, Question, ServerQuestions, Shape, Switched, Waits};
+
+/// The threads of a pool serve other sessions, too.
+macro_rules! own_thread {
+    () => {
+        " AND @@thread_handling = 'one-thread-per-connection'"
+    };
+}
 
 /// The questions for a version such as `8.0.31` or `10.11.14-MariaDB`.
 pub(crate) fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
@@ -18,11 +25,14 @@ pub(crate) fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestio
         (false, true) => questions.extend([redo_log(), innodb_metrics()]),
         (_, false) => questions.extend([innodb_status(), capacity(), innodb_metrics()]),
     }
-    questions.push(statements());
-    questions.push(match !is_mariadb && version >= (8, 0, 0) {
+    questions.push(statement_time());
+    let sizes = match !is_mariadb && version >= (8, 0, 0) {
         true => tablespaces("INNODB_TABLESPACES", "information_schema.INNODB_TABLESPACES.FILE_SIZE"),
         false => tablespaces("INNODB_SYS_TABLESPACES", "information_schema.INNODB_SYS_TABLESPACES.FILE_SIZE"),
-    });
+    };
+    // MySQL, and MariaDB 10.2, read the data dictionary for the answer, about a page per tablespace; MariaDB 10.11 and
+    // 11.4 have it in memory.
+    questions.push(Question { at_ends: !is_mariadb || version < (10, 6, 0), ..sizes });
     ServerQuestions {
         questions,
         waits: Some(Waits {
@@ -37,13 +47,19 @@ pub(crate) fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestio
         process: Process {
             programs: &["mysqld", "mariadbd"],
             own_sql: match is_mariadb {
-                true => "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
-                false => "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
+                true => {
+                    concat!("SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()", own_thread!())
+                }
+                false => concat!(
+                    "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
+                    own_thread!()
+                ),
             },
             file_sql: "SELECT @@pid_file",
             folder_sql: "SELECT @@datadir",
         },
         switched: Some(flushes()),
+        unwatch_sql: "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()",
         ..ServerQuestions::default()
     }
 }
@@ -65,19 +81,20 @@ fn miscounts_reads(version: (u32, u32, u32)) -> bool {
 
 /// What that variable should count.
 fn buffer_pool() -> Question {
-    Question {
-        sql: "SELECT SUM(NUMBER_PAGES_GET) FROM information_schema.INNODB_BUFFER_POOL_STATS".to_owned(),
-        shape: Shape::Row,
-        asked: vec![Asked::of("buffer_reads", "information_schema.INNODB_BUFFER_POOL_STATS.NUMBER_PAGES_GET")],
-    }
+    Question::new(
+        "SELECT SUM(NUMBER_PAGES_GET) FROM information_schema.INNODB_BUFFER_POOL_STATS".to_owned(),
+        Shape::Row,
+        vec![Asked::of("buffer_reads", "information_schema.INNODB_BUFFER_POOL_STATS.NUMBER_PAGES_GET")],
+    )
 }
 
 /// `has_status`: whether the log's position and its checkpoint age are among the variables. `miscounts`: whether the
 /// variable for `buffer_reads` is wrong.
 fn status(is_mariadb: bool, has_status: bool, miscounts: bool) -> Question {
     let mut asked: Vec<Asked> = [
-        ("commits", "Handler_commit"),
-        ("rollbacks", "Handler_rollback"),
+        // Handler_commit counts in engines: statements too, and each commit twice with a binary log.
+        ("commits", "Com_commit"),
+        ("rollbacks", "Com_rollback"),
         ("buffer_misses", "Innodb_buffer_pool_reads"),
         ("buffer_reads", "Innodb_buffer_pool_read_requests"),
         ("bytes_read", "Innodb_data_read"),
@@ -97,6 +114,8 @@ fn status(is_mariadb: bool, has_status: bool, miscounts: bool) -> Question {
     .map(|(metric, source)| Asked::of(metric, source))
     .to_vec();
     asked.retain(|one| !(miscounts && one.metric == "buffer_reads"));
+    // Digests lack what is executed by COM_STMT_EXECUTE.
+    asked.push(Asked::of("statements", "Questions").with(OwnPart::Statements));
     asked.push(Asked { scale: 1000, ..Asked::of("lock_wait_us", "Innodb_row_lock_time") });
     asked.push(Asked { less: 1, ..Asked::of("active_sessions", "Threads_running") });
     // All writes to the log, including blocks written repeatedly; the position counts only what transactions wrote.
@@ -119,34 +138,34 @@ fn status(is_mariadb: bool, has_status: bool, miscounts: bool) -> Question {
     }
     let names: Vec<String> = asked.iter().map(|asked| format!("'{}'", asked.source)).collect();
     let sql = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", names.join(", "));
-    Question { sql, shape: Shape::Named, asked }
+    Question::new(sql, Shape::Named, asked)
 }
 
 /// From 8.0.30 on.
 fn redo_log() -> Question {
-    Question {
-        sql: "SELECT MAX(IF(VARIABLE_NAME = 'Innodb_redo_log_current_lsn', VARIABLE_VALUE + 0, NULL)) - \
+    Question::new(
+        "SELECT MAX(IF(VARIABLE_NAME = 'Innodb_redo_log_current_lsn', VARIABLE_VALUE + 0, NULL)) - \
               MAX(IF(VARIABLE_NAME = 'Innodb_redo_log_checkpoint_lsn', VARIABLE_VALUE + 0, NULL)), \
               MAX(IF(VARIABLE_NAME = 'Innodb_redo_log_capacity_resized', VARIABLE_VALUE + 0, NULL)) \
               FROM performance_schema.global_status WHERE VARIABLE_NAME IN ('Innodb_redo_log_current_lsn', \
               'Innodb_redo_log_checkpoint_lsn', 'Innodb_redo_log_capacity_resized')"
             .to_owned(),
-        shape: Shape::Row,
-        asked: vec![
+        Shape::Row,
+        vec![
             Asked::of("checkpoint_age_bytes", "Innodb_redo_log_current_lsn − Innodb_redo_log_checkpoint_lsn"),
             Asked::of("checkpoint_age_limit_bytes", "Innodb_redo_log_capacity_resized"),
         ],
-    }
+    )
 }
 
 fn innodb_metrics() -> Question {
-    Question {
-        sql: "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS \
+    Question::new(
+        "SELECT NAME, `COUNT` FROM information_schema.INNODB_METRICS \
               WHERE NAME IN ('trx_rseg_history_len', 'lock_deadlocks')"
             .to_owned(),
-        shape: Shape::Named,
-        asked: vec![Asked::of("purge_lag", "trx_rseg_history_len"), Asked::of("deadlocks", "lock_deadlocks")],
-    }
+        Shape::Named,
+        vec![Asked::of("purge_lag", "trx_rseg_history_len"), Asked::of("deadlocks", "lock_deadlocks")],
+    )
 }
 
 /// Pages flushed, by reason.
@@ -169,47 +188,42 @@ fn flushes() -> Switched {
         ],
         on_sql: "SET GLOBAL innodb_monitor_enable = '{}'",
         undo_sql: "SET GLOBAL innodb_monitor_disable = '{}'",
-        question: Question { sql: format!("SELECT NAME, `COUNT` {}", of("")), shape: Shape::Named, asked },
+        question: Question::new(format!("SELECT NAME, `COUNT` {}", of("")), Shape::Named, asked),
     }
 }
 
-fn statements() -> Question {
-    Question {
-        // In picoseconds.
-        sql: "SELECT SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT) DIV 1000000 \
-              FROM performance_schema.events_statements_summary_by_digest"
-            .to_owned(),
-        shape: Shape::Row,
-        asked: vec![
-            Asked::of("statements", "events_statements_summary_by_digest.COUNT_STAR"),
-            Asked::of("statement_us", "events_statements_summary_by_digest.SUM_TIMER_WAIT"),
-        ],
-    }
+fn statement_time() -> Question {
+    // Statements inside of procedures (`statement/sp/%`) are part of the statement that calls them. In picoseconds.
+    let sql = "SELECT SUM(SUM_TIMER_WAIT) DIV 1000000 \
+               FROM performance_schema.events_statements_summary_global_by_event_name \
+               WHERE EVENT_NAME LIKE 'statement/sql/%' OR EVENT_NAME LIKE 'statement/com/%'";
+    let source = "performance_schema.events_statements_summary_global_by_event_name.SUM_TIMER_WAIT";
+    Question::new(sql.to_owned(), Shape::Row, vec![Asked::of("statement_us", source).with(OwnPart::Watched)])
 }
 
 fn innodb_status() -> Question {
-    Question {
-        sql: "SHOW ENGINE INNODB STATUS".to_owned(),
-        shape: Shape::InnodbStatus,
-        asked: vec![Asked::of("checkpoint_age_bytes", "Log sequence number − Last checkpoint at")],
-    }
+    Question::new(
+        "SHOW ENGINE INNODB STATUS".to_owned(),
+        Shape::InnodbStatus,
+        vec![Asked::of("checkpoint_age_bytes", "Log sequence number − Last checkpoint at")],
+    )
 }
 
 /// The size of the log files: older servers start to throttle transactions somewhat below it.
 fn capacity() -> Question {
-    Question {
-        sql: "SELECT @@innodb_log_file_size * @@innodb_log_files_in_group".to_owned(),
-        shape: Shape::Row,
-        asked: vec![Asked::of("checkpoint_age_limit_bytes", "innodb_log_file_size × innodb_log_files_in_group")],
-    }
+    Question::new(
+        "SELECT @@innodb_log_file_size * @@innodb_log_files_in_group".to_owned(),
+        Shape::Row,
+        vec![Asked::of("checkpoint_age_limit_bytes", "innodb_log_file_size × innodb_log_files_in_group")],
+    )
 }
 
 fn tablespaces(table: &str, source: &'static str) -> Question {
-    Question {
-        sql: format!("SELECT SUM(FILE_SIZE) FROM information_schema.{table}"),
-        shape: Shape::Row,
-        asked: vec![Asked::of("data_bytes", source)],
-    }
+    Question::new(
+        format!("SELECT SUM(FILE_SIZE) FROM information_schema.{table}"),
+        Shape::Row,
+        vec![Asked::of("data_bytes", source)],
+    )
 }
 
 #[cfg(test)]

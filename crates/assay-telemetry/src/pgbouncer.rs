@@ -6,7 +6,7 @@ use crate::question::{Asked, Question, Shape};
 
 /// The questions, summed over all pools and databases; its own database is included, but hardly used.
 pub fn questions() -> Vec<Question> {
-    let question = |sql: &str, shape: Shape, asked: Vec<Asked>| Question { sql: sql.to_owned(), shape, asked };
+    let question = |sql: &str, shape: Shape, asked: Vec<Asked>| Question::new(sql.to_owned(), shape, asked);
     vec![
         question(
             "SHOW POOLS",

@@ -3,13 +3,13 @@
 //! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag behind; the
 //! log's position and wait events do not. All databases of the server are added up.
 
-use crate::question::{Asked, Process, Question, ServerQuestions, Shape, Waits};
+use crate::question::{Asked, OWN_IDS, OwnPart, Process, Question, ServerQuestions, Shape, Waits};
 
 /// The questions for a version such as `15.14 (Debian 15.14-1)`.
 pub(crate) fn server_questions(version: &str) -> ServerQuestions {
     let at_least = |major: u32| major_of(version) >= major;
     let mut all = vec![
-        database(at_least(16), at_least(18)),
+        Question { late: !at_least(15), ..database(at_least(16), at_least(18)) },
         log_position(at_least(10)),
         checkpoint_age(at_least(10)),
         if at_least(17) { written_17(at_least(18)) } else { written() },
@@ -36,8 +36,9 @@ pub(crate) fn server_questions(version: &str) -> ServerQuestions {
         of_extensions,
         extensions_sql: "SELECT extname FROM pg_extension",
         waits: Some(Waits {
-            sql: "SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU'), count(*) FROM pg_stat_activity \
-                  WHERE state = 'active' AND pid <> pg_backend_pid() GROUP BY 1",
+            // The function below the view pg_stat_activity, which in old versions also reads catalogs for their names.
+            sql: "SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU') AS assay_telemetry, count(*) \
+                  FROM pg_stat_get_activity(NULL) WHERE state = 'active' AND pid <> pg_backend_pid() GROUP BY 1",
             condition: "",
             refused: "",
         }),
@@ -47,7 +48,10 @@ pub(crate) fn server_questions(version: &str) -> ServerQuestions {
             file_sql: "",
             folder_sql: "SHOW data_directory",
         },
-        switched: None,
+        // Before 15, a backend publishes its counters at most twice per second, and cannot be asked to.
+        publish_sql: if at_least(15) { "SELECT pg_stat_force_next_flush() AS assay_telemetry" } else { "" },
+        explain: "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) ",
+        ..ServerQuestions::default()
     }
 }
 
@@ -61,12 +65,24 @@ pub(crate) fn major_of(version: &str) -> u32 {
 fn row(columns: &[(&'static str, &'static str, &str)], from: &str) -> Question {
     let expressions: Vec<&str> = columns.iter().map(|(_, _, expression)| *expression).collect();
     let from = if from.is_empty() { String::new() } else { format!(" FROM {from}") };
-    Question {
-        sql: format!("SELECT {}{from}", expressions.join(", ")),
-        shape: Shape::Row,
-        asked: columns.iter().map(|(source, metric, _)| Asked::of(metric, source)).collect(),
+    // The name identifies our statements: see `OWN_IDS_SQL`.
+    let sql = format!("SELECT {} AS assay_telemetry{from}", expressions.join(", "));
+    let asked = columns.iter().map(|(source, metric, _)| Asked::of(metric, source).with(own_part(metric)));
+    Question::new(sql, Shape::Row, asked.collect())
+}
+
+/// Our own part of the counters of `pg_stat_database`.
+fn own_part(metric: &str) -> OwnPart {
+    match metric {
+        "commits" => OwnPart::Transactions,
+        "buffer_reads" => OwnPart::Buffers,
+        _ => OwnPart::None,
     }
 }
+
+/// Every question has a column of this name.
+const OWN_IDS_SQL: &str = "SELECT DISTINCT queryid FROM pg_stat_statements(true) \
+                           WHERE queryid IS NOT NULL AND query LIKE '%assay_telemetry%'";
 
 fn database(has_io: bool, has_io_bytes: bool) -> Question {
     let (source, read) = match (has_io, has_io_bytes) {
@@ -184,7 +200,7 @@ fn log(is_in_io: bool) -> Question {
 /// If the extension is in the database, without the statement texts.
 fn statements(is_execution: bool) -> Question {
     let time = if is_execution { "total_exec_time" } else { "total_time" };
-    row(
+    let counted = row(
         &[
             ("pg_stat_statements.calls", "statements", "sum(calls)::int8"),
             (
@@ -193,8 +209,10 @@ fn statements(is_execution: bool) -> Question {
                 &format!("(sum({time}) * 1000)::int8"),
             ),
         ],
-        "pg_stat_statements(false)",
-    )
+        // Statements that the user may not identify have no number.
+        &format!("pg_stat_statements(false) WHERE coalesce(queryid, 0) <> ALL ({OWN_IDS}::bigint[])"),
+    );
+    Question { own_ids_sql: OWN_IDS_SQL, ..counted }
 }
 
 fn activity() -> Question {
@@ -211,6 +229,6 @@ fn activity() -> Question {
                 "coalesce(max(age(backend_xmin)) FILTER (WHERE pid <> pg_backend_pid()), 0)",
             ),
         ],
-        "pg_stat_activity",
+        "pg_stat_get_activity(NULL)",
     )
 }

@@ -19,6 +19,12 @@ pub struct ServerQuestions {
     pub process: Process,
     /// Counters of the server that are off by default, with the question that reads them.
     pub switched: Option<Switched>,
+    /// Keeps our own statements out of the server's statement statistics, if the user may do that.
+    pub unwatch_sql: &'static str,
+    /// Sent before each sample. It makes the server publish what our own connection did so far.
+    pub publish_sql: &'static str,
+    /// Prefix of a question to learn how many buffers it reads, if the server can tell: see `buffers_read`.
+    pub explain: &'static str,
 }
 
 /// Counters that are switched on for a run, and off again afterwards.
@@ -67,7 +73,17 @@ pub struct Question {
     pub shape: Shape,
     /// Its metrics.
     pub asked: Vec<Asked>,
+    /// Asked only at both ends of a stage, because the answer costs reads that the server counts.
+    pub at_ends: bool,
+    /// Asked only within a stage: the server publishes what connections do so late that, at its beginning, the work of
+    /// our login and preparations would be counted as the load's.
+    pub late: bool,
+    /// Lists the statements of ours that this question must not count. They replace `OWN_IDS` in it.
+    pub own_ids_sql: &'static str,
 }
+
+/// Where the numbers of our own statements go in a question: an array's literal.
+pub const OWN_IDS: &str = "'{}'";
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +111,34 @@ pub struct Asked {
     pub scale: u64,
     /// Subtracted from it: our own connection.
     pub less: u64,
+    /// Our own part of the server's count.
+    pub own: OwnPart,
+}
+
+/// What the server's count includes of the work that it does for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnPart {
+    /// Nothing.
+    None,
+    /// Every statement that was executed.
+    Statements,
+    /// Every statement, and every one that was prepared: a transaction each.
+    Transactions,
+    /// The buffers that our questions read, as the server's plans tell.
+    Buffers,
+    /// The execution time of our statements, unless `ServerQuestions::unwatch_sql` was permitted.
+    Watched,
 }
 
 impl Asked {
     /// Unchanged.
     pub const fn of(metric: &'static str, source: &'static str) -> Asked {
-        Asked { metric, source, scale: 1, less: 0 }
+        Asked { metric, source, scale: 1, less: 0, own: OwnPart::None }
+    }
+
+    /// With our own part.
+    pub const fn with(self, own: OwnPart) -> Asked {
+        Asked { own, ..self }
     }
 
     fn scaled(&self, value: u64) -> u64 {
@@ -113,6 +151,11 @@ impl Asked {
 }
 
 impl Question {
+    /// Asked with every sample.
+    pub fn new(sql: String, shape: Shape, asked: Vec<Asked>) -> Question {
+        Question { sql, shape, asked, at_ends: false, late: false, own_ids_sql: "" }
+    }
+
     /// The values in an answer, by metric. NULLs, missing values and texts are omitted.
     pub fn read(&self, rows: &Rows) -> Vec<(Asked, u64)> {
         match self.shape {
@@ -170,6 +213,17 @@ fn column(rows: &Rows, name: &str) -> Option<usize> {
     (0..rows.columns(0)).find(|column| rows.label(0, *column) == Some(name.as_bytes()))
 }
 
+/// Buffers that a statement read, in the text of its `EXPLAIN (ANALYZE, BUFFERS)`.
+pub fn buffers_read(plan: &str) -> u64 {
+    // Those of the first step include the steps below it. Planning has its own, after the plan.
+    let steps = plan.lines().map(str::trim).take_while(|line| *line != "Planning:");
+    let buffers = steps.into_iter().find_map(|line| line.strip_prefix("Buffers: "));
+    let shared = buffers.and_then(|line| line.split(", ").find_map(|part| part.strip_prefix("shared ")));
+    let counts = shared.into_iter().flat_map(str::split_whitespace).filter_map(|word| word.split_once('='));
+    let read = counts.filter(|(name, _)| matches!(*name, "hit" | "read"));
+    read.filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
+}
+
 /// Servers return numbers in many forms, for example sums as decimals with a fraction.
 fn number(cell: Cell<'_>) -> Option<u64> {
     match cell {
@@ -204,7 +258,7 @@ mod tests {
     }
 
     fn question(shape: Shape, asked: &[Asked]) -> Question {
-        Question { sql: String::new(), shape, asked: asked.to_vec() }
+        Question::new(String::new(), shape, asked.to_vec())
     }
 
     #[test]
@@ -213,6 +267,16 @@ mod tests {
         let found = question(Shape::Row, &asked).read(&rows(4, &[Some("12"), None, Some("3.5"), Some("-7")]));
         let found: Vec<_> = found.iter().map(|(asked, value)| (asked.metric, *value)).collect();
         assert_eq!(found, [("commits", 12), ("deadlocks", 3), ("purge_lag", 0)]);
+    }
+
+    #[test]
+    fn the_buffers_of_a_plan_are_those_of_its_first_step() {
+        let plan = "Aggregate (actual rows=1 loops=1)\n  Buffers: shared hit=36 read=2 dirtied=1, temp read=9\n\
+                    \x20 ->  Seq Scan on pg_class (actual rows=3 loops=1)\n        Buffers: shared hit=30\n\
+                    Planning:\n  Buffers: shared hit=7\n";
+        assert_eq!(buffers_read(plan), 38);
+        assert_eq!(buffers_read("Result\nPlanning:\n  Buffers: shared hit=7\n"), 0);
+        assert_eq!(buffers_read("Result\n  Buffers: temp read=3\nExecution Time: 1 ms"), 0);
     }
 
     #[test]

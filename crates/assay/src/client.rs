@@ -26,6 +26,24 @@ pub struct Client {
     name: String,
     /// How long it had been waited for when the user was told last.
     told: Nanos,
+    sent: Sent,
+}
+
+/// Operations sent to a server so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Statements that were executed.
+    pub statements: u64,
+    /// Statements that were prepared.
+    pub prepared: u64,
+}
+
+impl std::ops::Add for Sent {
+    type Output = Sent;
+
+    fn add(self, other: Sent) -> Sent {
+        Sent { statements: self.statements + other.statements, prepared: self.prepared + other.prepared }
+    }
 }
 
 impl Client {
@@ -72,6 +90,7 @@ impl Client {
                 control,
                 name: target.database.display(),
                 told: Nanos::ZERO,
+                sent: Sent::default(),
             };
             match client.log_in(target, address, deadline) {
                 Ok(()) => return Ok(client),
@@ -84,6 +103,11 @@ impl Client {
     /// What the server reported about itself at login.
     pub fn server(&self) -> ServerFacts {
         self.connection.server()
+    }
+
+    /// What was sent since the login.
+    pub fn sent(&self) -> Sent {
+        self.sent
     }
 
     /// The present instant.
@@ -146,6 +170,10 @@ impl Client {
     fn operate(&mut self, operation: &Operation<'_>, patience: Nanos) -> Result<Box<Rows>, String> {
         if self.is_lost() {
             return Err(LOST.to_owned());
+        }
+        match operation {
+            Operation::Prepare { .. } => self.sent.prepared += 1,
+            _ => self.sent.statements += 1,
         }
         let asked = self.io.now();
         let deadline = asked + patience;

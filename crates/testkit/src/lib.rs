@@ -63,6 +63,7 @@ pub use nats_programs::{NatsProgram, fetch_nats, has_go, missing_nats};
 pub use proxy::{Fault, Proxy, Way};
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
+pub use start::start_version;
 
 /// How a server is to be set up. The default: no TLS, everybody may log in without a password, 300 connections,
 /// and no waiting for the disk: commits survive `Server::kill9`, not a power cut.

@@ -50,6 +50,21 @@ impl Kind {
     }
 }
 
+/// Starts a version of the catalog, such as `mysql:5.7.22`, with these lines in its configuration.
+pub fn start_version(wanted: &str, config: &[&str]) -> Result<Server> {
+    let (product, _) = wanted.split_once(':').unwrap_or((wanted, ""));
+    let kind = match product {
+        "postgres" => Kind::Postgres,
+        "mysql" => Kind::MySql,
+        _ => Kind::MariaDb,
+    };
+    let file = Some(config.join("\n"));
+    let wanted = wanted.parse().map_err(|fault| anyhow!("{fault}"))?;
+    let description = Description { file, name: Some(name_of(kind.name())?), ..Description::of(wanted) };
+    let started = topology::Topology::start(&home()?, &description, &|_| ()).map_err(|fault| anyhow!("{fault}"))?;
+    Ok(Server::new(kind, started.primary, None))
+}
+
 impl Server {
     /// Starts a PgBouncer in transaction mode in front of this PostgreSQL; all its databases can be reached.
     ///

@@ -56,6 +56,8 @@ pub(crate) fn example_with_telemetry() -> Record {
         reading,
         source: source.into(),
         values: values.map(Some).to_vec(),
+        own: Vec::new(),
+        includes_own: false,
     };
     // 1,200 transactions per second in the first stage, 2,400 in the second.
     let log = [0, 720_000, 1_440_000, 1_440_000, 2_880_000, 4_320_000];

@@ -1,7 +1,8 @@
 //! Telemetry of a stage: rates and levels of servers and their machine, and their cost per transaction.
 //!
 //! A rate divides by the actual time between two readings, and a value per transaction by the transactions that ended
-//! between them. Counters that decreased were reset: that step has no value, and is marked.
+//! between them. Counters that decreased were reset: that step has no value, and is marked. What sampling itself adds
+//! to a counter is subtracted. A counter that did not move under a load that must move it is not a zero: it is absent.
 
 use assay_record as record;
 use assay_record::{Reading, ScopeKind, Unit};
@@ -18,6 +19,8 @@ pub struct ScopeFindings {
     pub target: u32,
     /// Every metric with a value in the stage, in the order of the record.
     pub metrics: Vec<TelemetryFindings>,
+    /// Counters that did not move although the load must have moved them.
+    pub absent: Vec<UnmovedFindings>,
     /// Mean active sessions by wait event, the most frequent first; `None`: not sampled.
     pub waits: Option<Vec<WaitFindings>>,
     /// End of each sampled step, since the start of the stage, with its sessions by event: for charts.
@@ -38,6 +41,10 @@ pub struct TelemetryFindings {
     pub source: String,
     /// Of a counter, per second.
     pub per_s: Option<f64>,
+    /// What sampling itself added to it, per second: not in `per_s`. `None`: nothing, or not known.
+    pub own_per_s: Option<f64>,
+    /// The values include what sampling itself added, to an unknown extent.
+    pub includes_own: bool,
     /// Of a counter: per successful transaction.
     pub per_transaction: Option<f64>,
     /// Its 95 % interval: the lower end. `None`: the stage is too short, or its seconds are too strongly correlated.
@@ -64,6 +71,15 @@ pub struct Point {
     pub at_ns: u64,
     /// Per second, or a level. `None`: it could not be read, or the counter was reset.
     pub value: Option<f64>,
+}
+
+/// A counter that did not move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnmovedFindings {
+    /// Its name.
+    pub metric: String,
+    /// Why it is not a zero.
+    pub reason: String,
 }
 
 /// A wait event.
@@ -164,7 +180,75 @@ pub(crate) fn scopes(
     // The first sample of the next stage does not belong to this one.
     let end_ns = next_ns.map_or(end_ns, |next| end_ns.min(next - 1));
     let done = Done::of(stage);
-    telemetry.scopes.iter().map(|scope| scope_findings(scope, start_ns, end_ns, &done)).collect()
+    let found = telemetry.scopes.iter().map(|scope| {
+        let mut found = scope_findings(scope, start_ns, end_ns, &done);
+        // With one target, the total is its own.
+        let tally = stage.targets.get(scope.target as usize).unwrap_or(&stage.total);
+        if scope.kind == ScopeKind::Server {
+            found.absent = remove_unmoved(&mut found.metrics, tally);
+        }
+        found
+    });
+    found.collect()
+}
+
+/// What must move a counter.
+#[derive(Clone, Copy)]
+enum Mover {
+    Transactions,
+    Statements,
+    Writes,
+}
+
+/// Counters that a load must move, and those that say nothing if the first one does not move.
+const MOVED: [(Mover, &[&str]); 5] = [
+    (Mover::Transactions, &["commits"]),
+    (Mover::Statements, &["statements"]),
+    (Mover::Statements, &["statement_us"]),
+    (Mover::Writes, &["log_bytes", "log_written_bytes", "log_fsyncs", "log_full_pages", "log_buffer_full"]),
+    (Mover::Writes, &["buffer_reads", "buffer_misses", "bytes_read", "pages_written", "doublewrite_pages"]),
+];
+
+/// PostgreSQL publishes its counters up to a second late.
+const LATE_NS: u64 = 3_000_000_000;
+
+/// Removes counters that stood still although the load moved them on any server that counts.
+fn remove_unmoved(metrics: &mut Vec<TelemetryFindings>, tally: &record::Tally) -> Vec<UnmovedFindings> {
+    let transactions: u64 = tally.transactions.iter().map(|one| one.count).sum();
+    let classes = &tally.statements;
+    let writes = classes.write.count;
+    let mut absent = Vec::new();
+    for (mover, names) in MOVED {
+        let (number, load) = match mover {
+            Mover::Transactions => (transactions, "transactions"),
+            Mover::Statements => (classes.read.count + writes + classes.other.count, "statements"),
+            Mover::Writes => (writes, "writing statements"),
+        };
+        let stands = |one: &TelemetryFindings| one.reading == Reading::Counter && one.per_s == Some(0.0);
+        if number == 0 || !metrics.iter().any(|one| one.metric == names[0] && stands(one)) {
+            continue;
+        }
+        metrics.retain(|one| {
+            let goes = names.contains(&one.metric.as_str()) && stands(one);
+            if goes {
+                let reason = reason(one, number, load);
+                absent.push(UnmovedFindings { metric: one.metric.clone(), reason });
+            }
+            !goes
+        });
+    }
+    absent
+}
+
+fn reason(one: &TelemetryFindings, number: u64, load: &str) -> String {
+    let stood = format!("{} stood still during {number} {load}", one.source);
+    match one.source.as_str() {
+        "Com_commit" => format!("{stood}: it counts COMMIT statements, and autocommit needs none"),
+        _ if one.points.last().is_none_or(|last| last.at_ns < LATE_NS) => {
+            format!("{stood}: the server counts it late, or not at all")
+        }
+        _ => format!("{stood}: the server does not count this"),
+    }
 }
 
 fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done) -> ScopeFindings {
@@ -180,18 +264,22 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
         Some(waits) => waits_findings(waits, &within),
         None => (None, Vec::new()),
     };
-    ScopeFindings { scope: scope.kind, target: scope.target, metrics, waits, wait_points }
+    ScopeFindings { scope: scope.kind, target: scope.target, metrics, absent: Vec::new(), waits, wait_points }
 }
 
 fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Done) -> TelemetryFindings {
+    let value_of = |values: &[Option<u64>], number: usize| values.get(number).copied().flatten();
     let values: Vec<(i128, Option<u64>)> =
-        within.iter().map(|(number, at)| (*at, series.values.get(*number).copied().flatten())).collect();
+        within.iter().map(|(number, at)| (*at, value_of(&series.values, *number))).collect();
+    let own: Vec<u64> = within.iter().map(|(number, _)| value_of(&series.own, *number).unwrap_or(0)).collect();
     let mut found = TelemetryFindings {
         metric: series.metric.clone(),
         unit: series.unit,
         reading: series.reading,
         source: series.source.clone(),
         per_s: None,
+        own_per_s: None,
+        includes_own: series.includes_own,
         per_transaction: None,
         per_transaction_low: None,
         per_transaction_high: None,
@@ -202,7 +290,10 @@ fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Don
         points: Vec::new(),
     };
     match series.reading {
-        Reading::Counter => counter(&mut found, &values, done),
+        Reading::Counter => {
+            counter(&mut found, &values, &own, done);
+            found.own_per_s = found.own_per_s.filter(|_| !series.own.is_empty());
+        }
         Reading::Gauge => gauge(&mut found, &values),
     }
     found
@@ -212,31 +303,36 @@ fn since_start(at: i128) -> u64 {
     u64::try_from(at.max(0)).unwrap_or(u64::MAX)
 }
 
-fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], done: &Done) {
-    let (mut sum, mut ns, mut transactions) = (0.0, 0.0, 0.0);
+fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &[u64], done: &Done) {
+    let (mut sum, mut of_own, mut ns, mut transactions) = (0.0, 0.0, 0.0, 0.0);
     let mut pairs = Vec::new();
-    let mut before: Option<(i128, u64)> = None;
-    for (at, value) in values {
+    let mut before: Option<(i128, u64, u64)> = None;
+    for ((at, value), own) in values.iter().zip(own) {
         let Some(value) = *value else {
             found.points.push(Point { at_ns: since_start(*at), value: None });
             continue;
         };
-        if let Some((earlier, known)) = before.replace((*at, value)) {
+        if let Some((earlier, known, known_own)) = before.replace((*at, value, *own)) {
             let length = (*at - earlier) as f64;
-            let step = value.checked_sub(known).filter(|_| length > 0.0);
+            let ours = own.saturating_sub(known_own) as f64;
+            // A server that publishes late may not have counted all of our part yet: only the sum is right.
+            let step = value.checked_sub(known).filter(|_| length > 0.0).map(|step| step as f64 - ours);
             if value < known {
                 found.resets_ns.push(since_start(*at));
             }
             if let Some(step) = step {
                 let ended = done.at(*at) - done.at(earlier);
-                (sum, ns, transactions) = (sum + step as f64, ns + length, transactions + ended);
-                pairs.push((step as f64, ended));
+                (sum, of_own) = (sum + step, of_own + ours);
+                (ns, transactions) = (ns + length, transactions + ended);
+                pairs.push((step, ended));
             }
-            let value = step.map(|step| step as f64 * 1e9 / length);
+            let value = step.map(|step| step.max(0.0) * 1e9 / length);
             found.points.push(Point { at_ns: since_start(*at), value });
         }
     }
+    let sum: f64 = sum.max(0.0);
     found.per_s = ratio(sum * 1e9, ns);
+    found.own_per_s = ratio(of_own * 1e9, ns);
     found.per_transaction = ratio(sum, transactions);
     if transactions > 0.0
         && let Ok(interval) = assay_stats::ratio_interval(&pairs)

@@ -604,17 +604,26 @@ fn setup(entry: &Entry) -> Markup {
         @for target in findings.targets.iter().take(ROWS_MAX) {
             (server(target))
         }
-        @if let Some(sampling) = findings.sampling.as_ref().filter(|sampling| !sampling.absent.is_empty()) {
+        @let unavailable = unavailable(findings);
+        @if !unavailable.is_empty() {
             details.setup {
                 summary { "Unavailable metrics" }
                 ul {
-                    @for one in sampling.absent.iter().take(ROWS_MAX) {
-                        li { (shown(&format!("{}: {}", one.metric, one.reason))) }
+                    @for one in unavailable.iter().take(ROWS_MAX) {
+                        li { (shown(one)) }
                     }
                 }
             }
         }
     }
+}
+
+/// Metrics that could not be read, and those that stood still in a stage although the load must have moved them.
+fn unavailable(findings: &Findings) -> Vec<String> {
+    let unread = findings.sampling.iter().flat_map(|sampling| &sampling.absent);
+    let unread = unread.map(|one| format!("{}: {}", one.metric, one.reason));
+    let still = findings.stages.iter().flat_map(|stage| &stage.telemetry).flat_map(|scope| &scope.absent);
+    unread.chain(still.map(|one| format!("{}: {}", one.metric, one.reason))).collect()
 }
 
 /// `name = value` for each.

@@ -45,11 +45,20 @@ fn server(scope: &ScopeFindings, findings: &Findings) -> Vec<String> {
         each("cpu_us", &|value| format!("{} µs CPU", micros(value * 1e3))),
     ];
     facts.extend(all_per_transaction(per_transaction.into_iter().flatten()));
+    if scope.metric("cpu_us").is_some_and(|cpu| cpu.includes_own)
+        && let Some(sampling) = &findings.sampling
+    {
+        facts.push(format!("CPU includes telemetry's own {} statements/s", figure(sampling.statements_per_s)));
+    }
     facts.extend(hit_ratio(scope).map(|share| format!("buffer hit ratio {}", share_with_digits(share))));
     facts.extend(
         checkpoint_share(scope)
             .map(|(mean, most)| format!("checkpoint age {} of its limit, at most {}", percent(mean), percent(most))),
     );
+    if !scope.absent.is_empty() {
+        let names: Vec<String> = scope.absent.iter().map(|one| clean(&one.metric, EVENT_WIDTH)).collect();
+        facts.push(format!("not counted by the server: {}", names.join(", ")));
+    }
     facts
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use assay_telemetry::node_exporter;
 
-use super::sampler::{Readings, Source};
+use super::sampler::{Moment, Readings, Source};
 
 /// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ pub(super) struct Host(pub(super) HostUrl);
 impl Source for Host {
     fn open(&mut self, _: &mut Readings) {}
 
-    fn sample(&mut self, readings: &mut Readings) {
+    fn sample(&mut self, _: Moment, readings: &mut Readings) {
         let text = match self.0.fetch() {
             Ok(text) => text,
             Err(reason) => return node_exporter::metrics().for_each(|metric| readings.lack(metric, &reason)),

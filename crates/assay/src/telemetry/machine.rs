@@ -7,7 +7,7 @@ use assay_telemetry::facts::{chosen, field};
 use assay_telemetry::procfs;
 
 use super::process::{Device, facts_of, line};
-use super::sampler::{Readings, Source};
+use super::sampler::{Moment, Readings, Source};
 
 /// A machine to sample.
 pub(super) struct Machine {
@@ -49,7 +49,7 @@ const FILES: [(&str, Read, &[&str]); 8] = [
 impl Source for Machine {
     fn open(&mut self, _: &mut Readings) {}
 
-    fn sample(&mut self, readings: &mut Readings) {
+    fn sample(&mut self, _: Moment, readings: &mut Readings) {
         for (path, read, metrics) in FILES {
             match fs::read_to_string(path) {
                 Ok(text) => read(&text).into_iter().for_each(|(metric, value)| readings.put(metric, path, value)),

@@ -179,7 +179,7 @@ impl Handle {
 
 #[cfg(test)]
 mod tests {
-    use super::sampler::{Readings, Source};
+    use super::sampler::{Moment, Readings, Source};
     use super::*;
 
     /// A server that never answers.
@@ -190,7 +190,7 @@ mod tests {
             let _ = self.0.recv();
         }
 
-        fn sample(&mut self, _: &mut Readings) {}
+        fn sample(&mut self, _: Moment, _: &mut Readings) {}
     }
 
     #[test]

@@ -13,7 +13,7 @@ use assay_telemetry::procfs::{self, Sum};
 use assay_telemetry::question::Process;
 
 use super::hardware::Hardware;
-use super::sampler::Readings;
+use super::sampler::{self, Readings};
 use crate::client::{Client, text};
 
 const PATIENCE: Nanos = Nanos::from_secs(1);
@@ -139,8 +139,8 @@ fn program(pid: u32) -> Option<String> {
 }
 
 impl Tree {
-    /// Reads it; false if it is gone.
-    pub(super) fn read(&mut self, readings: &mut Readings) -> bool {
+    /// Reads it; false if it is gone. `own`: the CPU time of our own connections, in microseconds.
+    pub(super) fn read(&mut self, own: sampler::Own, readings: &mut Readings) -> bool {
         let Some(root) = stat(self.root) else { return false };
         let (mut cpu, mut processes) = (root.cpu_us + root.children_us, 1);
         // A server is either one process with threads or many with one each.
@@ -157,7 +157,7 @@ impl Tree {
             cpu += cpu_us.unwrap_or(0);
             processes += u64::from(cpu_us.is_some());
         }
-        readings.put("cpu_us", "/proc/PID/stat of the server, /proc/PID/schedstat of its children", cpu);
+        readings.put_with("cpu_us", "/proc/PID/stat of the server, /proc/PID/schedstat of its children", cpu, own);
         readings.put("processes", "/proc/PID/task/PID/children", processes);
         if waited.is_empty() {
             readings.lack("cpu_wait_us", "this kernel has no /proc/PID/schedstat");
@@ -381,9 +381,10 @@ mod tests {
         assert!(facts.contains_key("affinity") && facts.contains_key("open files limit"), "{facts:?}");
         let tree = |root: u32| Tree { root, waited: Sum::default(), cgroup: None, hardware: Some(Hardware::default()) };
         let mut this = tree(std::process::id());
-        assert!(this.read(&mut Readings::default()) && this.read(&mut Readings::default()));
+        let own = sampler::Own::Nothing;
+        assert!(this.read(own, &mut Readings::default()) && this.read(own, &mut Readings::default()));
         let mut gone = tree(u32::MAX);
-        assert!(!gone.read(&mut Readings::default()));
+        assert!(!gone.read(own, &mut Readings::default()));
         let mut own = Own::of(std::process::id(), std::process::id()).unwrap();
         let began = Instant::now();
         while own.since_last().unwrap() == Nanos::ZERO {

@@ -24,12 +24,30 @@ pub(super) enum Command {
     Stop,
 }
 
+/// Where in a stage a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    First,
+    Within,
+    Last,
+}
+
+/// How much of a value is our own work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    Nothing,
+    /// This much since the start of the run.
+    Part(u64),
+    /// Some.
+    Unknown,
+}
+
 /// A source of samples.
 pub(super) trait Source {
     /// Gets ready for a stage; also after an error, once per sample.
     fn open(&mut self, readings: &mut Readings);
     /// Reads everything.
-    fn sample(&mut self, readings: &mut Readings);
+    fn sample(&mut self, moment: Moment, readings: &mut Readings);
     /// How long until the next observation of waits; `None`: never.
     fn look_every(&self) -> Option<Nanos> {
         None
@@ -43,7 +61,7 @@ pub(super) trait Source {
 /// The readings of one sample.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
-    values: Vec<(&'static str, String, u64)>,
+    values: Vec<(&'static str, String, u64, Own)>,
     absent: BTreeMap<String, String>,
     looks: u32,
     waits: BTreeMap<String, u32>,
@@ -63,7 +81,12 @@ impl Readings {
 
     /// A value, and its source.
     pub(super) fn put(&mut self, metric: &'static str, source: &str, value: u64) {
-        self.values.push((metric, source.to_owned(), value));
+        self.put_with(metric, source, value, Own::Nothing);
+    }
+
+    /// A value that may include our own work.
+    pub(super) fn put_with(&mut self, metric: &'static str, source: &str, value: u64, own: Own) {
+        self.values.push((metric, source.to_owned(), value, own));
     }
 
     /// A metric that cannot be read. The first reason stays.
@@ -130,17 +153,28 @@ impl Shared {
         let before = self.scope.began_ns.len();
         self.scope.began_ns.push(began.0);
         self.scope.ended_ns.push(ended.0);
-        for (name, source, value) in readings.values.drain(..) {
+        for (name, source, value, own) in readings.values.drain(..) {
             let at = *self.series.entry(name.to_owned()).or_insert_with(|| {
                 self.scope.series.push(new_series(name, source, before));
                 self.scope.series.len() - 1
             });
-            let values = &mut self.scope.series[at].values;
-            values.resize(before, None);
-            values.push(Some(value));
+            let series = &mut self.scope.series[at];
+            series.values.resize(before, None);
+            series.values.push(Some(value));
+            match own {
+                Own::Nothing => {}
+                Own::Part(part) => {
+                    series.own.resize(before, None);
+                    series.own.push(Some(part));
+                }
+                Own::Unknown => series.includes_own = true,
+            }
         }
         for series in &mut self.scope.series {
             series.values.resize(before + 1, None);
+            if !series.own.is_empty() {
+                series.own.resize(before + 1, None);
+            }
         }
         if readings.samples_waits && self.scope.waits.is_none() {
             self.scope.waits = Some(Waits { looks: vec![0; before], events: Vec::new() });
@@ -196,6 +230,8 @@ fn new_series(name: &str, source: String, before: usize) -> Series {
         },
         source,
         values: vec![None; before],
+        own: Vec::new(),
+        includes_own: false,
     }
 }
 
@@ -223,7 +259,7 @@ impl Sampler {
         let mut readings = Readings::default();
         // When the next sample and the next observation are due; `None` between stages.
         let mut due: Option<(Nanos, Nanos)> = None;
-        let mut last = Nanos::ZERO;
+        let (mut last, mut moment) = (Nanos::ZERO, Moment::First);
         loop {
             let command = match due {
                 None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -235,12 +271,13 @@ impl Sampler {
             match command {
                 Ok(Command::Begin(from)) => {
                     source.open(&mut readings);
+                    moment = Moment::First;
                     due = Some((from, source.look_every().map_or(Nanos::MAX, |every| from + every)));
                 }
                 Ok(Command::End) => {
                     if due.take().is_some() {
                         if self.now() - last >= YOUNG {
-                            self.sample(&mut source, &mut readings);
+                            self.sample(&mut source, Moment::Last, &mut readings);
                         }
                         self.close(&mut source, &mut readings);
                     }
@@ -252,7 +289,8 @@ impl Sampler {
                     let Some((sample, look)) = due else { continue };
                     let now = self.now();
                     if now >= sample {
-                        last = self.sample(&mut source, &mut readings);
+                        last = self.sample(&mut source, moment, &mut readings);
+                        moment = Moment::Within;
                         // Samples missed while the source did not answer are skipped.
                         let missed = (self.now() - sample).0 / EVERY.0;
                         let next = sample + Nanos((missed + 1) * EVERY.0);
@@ -272,9 +310,9 @@ impl Sampler {
         self.shared.lock().expect("samplers do not panic").keep_rest(readings, Usage::of_thread().cpu());
     }
 
-    fn sample(&self, source: &mut impl Source, readings: &mut Readings) -> Nanos {
+    fn sample(&self, source: &mut impl Source, moment: Moment, readings: &mut Readings) -> Nanos {
         let began = self.now();
-        source.sample(readings);
+        source.sample(moment, readings);
         let ended = self.now();
         let cpu = Usage::of_thread().cpu();
         self.shared.lock().expect("samplers do not panic").keep((began, ended), readings, cpu);
@@ -299,12 +337,13 @@ mod tests {
         readings.saw([("CPU".to_owned(), 3), ("IO:WALSync".to_owned(), 1)]);
         readings.saw([("CPU".to_owned(), 2)]);
         shared.keep((Nanos(11), Nanos(12)), &mut readings, Nanos(9));
-        readings.put("commits", "a", 6);
+        readings.put_with("commits", "a", 6, Own::Part(2));
         shared.keep((Nanos(21), Nanos(22)), &mut readings, Nanos(9));
         let scope = shared.scope();
         let values = |at: usize| (scope.series[at].metric.as_str(), scope.series[at].values.as_slice());
         assert_eq!(values(0), ("commits", &[Some(5), None, Some(6)][..]));
         assert_eq!(values(1), ("deadlocks", &[None, Some(1), None][..]));
+        assert_eq!((&scope.series[0].own[..], &scope.series[1].own[..]), (&[None, None, Some(2)][..], &[][..]));
         assert_eq!(scope.absent, [Absent { metric: "purge_lag".into(), reason: "no privilege".into() }]);
         let waits = scope.waits.unwrap();
         assert_eq!(waits.looks, [0, 2, 0]);

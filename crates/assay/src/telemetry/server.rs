@@ -3,15 +3,15 @@
 use assay_engine::Target;
 use assay_io::Clock;
 use assay_seam::{Nanos, Rows, StatementId};
-use assay_telemetry::question::Waits;
-use assay_telemetry::{Question, Switched, pgbouncer, server_questions};
+use assay_telemetry::question::{OWN_IDS, Waits};
+use assay_telemetry::{OwnPart, Question, Shape, Switched, buffers_read, pgbouncer, server_questions};
 
 use super::data_folder::{self, DataFolder};
 use super::hardware::Hardware;
 use super::pace::Pace;
-use super::process::{self, Device, Own, Tree};
-use super::sampler::{Readings, Source};
-use crate::client::{Client, text};
+use super::process::{self, Device, Tree};
+use super::sampler::{Moment, Own, Readings, Source};
+use crate::client::{Client, Sent, text};
 
 /// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Nanos = Nanos::from_secs(1);
@@ -19,6 +19,10 @@ const PATIENCE: Nanos = Nanos::from_secs(1);
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
 /// Reading a server's processes and threads takes at most one part in this many of a CPU.
 const TREE_SHARE: u64 = 200;
+
+/// Numbers of prepared statements beyond those of the questions.
+const WAITS: usize = 1000;
+const PUBLISH: usize = 1001;
 
 /// A server to sample.
 pub(super) struct Server {
@@ -34,15 +38,30 @@ pub(super) struct Server {
     switched_on: Vec<(String, String)>,
     tree: Option<Tree>,
     tree_pace: Pace,
-    own: Option<Own>,
+    own: Option<process::Own>,
+    work: OwnWork,
+    publish: Option<Chosen>,
     folder: Option<DataFolder>,
     pooler: Option<Pooler>,
+}
+
+/// What the server did for us since the start of the run, over all connections.
+#[derive(Default)]
+struct OwnWork {
+    /// By connections that are closed.
+    before: Sent,
+    buffers: u64,
+    cpu: Nanos,
+    /// Our statements are part of the server's statement statistics.
+    watched: bool,
 }
 
 /// A question that the server answers.
 struct Chosen {
     question: Question,
     statement: Option<StatementId>,
+    /// Buffers that the server reads for it.
+    buffers: u64,
 }
 
 impl Server {
@@ -65,6 +84,8 @@ impl Server {
             tree: None,
             tree_pace: Pace::new(TREE_SHARE),
             own: None,
+            work: OwnWork::default(),
+            publish: None,
             folder: None,
             pooler: pooler.map(|target| Pooler { target, clock, client: None }),
         }
@@ -76,7 +97,7 @@ impl Server {
         let facts = client.server();
         let plan = server_questions(&facts.product, &facts.version);
         self.chosen.clear();
-        let mut questions = plan.questions;
+        let (explain, mut questions) = (plan.explain, plan.questions);
         if !plan.of_extensions.is_empty() {
             readings.statements += 1;
             let rows = client.ask(plan.extensions_sql, PATIENCE)?;
@@ -91,16 +112,26 @@ impl Server {
                 }
             }
         }
+        // Questions about statements come last, when all others have been asked.
+        questions.sort_by_key(|question| !question.own_ids_sql.is_empty());
+        self.waits = waits(&mut client, explain, plan.waits, WAITS, readings);
+        self.publish = match plan.publish_sql {
+            "" => None,
+            sql => {
+                let question = Question::new(sql.to_owned(), Shape::Row, Vec::new());
+                choose(&mut client, explain, question, PUBLISH, readings).ok()
+            }
+        };
         for question in questions {
-            match choose(&mut client, &question, self.chosen.len(), readings) {
+            let asked = question.asked.clone();
+            match choose(&mut client, explain, question, self.chosen.len(), readings) {
                 Ok(chosen) => self.chosen.push(chosen),
-                Err(reason) => question.asked.iter().for_each(|asked| readings.lack(asked.metric, &reason)),
+                Err(reason) => asked.iter().for_each(|asked| readings.lack(asked.metric, &reason)),
             }
         }
         if let (Some(switched), true) = (&plan.switched, self.full) {
             self.switch_on(&mut client, switched, readings);
         }
-        self.waits = waits(&mut client, plan.waits, self.chosen.len(), readings);
         if let Some(local) = &self.local {
             match process::find(&mut client, &plan.process) {
                 Ok(found) => {
@@ -118,6 +149,10 @@ impl Server {
                     all.for_each(|metric| readings.lack(metric, &reason));
                 }
             }
+        }
+        if !plan.unwatch_sql.is_empty() {
+            readings.statements += 1;
+            self.work.watched = client.ask(plan.unwatch_sql, PATIENCE).is_err();
         }
         self.client = Some(client);
         Ok(())
@@ -149,7 +184,7 @@ impl Server {
             readings.intervened(on.clone(), None);
             self.switched_on.push((on, undo));
         }
-        match choose(client, &switched.question, self.chosen.len(), readings) {
+        match choose(client, "", switched.question.clone(), self.chosen.len(), readings) {
             Ok(chosen) => self.chosen.push(chosen),
             Err(reason) => lack(readings, &reason),
         }
@@ -157,14 +192,17 @@ impl Server {
 
     /// What our own connection cost the server since the last time.
     fn count_own(&mut self, readings: &mut Readings) {
-        if let Some(spent) = self.own.as_mut().and_then(Own::since_last) {
+        if let Some(spent) = self.own.as_mut().and_then(process::Own::since_last) {
             readings.server_spent(spent);
+            self.work.cpu += spent;
         }
     }
 
     fn connected(&mut self, readings: &mut Readings) -> bool {
         if self.client.as_ref().is_none_or(|client| !client.is_open()) {
-            self.client = None;
+            if let Some(lost) = self.client.take() {
+                self.work.before = self.work.before + lost.sent();
+            }
             if let Err(reason) = self.connect(readings) {
                 readings.lack("commits", &reason);
             }
@@ -174,17 +212,46 @@ impl Server {
 }
 
 /// The question, as a prepared statement if possible; or why the server refuses it.
-fn choose(client: &mut Client, question: &Question, number: usize, readings: &mut Readings) -> Result<Chosen, String> {
+fn choose(
+    client: &mut Client,
+    explain: &str,
+    mut question: Question,
+    number: usize,
+    readings: &mut Readings,
+) -> Result<Chosen, String> {
     readings.statements += 2;
     let rows = client.ask(&question.sql, PATIENCE)?;
     client.reuse(rows);
+    if !question.own_ids_sql.is_empty() {
+        readings.statements += 1;
+        let rows = client.ask(question.own_ids_sql, PATIENCE)?;
+        let ids: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
+        client.reuse(rows);
+        question.sql = question.sql.replace(OWN_IDS, &format!("'{{{}}}'", ids.join(",")));
+    }
+    let mut buffers = 0;
+    if !explain.is_empty() {
+        readings.statements += 1;
+        // Without the answer, our own part is not subtracted.
+        if let Ok(rows) = client.ask(&format!("{explain}{}", question.sql), PATIENCE) {
+            let lines: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
+            client.reuse(rows);
+            buffers = buffers_read(&lines.join("\n"));
+        }
+    }
     let statement = StatementId(number as u32);
     let is_prepared = client.prepare(statement, &question.sql, PATIENCE).is_ok();
-    Ok(Chosen { question: question.clone(), statement: is_prepared.then_some(statement) })
+    Ok(Chosen { question, statement: is_prepared.then_some(statement), buffers })
 }
 
 /// How to observe waits, if the server permits it.
-fn waits(client: &mut Client, waits: Option<Waits>, number: usize, readings: &mut Readings) -> Option<Chosen> {
+fn waits(
+    client: &mut Client,
+    explain: &str,
+    waits: Option<Waits>,
+    number: usize,
+    readings: &mut Readings,
+) -> Option<Chosen> {
     let waits = waits?;
     if !waits.condition.is_empty() {
         readings.statements += 1;
@@ -194,8 +261,8 @@ fn waits(client: &mut Client, waits: Option<Waits>, number: usize, readings: &mu
             return None;
         }
     }
-    let question = Question { sql: waits.sql.to_owned(), shape: assay_telemetry::Shape::Named, asked: Vec::new() };
-    match choose(client, &question, number, readings) {
+    let question = Question::new(waits.sql.to_owned(), Shape::Named, Vec::new());
+    match choose(client, explain, question, number, readings) {
         Ok(chosen) => {
             readings.samples_waits();
             Some(chosen)
@@ -208,7 +275,7 @@ fn waits(client: &mut Client, waits: Option<Waits>, number: usize, readings: &mu
 }
 
 /// The answer, and how long it took.
-fn answer(client: &mut Client, chosen: &Chosen, readings: &mut Readings) -> Option<Box<Rows>> {
+fn answer(client: &mut Client, chosen: &Chosen, work: &mut OwnWork, readings: &mut Readings) -> Option<Box<Rows>> {
     let before = client.now();
     let rows = match chosen.statement {
         Some(statement) => client.execute(statement, PATIENCE),
@@ -216,7 +283,23 @@ fn answer(client: &mut Client, chosen: &Chosen, readings: &mut Readings) -> Opti
     };
     readings.statements += 1;
     readings.statements_ns += (client.now() - before).0;
+    work.buffers += chosen.buffers;
     rows.ok()
+}
+
+impl OwnWork {
+    /// Our part of a server's count that is read now.
+    fn part(&self, of: OwnPart, client: &Client) -> Own {
+        let sent = self.before + client.sent();
+        match of {
+            OwnPart::None => Own::Nothing,
+            OwnPart::Statements => Own::Part(sent.statements),
+            OwnPart::Transactions => Own::Part(sent.statements + sent.prepared),
+            OwnPart::Buffers => Own::Part(self.buffers),
+            OwnPart::Watched if self.watched => Own::Unknown,
+            OwnPart::Watched => Own::Nothing,
+        }
+    }
 }
 
 impl Source for Server {
@@ -224,24 +307,53 @@ impl Source for Server {
         self.connected(readings);
     }
 
-    fn sample(&mut self, readings: &mut Readings) {
+    fn sample(&mut self, moment: Moment, readings: &mut Readings) {
         if self.connected(readings) {
             let client = self.client.as_mut().expect("it is connected");
-            for chosen in &self.chosen {
-                let Some(rows) = answer(client, chosen, readings) else { continue };
+            // What costs reads is asked outside the time in which reads are counted.
+            let all = self.chosen.iter().filter(|chosen| moment == Moment::Within || !chosen.question.late);
+            let (at_ends, every): (Vec<&Chosen>, Vec<&Chosen>) = all.partition(|chosen| chosen.question.at_ends);
+            let questions = match moment {
+                Moment::First => [at_ends, every].concat(),
+                Moment::Within => every,
+                Moment::Last => [every, at_ends].concat(),
+            };
+            let late = self.chosen.iter().filter(|chosen| moment == Moment::First && chosen.question.late);
+            for asked in late.flat_map(|chosen| &chosen.question.asked) {
+                // Until it is read.
+                readings.lack(asked.metric, "this server publishes it too late for so short a stage");
+            }
+            if let Some(publish) = &self.publish
+                && let Some(rows) = answer(client, publish, &mut self.work, readings)
+            {
+                client.reuse(rows);
+            }
+            for chosen in questions {
+                // As far as the server can have counted.
+                let own: Vec<Own> =
+                    chosen.question.asked.iter().map(|asked| self.work.part(asked.own, client)).collect();
+                let Some(rows) = answer(client, chosen, &mut self.work, readings) else { continue };
                 let values = chosen.question.read(&rows);
                 client.reuse(rows);
-                for asked in &chosen.question.asked {
-                    if !values.iter().any(|(found, _)| found == asked) {
-                        readings.lack(asked.metric, &format!("this server does not report {}", asked.source));
+                for (asked, own) in chosen.question.asked.iter().zip(own) {
+                    match values.iter().find(|(found, _)| found == asked) {
+                        Some((asked, value)) => readings.put_with(asked.metric, asked.source, *value, own),
+                        None => {
+                            let reason = format!("this server does not report {}", asked.source);
+                            readings.lack(asked.metric, &reason);
+                        }
                     }
                 }
-                values.iter().for_each(|(asked, value)| readings.put(asked.metric, asked.source, *value));
             }
         }
         self.count_own(readings);
+        // Without a connection there is no work for us.
+        let own = match (&self.own, &self.client) {
+            (None, Some(_)) => Own::Unknown,
+            _ => Own::Part(self.work.cpu.0 / 1000),
+        };
         if let Some(tree) = &mut self.tree
-            && self.tree_pace.keep(self.clock.now(), || tree.read(readings)) == Some(false)
+            && self.tree_pace.keep(self.clock.now(), || tree.read(own, readings)) == Some(false)
         {
             // It has ended; its successor is found once it accepts connections.
             self.tree = None;
@@ -260,7 +372,7 @@ impl Source for Server {
 
     fn look(&mut self, readings: &mut Readings) {
         let (Some(client), Some(waits)) = (&mut self.client, &self.waits) else { return };
-        let Some(rows) = answer(client, waits, readings) else { return };
+        let Some(rows) = answer(client, waits, &mut self.work, readings) else { return };
         let sessions = (0..rows.len(0)).filter_map(|row| {
             let number = text(&rows, row, 1)?.parse().ok()?;
             Some((text(&rows, row, 0)?, number))
@@ -276,6 +388,7 @@ impl Source for Server {
         self.count_own(readings);
         self.own = None;
         let Some(mut client) = self.client.take() else { return };
+        self.work.before = self.work.before + client.sent();
         for (on, undo) in self.switched_on.drain(..) {
             let is_undone = client.ask(&undo, PATIENCE).is_ok();
             readings.intervened(on, is_undone.then_some(undo));

@@ -1,5 +1,6 @@
 //! Runs the program and shows its output: for all tests of whole commands.
 
+pub(crate) mod counts;
 pub(crate) mod telemetry;
 
 use std::io::{BufRead, BufReader, Read};

@@ -4,11 +4,26 @@ use assay_record::{Reading, ScopeKind};
 use nix::sys::signal::Signal;
 use testkit::ServerSetup;
 
+use crate::common::counts::{check_counts, check_versions};
 use crate::common::telemetry::{
     assert_log_agrees, assert_moved, reading, record, scope, series, server_cpu_ns, wait_for_reading, watched,
 };
 use crate::common::{Folder, ONE_TABLE};
 use crate::on_every_version;
+
+#[test]
+fn counts_are_those_of_the_load_alone_on_every_version() {
+    check_versions(&["postgres"], |_| vec!["autovacuum = off"]);
+    // The only one with its extensions.
+    if testkit::Kind::Postgres.present() {
+        let config = ["autovacuum = off", "shared_preload_libraries = pg_stat_statements"].map(String::from).to_vec();
+        let server = testkit::Kind::Postgres.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap();
+        server.sql("app", "CREATE EXTENSION pg_stat_statements").unwrap();
+        let table = check_counts("Debian's postgres", &server);
+        assert!(!table.contains("statements | 1.00 ± 0.10, or absent | absent"), "{table}");
+        println!("{table}");
+    }
+}
 
 /// The log's position.
 const POSITION: &str = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')";
