@@ -8,6 +8,7 @@
 
 pub mod defaults;
 pub mod facts;
+pub mod identity;
 mod innodb;
 pub mod metric;
 pub mod mysql;
@@ -18,6 +19,7 @@ pub mod procfs;
 pub mod question;
 pub mod statement;
 
+pub use identity::{Identity, identity_sql};
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
 pub use question::{Asked, OwnPart, Question, ServerQuestions, Shape, Switched, buffers_read};
 pub use statement::{PlanRead, StatementQuestions, read_plan, statement_questions};

@@ -8,6 +8,7 @@ use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
 use assay_io::{Address, Event, Io, SocketId};
 use assay_seam::{Cell, Connection, Exchange, Nanos, Operation, Progress, Rows, RowsPool, ServerFacts, StatementId};
+use assay_telemetry::{Identity, identity_sql};
 
 use crate::terminal;
 
@@ -103,6 +104,22 @@ impl Client {
     /// What the server reported about itself at login.
     pub fn server(&self) -> ServerFacts {
         self.connection.server()
+    }
+
+    /// What the server says it is: several products log in as another.
+    pub fn identity(&mut self, patience: Nanos) -> Identity {
+        let ServerFacts { product, version, .. } = self.server();
+        let mut row = |sql: &str| {
+            let rows = (!sql.is_empty()).then(|| self.ask(sql, patience).ok()).flatten();
+            rows.map(|rows| (0..rows.columns(0)).map(|column| text(&rows, 0, column)).collect::<Vec<_>>())
+        };
+        let answer: Option<Vec<String>> = row(identity_sql(&product)).and_then(|row| row.into_iter().collect());
+        let Some(answer) = answer else { return Identity::of_login(&product, &version) };
+        let found = Identity::of_answer(&product, &version, &answer);
+        match row(found.more_sql) {
+            Some(more) => found.refine(&more),
+            None => found,
+        }
     }
 
     /// What was sent since the login.

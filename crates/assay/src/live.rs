@@ -268,8 +268,7 @@ impl Live {
         }
         for (number, (server, target)) in self.record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
             if !is_away(number) {
-                let found = server_settings::read(target, server.place);
-                (server.settings, server.origins, server.facts) = (found.values, found.origins, found.facts);
+                server_settings::read(target, server.place).into_record(server);
             }
             let host = self.beside.as_ref().and_then(|beside| beside.hosts.get(number));
             server.facts.extend(host.map(HostUrl::facts).unwrap_or_default());

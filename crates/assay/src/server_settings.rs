@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use assay_engine::Target;
 use assay_io::clock::Clock;
-use assay_record::Place;
+use assay_record::{self as record, Place};
 use assay_seam::{Nanos, Rows};
+use assay_telemetry::Identity;
 use assay_telemetry::defaults::mysql_5_7;
 
 use crate::client::{Client, text};
@@ -28,6 +29,18 @@ pub struct ServerSettings {
     pub origins: BTreeMap<String, String>,
     /// Facts about a local server's process and drive.
     pub facts: BTreeMap<String, String>,
+    /// What it says it is; `None`: it was not asked.
+    pub identity: Option<Identity>,
+}
+
+impl ServerSettings {
+    /// Puts everything into the record.
+    pub fn into_record(self, server: &mut record::Server) {
+        (server.settings, server.origins, server.facts) = (self.values, self.origins, self.facts);
+        if let Some(identity) = self.identity {
+            (server.version, server.product) = (identity.version_shown(), identity.product);
+        }
+    }
 }
 
 /// The settings of one server; none if it refuses.
@@ -43,6 +56,7 @@ pub fn read(target: &Target, place: Place) -> ServerSettings {
     let rows = queries.iter().find_map(|sql| client.ask(sql, patience).ok());
     let mut found = rows.map_or_else(ServerSettings::default, |rows| settings(&rows));
     keep_what_differs(&mut found);
+    found.identity = Some(client.identity(patience));
     if place == Place::Local {
         found.facts = telemetry::server_facts(&mut client);
     }

@@ -45,15 +45,9 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
     let elapsed = clock.now() - begun;
     let place = record_of::place(&target);
     let settings = server_settings::read(&target, place);
-    let server = record::Server {
-        product: facts.product,
-        version: facts.version,
-        tls: facts.tls,
-        place,
-        settings: settings.values,
-        origins: settings.origins,
-        facts: settings.facts,
-    };
+    let (product, version, tls) = (facts.product, facts.version, facts.tls);
+    let mut server = record::Server { product, version, tls, place, ..record::Server::default() };
+    settings.into_record(&mut server);
     let stage = stage(&cases, started);
     let failures = cases.iter().filter_map(|case| Some(format!("{}: {}", case.name, case.failure.as_ref()?)));
     let failures: Vec<String> = failures.collect();
