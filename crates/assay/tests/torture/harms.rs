@@ -213,7 +213,10 @@ impl Harm {
                 (0..5).for_each(|_| run.wait_for_any_interval());
                 server.resume().unwrap();
             }
-            Harm::BackendKilled => kill_backend(server, scene.database()),
+            Harm::BackendKilled => {
+                kill_backend(server, scene.database());
+                run.wait_for_errors();
+            }
             Harm::ServerKilled => {
                 server.kill9().unwrap();
                 run.wait_for("is unavailable");
