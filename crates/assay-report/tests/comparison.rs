@@ -387,7 +387,7 @@ fn a_run_of_two_minutes_has_an_interval_and_its_waves_and_stalls_are_told() {
     at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms
     ");
     insta::assert_snapshot!(text(&|t| if t % 20 < 3 { 50 } else { 1000 + (40.0 * noise(t)) as u64 }), @r"
-    steady      no: throughput dropped to 50.0 tx/s at 0:00
+    steady      no: throughput dropped to 50.0 tx/s at 0:00 for 3 s
     variation   coefficient of variation 40% · lowest 1% of seconds 50.0 tx/s
                 no outages · waves of 20 s (99% of the variance)
     at 95%      p50 [10.5, 10.5] ms · p95 [19.1, 19.1] ms · p99 [19.8, 19.8] ms

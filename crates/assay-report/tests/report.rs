@@ -507,10 +507,51 @@ fn an_open_loop_is_steady_only_if_its_response_times_and_its_backlog_are() {
     assert!(matches!(steady(&|t| 10 + t % 3, &|_| 0), SteadyFindings::Steady { .. }));
     let shifted = steady(&|t| if t < 70 { 10 + t % 3 } else { 30 + t % 3 }, &|_| 0);
     assert!(matches!(shifted, SteadyFindings::ResponseShifted { start_ns: 70_000_000_000, .. }), "{shifted:?}");
+    // A quarter more is a fifth of the later level.
+    let slower = steady(&|t| if t < 70 { 100 + t % 3 } else { 125 + t % 3 }, &|_| 0);
+    assert!(matches!(slower, SteadyFindings::ResponseShifted { .. }), "{slower:?}");
+    let stalled = steady(&|t| if (70..73).contains(&t) { 200 } else { 100 + t * t % 7 }, &|_| 0);
+    assert!(
+        matches!(stalled, SteadyFindings::ResponseExcursion { start_ns: 70_000_000_000, length_ns: 3_000_000_000, .. }),
+        "{stalled:?}"
+    );
     let slower = steady(&|t| 10 + t / 4 + t % 3, &|_| 0);
     assert!(matches!(slower, SteadyFindings::ResponseTrend { change } if change > 0.5), "{slower:?}");
     let waiting = steady(&|t| 10 + t % 3, &|t| 20 * t);
     assert!(matches!(waiting, SteadyFindings::Backlog { first: 400, .. }), "{waiting:?}");
+}
+
+#[test]
+fn what_the_end_of_a_run_cannot_show_is_said() {
+    let said = |rate: &dyn Fn(u64, f64) -> f64| {
+        let record = two_minutes(2, rate);
+        let found = findings(&record);
+        let text = text_in(&found, View { width: 160, ..View::default() });
+        (found.stages[0].throughput.steady, text.lines().find(|line| line.starts_with("steady")).unwrap().to_owned())
+    };
+    // A tenth less in the last three seconds.
+    let (found, line) = said(&|t, rate| if t < 117 { rate } else { 0.9 * rate });
+    let SteadyFindings::Steady { start_ns: 0, judged_from_ns: 0, judged_to_ns, .. } = found else {
+        panic!("{found:?}")
+    };
+    assert!((110..=117).contains(&(judged_to_ns / 1_000_000_000)), "{found:?}");
+    let last = 120 - judged_to_ns / 1_000_000_000;
+    let words = format!("yes, from the start to 1:{} · the last {last} s are too short to judge", 60 - last);
+    assert!(line.contains(&words), "{line}");
+    let (found, line) = said(&|_, rate| rate);
+    assert!(matches!(found, SteadyFindings::Steady { judged_to_ns: 120_000_000_000, .. }), "{found:?}");
+    assert!(line.contains("yes, from the start · 1,0") || line.contains("yes, from the start · 99"), "{line}");
+    // Half of it, at the end or in the middle.
+    for at in [60, 117] {
+        let (found, line) = said(&|t, rate| if (at..at + 3).contains(&t) { 0.5 * rate } else { rate });
+        let SteadyFindings::Dip { start_ns, length_ns: 3_000_000_000, .. } = found else { panic!("{at} {found:?}") };
+        assert_eq!(start_ns, at * 1_000_000_000);
+        assert!(line.contains("no: throughput dropped to ") && line.contains(" for 3 s"), "{line}");
+    }
+    // Too noisy to show a tenth.
+    let (found, line) = said(&|_, rate| 1000.0 + 12.0 * (rate - 1000.0));
+    assert!(matches!(found, SteadyFindings::Unclear { change } if change > 0.1), "{found:?}");
+    assert!(line.contains("unknown: throughput varies too much to show a change below 33%"), "{line}");
 }
 
 #[test]

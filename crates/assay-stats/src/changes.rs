@@ -30,9 +30,9 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// As a share of the larger level; negative when falling. -1 <= size <= 1 for levels >= 0.
+    /// As a share of the earlier level, as reports show it; negative when falling. -1 <= size for levels >= 0.
     pub fn size(&self) -> f64 {
-        (self.after - self.before) / self.before.abs().max(self.after.abs()).max(f64::MIN_POSITIVE)
+        (self.after - self.before) / self.before.abs().max(f64::MIN_POSITIVE)
     }
 }
 
@@ -47,7 +47,7 @@ const SHIFTS_MAX: usize = 8;
 const PENALTY: f64 = 17.1;
 /// A smaller gain is more probably chance than not.
 const PENALTY_POSSIBLE: f64 = 9.0;
-/// A shift must be at least this share of the larger level to be reported.
+/// A shift must be at least this share of the earlier level to be reported.
 const SIZE_MIN: f64 = 0.03;
 const CORRELATIONS: [f64; 8] = [0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.93, 0.97];
 

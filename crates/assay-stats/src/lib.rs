@@ -30,7 +30,7 @@ pub use mean::{Estimate, LENGTH_MIN, mean_interval, ratio_interval};
 pub use quantile::{Second, quantile_interval};
 pub use search::{Bracket, Look, Search, Step, bracket_of};
 pub use spread::Missing;
-pub use steady::{Course, STEADY_LENGTH_MIN, Steady, Unsteady, course};
+pub use steady::{Course, Excursion, STEADY_LENGTH_MIN, Steady, Tolerance, Unsteady, course};
 pub use trials::{Trials, drift, trials};
 pub use variability::{Variability, variability};
 pub use waves::{Waves, waves};

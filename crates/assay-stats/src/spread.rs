@@ -50,6 +50,15 @@ impl Process {
         let smooth = (1.0 + phi) / (1.0 - phi) - 2.0 * phi * (1.0 - phi.powf(n)) / (n * (1.0 - phi).powi(2));
         ((1.0 - self.noise) * smooth + self.noise) / n
     }
+
+    /// The mean square error of the difference between the mean of the first `before` values and that of the `after`
+    /// values that follow.
+    pub(crate) fn error_of_step(self, before: usize, after: usize) -> f64 {
+        let of_sum = |length: usize| (length as f64).powi(2) * self.error_of_mean(length);
+        let (first, second) = (before as f64, after as f64);
+        let common = (of_sum(before + after) - of_sum(before) - of_sum(after)) / 2.0;
+        self.error_of_mean(before) + self.error_of_mean(after) - 2.0 * common / (first * second)
+    }
 }
 
 /// What is known about the process behind a series.
@@ -135,26 +144,51 @@ impl Spread {
         Ok(Spread { known, freedom })
     }
 
+    /// The same for values that are known to be independent.
+    pub(crate) fn independent(values: &[f64], center: f64) -> Spread {
+        let freedom = values.len().saturating_sub(1).max(1);
+        let squares: f64 = values.iter().map(|x| (x - center).powi(2)).sum();
+        let process = Process { correlation: 0.0, noise: 0.0 };
+        Spread { known: vec![(1.0, process, squares / freedom as f64)], freedom }
+    }
+
     /// What an error does not exceed at `level`, in either direction. `mean_square`: of the error, under a process of
     /// variance 1.
     pub(crate) fn reach(&self, level: f64, mean_square: impl Fn(Process) -> f64) -> f64 {
-        let errors =
-            self.known.iter().map(|(weight, process, variance)| (*weight, (mean_square(*process) * variance).sqrt()));
-        let errors: Vec<(f64, f64)> = errors.collect();
+        let errors = self.errors(mean_square);
         let largest = errors.iter().map(|error| error.1).fold(0.0, f64::max);
         if largest <= 0.0 {
             return 0.0;
         }
-        let exceeded = |reach: f64| {
-            let beyond = |(weight, error): &(f64, f64)| weight * (1.0 - within(reach / error, self.freedom));
-            errors.iter().map(beyond).sum::<f64>()
-        };
         let (mut low, mut high) = (0.0, largest * student(level, self.freedom));
         for _ in 0..24 {
             let middle = (low + high) / 2.0;
-            if exceeded(middle) > 1.0 - level { low = middle } else { high = middle }
+            if self.beyond(middle, &errors) > 1.0 - level { low = middle } else { high = middle }
         }
         high
+    }
+
+    /// Whether an error stays within `reach` at `level`: that `reach` is not less than the one above, for a fraction of
+    /// its cost.
+    pub(crate) fn stays_within(&self, reach: f64, level: f64, mean_square: impl Fn(Process) -> f64) -> bool {
+        reach >= 0.0 && self.beyond(reach, &self.errors(mean_square)) <= 1.0 - level
+    }
+
+    /// For each process its probability and the size of the error.
+    fn errors(&self, mean_square: impl Fn(Process) -> f64) -> Vec<(f64, f64)> {
+        let error = |(weight, process, variance): &(f64, Process, f64)| {
+            (*weight, (mean_square(*process) * variance).max(0.0).sqrt())
+        };
+        self.known.iter().map(error).collect()
+    }
+
+    /// The probability of an error beyond `reach`.
+    fn beyond(&self, reach: f64, errors: &[(f64, f64)]) -> f64 {
+        let beyond = |(weight, error): &(f64, f64)| match *error > 0.0 {
+            true => weight * (1.0 - within(reach / error, self.freedom)),
+            false => 0.0,
+        };
+        errors.iter().map(beyond).sum()
     }
 }
 

@@ -2,14 +2,20 @@
 //!
 //! A run warms up, then settles, or never does. `changes.rs` finds shifts of its level. Shifts in the first quarter are
 //! a start-up phase, which is left out; so is a slow rise there, which has no shift (MSER-5). With a later shift, even
-//! a possible one, there is no steady part. The rest is steady unless it has a trend, or waves too long to average
-//! over. If there are enough waves, they are averaged over before looking for shifts.
+//! a possible one, there is no steady part. The rest is steady unless it has a trend, a dip or burst of a few values,
+//! or waves too long to average over. If there are enough waves, they are averaged over before looking for shifts.
 //!
-//! Sources: those of `changes.rs` and `waves.rs`; White 1997 and White, Cobb & Spratt 2000 (MSER-5); the test of the
-//! slope is least squares with the spread of `spread.rs`.
+//! That no change was found is not enough: a change that matters must also be ruled out (an equivalence test). For each
+//! place the means before and after it are compared, and the interval of their difference must lie within the
+//! tolerance. A few values at either end never suffice for that: they are named as not judged.
+//!
+//! Sources: those of `changes.rs` and `waves.rs`; White 1997 and White, Cobb & Spratt 2000 (MSER-5); Schuirmann 1987
+//! (equivalence); the test of the slope is least squares with the spread of `spread.rs`.
+
+use std::ops::Range;
 
 use crate::changes::{SEGMENT_MIN, Shift, Shifts, shifts};
-use crate::mean::mean;
+use crate::mean::{mean, median};
 use crate::spread::Spread;
 use crate::waves::{Line, Waves, waves};
 
@@ -23,10 +29,16 @@ pub struct Course {
 }
 
 /// Whether a series has a steady part.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Steady {
-    /// It is steady from this index to its end.
-    From(usize),
+    /// It is steady from an index to its end, as far as that can be judged.
+    From {
+        /// The first value after the start-up phase.
+        start: usize,
+        /// Where a change that matters is ruled out. The few values between `start` and it, and those after it, show no
+        /// change, but are too few to rule one out.
+        judged: Range<usize>,
+    },
     /// It has none, or that is unknown.
     Not(Unsteady),
 }
@@ -45,8 +57,48 @@ pub enum Unsteady {
         /// From start to end, as a share of the mean; negative when falling.
         change: f64,
     },
+    /// A few values were far below or above the level.
+    Excursion(Excursion),
     /// It has waves, but too few of them.
     Waves(Waves),
+    /// No change was found, but one that matters would not have been either.
+    Unclear {
+        /// The smallest step that would have been noticed, as a share of the level.
+        change: f64,
+    },
+    /// Neighbors are so similar that the series says hardly anything about its level.
+    Dependent,
+}
+
+/// A few values far from the level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Excursion {
+    /// The first of them.
+    pub at: usize,
+    /// Their number.
+    pub length: usize,
+    /// Their mean.
+    pub level: f64,
+    /// The median of the steady part.
+    pub usual: f64,
+}
+
+/// The changes that matter. Everything is judged relative to the level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Steps of this size must be ruled out. Smaller ones are reported if they are found, trends from half of it.
+    pub change: f64,
+    /// Excursions: two or more successive values below this share of the level, or above the inverse of it.
+    pub excursion: f64,
+    /// A single value below this share of the level is an excursion, too.
+    pub single: f64,
+}
+
+impl Tolerance {
+    /// For rates per second.
+    pub const THROUGHPUT: Tolerance = Tolerance { change: 0.1, excursion: 0.75, single: 0.1 };
+    /// For mean response times, which vary more.
+    pub const RESPONSE: Tolerance = Tolerance { change: 0.2, excursion: 2.0 / 3.0, single: 0.0 };
 }
 
 /// Shorter series show neither a start-up phase nor a trend.
@@ -55,40 +107,50 @@ pub const STEADY_LENGTH_MIN: usize = 30;
 const BATCH: usize = 5;
 /// Batches that MSER never cuts into: with so few left, the error of their mean is small by chance.
 const BATCHES_LEFT: usize = 5;
-/// Confidence needed to leave out a start-up phase, which was chosen because it looks different.
+/// Confidence needed to leave out a start-up phase or report an excursion, which were chosen because they look
+/// different.
 const DIFFERENT_LEVEL: f64 = 0.9999;
 /// A shift after this share of the series is not part of a start-up phase.
 const BEGINNING_MAX: f64 = 0.25;
-/// A shift by this share of the larger level matters even if it may be chance.
-const DOUBT_MIN: f64 = 0.06;
 /// A trend needs this confidence …
 const TREND_LEVEL: f64 = 0.99;
-/// … and must change the mean by this share from start to end.
-const TREND_CHANGE: f64 = 0.05;
+/// … and must change the mean from start to end by this share of the tolerated change.
+const TREND_SHARE: f64 = 0.5;
 /// Fewer waves than this cannot be averaged over.
 const WAVES_MIN: f64 = 5.0;
+/// A step is ruled out if the interval of this level, two-sided, excludes it: wrong for at most 1 % of such steps.
+const RULED_OUT_LEVEL: f64 = 0.98;
+/// At most this share of the series is not judged at either end.
+const UNJUDGED_MAX: f64 = 0.25;
+/// The correlation of fewer means of waves cannot be estimated: they count as independent.
+const WAVES_DEPENDENT_MIN: usize = 30;
 
-/// The course of an evenly spaced series, usually of rates per second.
-pub fn course(series: &[f64]) -> Course {
-    let whole = course_of_all(series);
+/// The course of an evenly spaced series.
+pub fn course(series: &[f64], tolerance: &Tolerance) -> Course {
+    let whole = course_of_all(series, tolerance);
     // A series that rises to its level step by step has no shift, but a start-up phase.
     let start = if whole.shifts.is_empty() { beginning(series) } else { 0 };
     if start == 0 || start as f64 > series.len() as f64 * BEGINNING_MAX {
         return whole;
     }
-    let Course { shifts, steady } = course_of_all(&series[start..]);
+    let Course { shifts, steady } = course_of_all(&series[start..], tolerance);
     let moved = |shift: Shift| Shift { at: shift.at + start, ..shift };
     Course {
         shifts: shifts.into_iter().map(moved).collect(),
         steady: match steady {
-            Steady::From(from) => Steady::From(from + start),
+            Steady::From { start: from, judged } => {
+                Steady::From { start: from + start, judged: judged.start + start..judged.end + start }
+            }
             Steady::Not(Unsteady::Doubtful(shift)) => Steady::Not(Unsteady::Doubtful(moved(shift))),
+            Steady::Not(Unsteady::Excursion(found)) => {
+                Steady::Not(Unsteady::Excursion(Excursion { at: found.at + start, ..found }))
+            }
             not => not,
         },
     }
 }
 
-fn course_of_all(series: &[f64]) -> Course {
+fn course_of_all(series: &[f64], tolerance: &Tolerance) -> Course {
     if series.len() < STEADY_LENGTH_MIN {
         return Course { shifts: Vec::new(), steady: Steady::Not(Unsteady::TooShort) };
     }
@@ -96,33 +158,135 @@ fn course_of_all(series: &[f64]) -> Course {
     if let Some(waves) = waves.filter(|waves| waves.count < WAVES_MIN) {
         return Course { shifts: Vec::new(), steady: Steady::Not(Unsteady::Waves(waves)) };
     }
+    let period = waves.map_or(1, |waves| waves.period.round() as usize);
     let Shifts { sure, possible } = match waves {
         // Outliers are searched among seven neighbors, which shorter waves would pass.
-        Some(waves) => shifts_between_waves(series, waves.period.round() as usize),
+        Some(_) => shifts_between_waves(series, period),
         None => shifts(series, SEGMENT_MIN),
     };
-    let steady = steady(series, &sure, &possible);
+    let steady = match steady(series, (&sure, &possible), period, tolerance) {
+        Ok((start, judged)) => Steady::From { start, judged },
+        Err(not) => Steady::Not(not),
+    };
     Course { shifts: sure, steady }
 }
 
-fn steady(series: &[f64], sure: &[Shift], possible: &[Shift]) -> Steady {
+/// Where the steady part starts, and what of it is judged. `period`: of waves to average over; 1: there are none.
+fn steady(
+    series: &[f64],
+    (sure, possible): (&[Shift], &[Shift]),
+    period: usize,
+    tolerance: &Tolerance,
+) -> Result<(usize, Range<usize>), Unsteady> {
     let is_beginning = |shift: &Shift| shift.at as f64 <= series.len() as f64 * BEGINNING_MAX;
     if !sure.iter().all(is_beginning) {
-        return Steady::Not(Unsteady::Shifted);
+        return Err(Unsteady::Shifted);
     }
-    let matters = |shift: &&Shift| shift.size().abs() >= DOUBT_MIN && !is_beginning(shift);
+    let matters = |shift: &&Shift| shift.size().abs() >= tolerance.change && !is_beginning(shift);
     if let Some(shift) = possible.iter().find(matters) {
-        return Steady::Not(Unsteady::Doubtful(*shift));
+        return Err(Unsteady::Doubtful(*shift));
     }
     let start = sure.last().map_or(0, |shift| shift.at);
     let rest = &series[start..];
     if rest.len() < STEADY_LENGTH_MIN {
-        return Steady::Not(Unsteady::TooShort);
+        return Err(Unsteady::TooShort);
     }
-    match trend(rest) {
-        Some(change) => Steady::Not(Unsteady::Trend { change }),
-        None => Steady::From(start),
+    if let Some(change) = trend(rest, TREND_SHARE * tolerance.change) {
+        return Err(Unsteady::Trend { change });
     }
+    if let Some(found) = excursion(rest, period > 1, tolerance) {
+        return Err(Unsteady::Excursion(Excursion { at: found.at + start, ..found }));
+    }
+    let judged = match period {
+        1 => judged(rest, Spread::of(rest, mean(rest), 1).map_err(|_| Unsteady::Dependent)?, tolerance.change)?,
+        _ => {
+            let means: Vec<f64> = rest.chunks_exact(period).map(mean).collect();
+            let center = mean(&means);
+            let spread = match means.len() {
+                WAVES_DEPENDENT_MIN.. => Spread::of(&means, center, 1).map_err(|_| Unsteady::Dependent)?,
+                _ => Spread::independent(&means, center),
+            };
+            let Range { start, end } = judged(&means, spread, tolerance.change)?;
+            // What is left of a wave at the end is judged with it.
+            start * period..if end == means.len() { rest.len() } else { end * period }
+        }
+    };
+    Ok((start, start + judged.start..start + judged.end))
+}
+
+/// The part of a series without shifts in which a step of `change` is ruled out at every place, leaving out as little
+/// as possible at both ends.
+fn judged(series: &[f64], spread: Spread, change: f64) -> Result<Range<usize>, Unsteady> {
+    let length = series.len();
+    let mut sums = vec![0.0; length + 1];
+    series.iter().enumerate().for_each(|(t, x)| sums[t + 1] = sums[t] + x);
+    // The difference of the means before and after a place, and the mean before.
+    let step = |at: usize| {
+        let before = sums[at] / at as f64;
+        (((sums[length] - sums[at]) / (length - at) as f64 - before).abs(), before.abs())
+    };
+    let is_ruled_out = |at: &usize| {
+        let (difference, before) = step(*at);
+        let room = change * before - difference;
+        spread.stays_within(room, RULED_OUT_LEVEL, |process| process.error_of_step(*at, length - at))
+    };
+    let most = (length as f64 * UNJUDGED_MAX) as usize;
+    let places = places(length);
+    let unclear: Vec<usize> = places.into_iter().filter(|at| !is_ruled_out(at)).collect();
+    if unclear.iter().all(|at| *at <= most || *at >= length - most) {
+        let start = unclear.iter().copied().filter(|at| *at <= most).max().unwrap_or(0);
+        let end = unclear.iter().copied().find(|at| *at >= length - most).unwrap_or(length);
+        return Ok(start..end);
+    }
+    let bound = |at: &usize| {
+        let (difference, before) = step(*at);
+        let reach = spread.reach(RULED_OUT_LEVEL, |process| process.error_of_step(*at, length - at));
+        (difference + reach) / before
+    };
+    let inside = unclear.iter().filter(|at| **at > most && **at < length - most);
+    Err(Unsteady::Unclear { change: inside.map(bound).fold(0.0, f64::max) })
+}
+
+/// The places at which a step of a series is looked for: all near both ends, then at distances that grow by a
+/// twentieth, which changes the mean of a part by less than that share of the step.
+fn places(length: usize) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut distance = 1;
+    while 2 * distance <= length {
+        places.extend([distance, length - distance]);
+        distance += distance.div_ceil(20);
+    }
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The first excursion; single values and, unless there are waves, which have their own, longer ones that chance does
+/// not explain.
+fn excursion(series: &[f64], has_waves: bool, tolerance: &Tolerance) -> Option<Excursion> {
+    let usual = median(series);
+    let (low, high) = (usual * tolerance.excursion, usual / tolerance.excursion);
+    let side = |x: &f64| if *x < low { -1 } else { i32::from(*x > high) };
+    let mut at = 0;
+    for run in series.chunk_by(|a, b| side(a) == side(b)) {
+        let found = Excursion { at, length: run.len(), level: mean(run), usual };
+        at += run.len();
+        let is_single = run.iter().any(|x| *x < usual * tolerance.single);
+        if is_single || !has_waves && side(&run[0]) != 0 && stands_out(series, &found) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Whether an excursion of several values is more than chance, judged by the others.
+fn stands_out(series: &[f64], found: &Excursion) -> bool {
+    let others = [&series[..found.at], &series[found.at + found.length..]].concat();
+    let center = mean(&others);
+    let Ok(spread) = Spread::of(&others, center, 1) else { return false };
+    let chance =
+        |reach: f64| spread.stays_within(reach, DIFFERENT_LEVEL, |process| process.error_of_mean(found.length));
+    found.length > 1 && chance((found.level - center).abs())
 }
 
 /// How many values to leave out at the start so that the error of the mean of the rest is smallest; none if they do not
@@ -162,11 +326,11 @@ fn shifts_between_waves(series: &[f64], period: usize) -> Shifts {
 }
 
 /// The change from start to end as a share of the mean, if it is significant and large enough to matter.
-fn trend(series: &[f64]) -> Option<f64> {
+fn trend(series: &[f64], change_min: f64) -> Option<f64> {
     let line = Line::through(series);
     let length = series.len() as f64;
     let change = line.slope * length / line.level;
-    if change.is_nan() || change.abs() < TREND_CHANGE {
+    if change.is_nan() || change.abs() < change_min {
         return None;
     }
     let rest = line.rest(series);
@@ -190,25 +354,37 @@ mod tests {
         (0..length).map(|t| level(t as f64) + noise(t)).collect()
     }
 
+    fn of(series: &[f64]) -> Course {
+        course(series, &Tolerance::THROUGHPUT)
+    }
+
     fn found(series: &[f64]) -> Steady {
-        course(series).steady
+        of(series).steady
+    }
+
+    /// Where the steady part starts, if there is one.
+    fn start(series: &[f64]) -> Option<usize> {
+        match found(series) {
+            Steady::From { start, .. } => Some(start),
+            Steady::Not(_) => None,
+        }
     }
 
     #[test]
     fn a_flat_series_is_steady_from_the_start() {
-        assert_eq!(found(&series(120, |_| 100.0)), Steady::From(0));
-        assert_eq!(found(&[100.0; 60]), Steady::From(0));
-        assert_eq!(found(&[0.0; 60]), Steady::From(0));
+        assert_eq!(start(&series(120, |_| 100.0)), Some(0));
+        assert_eq!(found(&[100.0; 60]), Steady::From { start: 0, judged: 0..60 });
+        assert_eq!(found(&[0.0; 60]), Steady::From { start: 0, judged: 0..60 });
     }
 
     #[test]
     fn a_beginning_that_differs_is_left_out() {
         let settling = series(120, |t| if t < 20.0 { 40.0 + 3.0 * t } else { 100.0 });
-        let Steady::From(start) = found(&settling) else { panic!("{:?}", found(&settling)) };
-        assert!((15..=25).contains(&start), "{start}");
+        let Some(from) = start(&settling) else { panic!("{:?}", found(&settling)) };
+        assert!((15..=25).contains(&from), "{from}");
         let burst = series(120, |t| if t < 10.0 { 200.0 } else { 100.0 });
-        let Steady::From(start) = found(&burst) else { panic!("{:?}", found(&burst)) };
-        assert!((10..=20).contains(&start), "{start}");
+        let Some(from) = start(&burst) else { panic!("{:?}", found(&burst)) };
+        assert!((10..=20).contains(&from), "{from}");
     }
 
     #[test]
@@ -216,29 +392,81 @@ mod tests {
         let Steady::Not(Unsteady::Trend { change }) = found(&series(120, |t| 100.0 - t / 6.0)) else { panic!() };
         assert!((change + 20.0 / 90.0).abs() < 0.03, "{change}");
         // One percent is not worth reporting.
-        assert_eq!(found(&series(600, |t| 100.0 + t / 600.0)), Steady::From(0));
+        assert_eq!(start(&series(600, |t| 100.0 + t / 600.0)), Some(0));
     }
 
     #[test]
     fn a_series_whose_level_shifts_has_no_steady_part_and_every_shift_is_named() {
         for at in [36, 60, 72, 84, 96, 108] {
-            let found = course(&series(120, |t| if t < at as f64 { 1000.0 } else { 600.0 }));
+            let found = of(&series(120, |t| if t < at as f64 { 1000.0 } else { 600.0 }));
             assert_eq!(found.steady, Steady::Not(Unsteady::Shifted), "{at}");
             assert_eq!(found.shifts.iter().map(|shift| shift.at).collect::<Vec<_>>(), [at]);
             assert!((found.shifts[0].size() + 0.4).abs() < 0.01, "{found:?}");
         }
-        let twice = course(&series(900, |t| if (300.0..600.0).contains(&t) { 700.0 } else { 1000.0 }));
+        let twice = of(&series(900, |t| if (300.0..600.0).contains(&t) { 700.0 } else { 1000.0 }));
         assert_eq!(twice.shifts.iter().map(|shift| shift.at).collect::<Vec<_>>(), [300, 600]);
     }
 
     #[test]
     fn waves_do_not_hide_a_shift() {
-        let found = course(&series(300, |t| {
+        let found = of(&series(300, |t| {
             let dip = if t % 20.0 < 3.0 { 0.3 } else { 1.0 };
             dip * if t < 200.0 { 1000.0 } else { 700.0 }
         }));
         assert_eq!(found.steady, Steady::Not(Unsteady::Shifted));
         assert!(matches!(found.shifts[..], [Shift { at: 180..=220, .. }]), "{found:?}");
+    }
+
+    #[test]
+    fn what_the_last_seconds_cannot_show_is_not_judged() {
+        let end = |at: f64, size: f64| series(120, move |t| 1000.0 * if t < at { 1.0 } else { 1.0 - size });
+        let judged = |series: &[f64]| match found(series) {
+            Steady::From { start: 0, judged } => judged.end,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(judged(&end(120.0, 0.0)), 120);
+        // A tenth less in the last seconds, which are too few for a level.
+        for seconds in [1, 2, 3] {
+            let at = 120 - seconds;
+            assert!(judged(&end(at as f64, 0.1)) <= at, "{seconds}");
+            // Half of it is seen, but a single second may be chance.
+            match (seconds, found(&end(at as f64, 0.5))) {
+                (1, Steady::From { judged, .. }) => assert!(judged.end <= at),
+                (2.., Steady::Not(Unsteady::Excursion(_) | Unsteady::Shifted)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_dip_or_burst_is_seen_wherever_it_is_and_chance_is_not_one() {
+        for (size, length) in [(0.5, 2), (0.5, 3), (0.6, 4), (1.5, 2), (2.0, 3)] {
+            for at in [2, 60, 100] {
+                let inside = |t: f64| (at as f64..(at + length) as f64).contains(&t);
+                let found = found(&series(120, |t| if inside(t) { 1000.0 * size } else { 1000.0 }));
+                let is_seen = match &found {
+                    Steady::Not(Unsteady::Excursion(found)) => (found.at, found.length) == (at, length),
+                    // One that is almost long enough for a level.
+                    Steady::Not(Unsteady::Shifted) => true,
+                    // A start-up phase is left out.
+                    Steady::From { start, .. } => at == 2 && *start >= at + length,
+                    Steady::Not(_) => false,
+                };
+                assert!(is_seen, "{size} {length} {at}: {found:?}");
+            }
+        }
+        // One second alone, unless hardly anything was done in it.
+        let one = |size: f64| found(&series(120, |t| if t == 60.0 { 1000.0 * size } else { 1000.0 }));
+        assert!(matches!(one(0.4), Steady::From { .. }));
+        assert!(matches!(one(0.05), Steady::Not(Unsteady::Excursion(Excursion { at: 60, length: 1, .. }))));
+    }
+
+    #[test]
+    fn a_series_too_noisy_to_show_a_tenth_is_unclear() {
+        let noisy = |factor: f64| (0..40).map(|t| 100.0 + factor * noise(t)).collect::<Vec<f64>>();
+        assert!(matches!(found(&noisy(1.0)), Steady::From { .. }), "{:?}", found(&noisy(1.0)));
+        let Steady::Not(Unsteady::Unclear { change }) = found(&noisy(4.0)) else { panic!("{:?}", found(&noisy(4.0))) };
+        assert!((0.1..0.4).contains(&change), "{change}");
     }
 
     #[test]
@@ -248,7 +476,7 @@ mod tests {
             panic!("{:?}", found(&series(120, wave(30.0))))
         };
         assert!((waves.period - 30.0).abs() < 1.5, "{waves:?}");
-        assert_eq!(found(&series(300, wave(30.0))), Steady::From(0));
+        assert_eq!(start(&series(300, wave(30.0))), Some(0));
     }
 
     #[test]
@@ -270,11 +498,11 @@ mod tests {
 
     #[test]
     fn a_shift_in_the_first_quarter_is_a_beginning_and_later_it_is_a_shift() {
-        let at = |at: f64| found(&series(200, |t| if t < at { 600.0 } else { 1000.0 }));
-        assert_eq!((at(50.0), at(52.0)), (Steady::From(50), Steady::Not(Unsteady::Shifted)));
+        let at = |at: f64| series(200, |t| if t < at { 600.0 } else { 1000.0 });
+        assert_eq!((start(&at(50.0)), found(&at(52.0))), (Some(50), Steady::Not(Unsteady::Shifted)));
         // What is left must be long enough to be called steady.
-        let rest = |length: usize| found(&series(length, |t| if t < 9.0 { 600.0 } else { 1000.0 }));
-        assert_eq!((rest(39), rest(38)), (Steady::From(9), Steady::Not(Unsteady::TooShort)));
+        let rest = |length: usize| series(length, |t| if t < 9.0 { 600.0 } else { 1000.0 });
+        assert_eq!((start(&rest(39)), found(&rest(38))), (Some(9), Steady::Not(Unsteady::TooShort)));
     }
 
     #[test]
@@ -284,22 +512,22 @@ mod tests {
             t if t < 200.0 => 1000.0,
             _ => 600.0,
         };
-        let found = course(&series(300, level));
+        let found = of(&series(300, level));
         assert_eq!(found.steady, Steady::Not(Unsteady::Shifted));
         assert_eq!(found.shifts.last().map(|shift| shift.at), Some(200), "{found:?}");
-        let settled = course(&series(300, |t| level(t.min(199.0))));
-        assert!(matches!(settled.steady, Steady::From(20..=35)), "{settled:?}");
+        let settled = of(&series(300, |t| level(t.min(199.0))));
+        assert!(matches!(settled.steady, Steady::From { start: 20..=35, .. }), "{settled:?}");
     }
 
     #[test]
     fn a_trend_is_told_in_both_directions_by_its_share_of_the_mean() {
-        let of = |per_step: f64| trend(&series(200, |t| 1000.0 + per_step * (t - 99.5)));
+        let of = |per_step: f64| trend(&series(200, |t| 1000.0 + per_step * (t - 99.5)), 0.05);
         for (per_step, change) in [(1.0, 0.2), (-1.0, -0.2), (0.3, 0.06), (-0.3, -0.06)] {
             assert!(of(per_step).is_some_and(|found| (found - change).abs() < 0.005), "{per_step}: {:?}", of(per_step));
         }
         // Sure, but too small to matter.
         assert_eq!((of(0.2), of(-0.2)), (None, None));
-        assert_eq!(trend(&series(200, |_| 0.0)), None);
+        assert_eq!(trend(&series(200, |_| 0.0), 0.05), None);
     }
 
     #[test]

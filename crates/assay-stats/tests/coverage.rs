@@ -225,10 +225,15 @@ fn noise_is_rarely_taken_for_a_wave_a_trend_or_a_beginning() {
             let series = noise.autoregression(correlation, length).into_iter().map(|x| 100.0 + 10.0 * x);
             let series: Vec<f64> = series.collect();
             wrong.0 += u32::from(waves(&series).is_some());
-            let found = course(&series);
+            let found = course(&series, &Tolerance::THROUGHPUT);
             wrong.1 += u32::from(!found.shifts.is_empty());
-            // With a strong drift the verdict may be "unknown".
-            wrong.2 += u32::from(!matches!(found.steady, Steady::From(0) | Steady::Not(Unsteady::Doubtful(_))));
+            // With this much noise a tenth may not show: the verdict may be "unknown".
+            wrong.2 += u32::from(match found.steady {
+                Steady::From { start, .. } => start > 0,
+                Steady::Not(not) => {
+                    !matches!(not, Unsteady::Doubtful(_) | Unsteady::Unclear { .. } | Unsteady::Dependent)
+                }
+            });
         }
         assert!(
             wrong.0 <= 4 && wrong.1 <= 10 && wrong.2 <= 14,
@@ -246,7 +251,7 @@ fn falling(correlation: f64, length: usize, size: f64) -> Vec<(usize, Course)> {
         let level = |t: usize| if t < at { 1000.0 } else { 1000.0 * (1.0 - size) };
         let values = noise.autoregression(correlation, length).into_iter().enumerate();
         let series: Vec<f64> = values.map(|(t, x)| level(t) * (1.0 + 0.02 * x)).collect();
-        (at, course(&series))
+        (at, course(&series, &Tolerance::THROUGHPUT))
     };
     (0..24_000 / length).map(one).collect()
 }
@@ -256,11 +261,132 @@ fn a_level_that_falls_by_a_tenth_is_called_steady_in_at_most_one_of_a_hundred_se
     for (correlation, length) in [(0.0, 60), (0.5, 60), (0.8, 60), (0.0, 120), (0.5, 120), (0.8, 120), (0.5, 300)] {
         for size in [0.1, 0.4] {
             let found = falling(correlation, length, size);
-            // "Steady from the fall on" is correct.
-            let wrong = |(at, found): &&(usize, Course)| matches!(found.steady, Steady::From(start) if start + 3 < *at);
+            let wrong = |(at, found): &&(usize, Course)| claims(&found.steady, *at);
             let (wrong, all) = (found.iter().filter(wrong).count(), found.len());
             assert!(wrong * 100 <= all, "correlation {correlation}, {length} s, {size}: {wrong} of {all}");
         }
+    }
+}
+
+/// Whether a series is called steady around `at`, where its level changed.
+fn claims(steady: &Steady, at: usize) -> bool {
+    matches!(steady, Steady::From { judged, .. } if judged.start < at && at < judged.end)
+}
+
+/// What happens to the level of a series of `length`: for each second, its share of the level.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Nothing,
+    /// To this share of the level, after this share of the series.
+    Step(f64, f64),
+    /// To this share, for so many seconds from the middle on.
+    Dip(f64, usize),
+    /// To this share at the end, on a straight line.
+    Drift(f64),
+}
+
+impl Event {
+    fn at(self, t: usize, length: usize) -> f64 {
+        match self {
+            Event::Step(to, after) if t >= Event::place(length, after) => to,
+            Event::Dip(to, seconds) if (length / 2..length / 2 + seconds).contains(&t) => to,
+            Event::Drift(to) => 1.0 + (to - 1.0) * t as f64 / length as f64,
+            _ => 1.0,
+        }
+    }
+
+    fn place(length: usize, after: f64) -> usize {
+        (after * length as f64).ceil() as usize
+    }
+
+    /// Whether this is called steady.
+    fn is_missed(self, steady: &Steady, length: usize) -> bool {
+        match self {
+            Event::Nothing => false,
+            Event::Step(_, after) => claims(steady, Event::place(length, after)),
+            Event::Dip(..) | Event::Drift(_) => matches!(steady, Steady::From { .. }),
+        }
+    }
+}
+
+/// Shares of series, in percent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shares {
+    /// Called steady where they are not.
+    missed: f64,
+    /// Called steady in a part.
+    steady: f64,
+    /// Called not steady.
+    not_steady: f64,
+}
+
+/// Over autoregressions of each correlation, length and noise.
+fn verdicts(event: Event, tolerance: &Tolerance, noises: &[f64], repetitions: usize) -> Shares {
+    let (mut missed, mut steady, mut not, mut all) = (0, 0, 0, 0);
+    for length in [30, 60, 120, 300] {
+        for correlation in [0.0, 0.5, 0.8] {
+            for deviation in noises {
+                let mut noise = Noise(Random::new(8));
+                for _ in 0..repetitions {
+                    let values = noise.autoregression(correlation, length).into_iter().enumerate();
+                    let series: Vec<f64> =
+                        values.map(|(t, x)| 1000.0 * event.at(t, length) * (1.0 + deviation * x)).collect();
+                    let found = course(&series, tolerance).steady;
+                    missed += u32::from(event.is_missed(&found, length));
+                    steady += u32::from(matches!(found, Steady::From { .. }));
+                    not += u32::from(matches!(
+                        found,
+                        Steady::Not(Unsteady::Shifted | Unsteady::Trend { .. } | Unsteady::Excursion(_))
+                    ));
+                    all += 1;
+                }
+            }
+        }
+    }
+    let share = |of: u32| 100.0 * f64::from(of) / f64::from(all);
+    let shares = Shares { missed: share(missed), steady: share(steady), not_steady: share(not) };
+    println!(
+        "{event:?}: {:.1} % missed, {:.0} % steady, {:.0} % not steady, {:.0} % unknown",
+        shares.missed,
+        shares.steady,
+        shares.not_steady,
+        100.0 - shares.steady - shares.not_steady
+    );
+    shares
+}
+
+/// The table in docs/methodology.md; noise of 2 and 5 %, and for response times of 5 and 15 %.
+#[test]
+fn changes_that_matter_are_called_steady_in_at_most_one_of_a_hundred_series() {
+    let of = |tolerance: &Tolerance, noises: &[f64], events: &[Event]| {
+        for event in events {
+            let shares = verdicts(*event, tolerance, noises, REPETITIONS);
+            assert!(shares.missed <= 1.0, "{event:?}: {shares:?}");
+        }
+    };
+    const REPETITIONS: usize = 25;
+    let mut steps: Vec<Event> = Vec::new();
+    for share in [0.5, 0.8, 0.9, 0.95, 0.97] {
+        steps.extend([0.9, 0.75, 0.5].map(|to| Event::Step(to, share)));
+    }
+    let others = [Event::Dip(0.5, 2), Event::Dip(0.5, 3), Event::Dip(0.5, 5), Event::Drift(0.8)];
+    of(&Tolerance::THROUGHPUT, &[0.02, 0.05], &[&steps[..], &others].concat());
+    let mut rises: Vec<Event> = Vec::new();
+    for share in [0.5, 0.8, 0.9, 0.95, 0.97] {
+        rises.extend([1.25, 1.5].map(|to| Event::Step(to, share)));
+    }
+    let others = [Event::Dip(2.0, 2), Event::Dip(2.0, 3), Event::Dip(2.0, 5), Event::Drift(1.5)];
+    of(&Tolerance::RESPONSE, &[0.05, 0.15], &[&rises[..], &others].concat());
+    // A series without a change is almost never called unsteady, and with little noise it is called steady.
+    let calm = verdicts(Event::Nothing, &Tolerance::THROUGHPUT, &[0.02], REPETITIONS);
+    assert!(calm.steady >= 90.0 && calm.not_steady <= 2.0, "{calm:?}");
+    let noisy = verdicts(Event::Nothing, &Tolerance::THROUGHPUT, &[0.05], REPETITIONS);
+    assert!(noisy.steady >= 45.0 && noisy.not_steady <= 4.0, "{noisy:?}");
+    let response = verdicts(Event::Nothing, &Tolerance::RESPONSE, &[0.05, 0.15], REPETITIONS);
+    assert!(response.steady >= 45.0 && response.not_steady <= 4.0, "{response:?}");
+    // Smaller steps and shallower dips than those that must be ruled out are often missed.
+    for event in [Event::Step(0.95, 0.5), Event::Step(0.95, 0.9), Event::Dip(0.75, 3), Event::Drift(0.9)] {
+        verdicts(event, &Tolerance::THROUGHPUT, &[0.02, 0.05], REPETITIONS);
     }
 }
 
@@ -284,7 +410,7 @@ fn a_stationary_series_is_said_to_have_changed_in_at_most_one_of_twenty() {
             for _ in 0..all {
                 let values = noise.autoregression(correlation, length);
                 let series: Vec<f64> = values.into_iter().map(|x| 1000.0 + deviation * x).collect();
-                wrong += u32::from(!course(&series).shifts.is_empty());
+                wrong += u32::from(!course(&series, &Tolerance::THROUGHPUT).shifts.is_empty());
             }
             let of = format!("correlation {correlation}, {length} s, deviation {deviation}");
             assert!(wrong as usize * 20 <= all, "{of}: {wrong} of {all}");

@@ -3,8 +3,10 @@
 //! Figures are per second. Shorter intervals are combined into whole seconds; longer ones are used as they are. A rest
 //! at the end that is shorter than half a step is ignored: its rate is mostly chance.
 
+use std::ops::Range;
+
 use assay_record::Interval;
-use assay_stats::{Course, LENGTH_MIN, STEADY_LENGTH_MIN, Second, Steady, Unsteady, Variability};
+use assay_stats::{Course, Excursion, LENGTH_MIN, STEADY_LENGTH_MIN, Second, Steady, Tolerance, Unsteady, Variability};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, sum};
@@ -52,6 +54,11 @@ pub enum SteadyFindings {
     Steady {
         /// Since the start of the measured part.
         start_ns: u64,
+        /// From here on a step of a tenth (in an open loop also a step of a fifth of the mean response times) is ruled
+        /// out. The few seconds between `start_ns` and it are too short to judge.
+        judged_from_ns: u64,
+        /// Until here. What follows is too short to judge.
+        judged_to_ns: u64,
         /// Transactions per second in it.
         tps: f64,
         /// The 95 % interval of the true rate: its lower end. >= 0.9 tps
@@ -84,12 +91,28 @@ pub enum SteadyFindings {
         /// Their number.
         count: f64,
     },
-    /// A second had less than a tenth of the median.
+    /// A second had less than a tenth of the median, or several had less than three quarters of it.
     Dip {
         /// When it began.
         start_ns: u64,
+        /// How long it was.
+        length_ns: u64,
         /// Its throughput.
         tps: f64,
+    },
+    /// Several seconds had more than four thirds of the median.
+    Burst {
+        /// When it began.
+        start_ns: u64,
+        /// How long it was.
+        length_ns: u64,
+        /// Its throughput.
+        tps: f64,
+    },
+    /// No evidence against it, but a step of a tenth would not have shown.
+    Unclear {
+        /// The smallest step that would have, as a share of the level.
+        change: f64,
     },
     /// No evidence against it, but seconds are so strongly correlated that the mean is unknown.
     Dependent {
@@ -113,6 +136,32 @@ pub enum SteadyFindings {
         before_ns: f64,
         /// And after.
         after_ns: f64,
+    },
+    /// Open loop: throughput matched the rate, but mean response times may have shifted.
+    ResponseDoubtful {
+        /// When.
+        start_ns: u64,
+        /// Mean response time before.
+        before_ns: f64,
+        /// And after.
+        after_ns: f64,
+    },
+    /// Open loop: throughput matched the rate, but mean response times were far from their median for several seconds.
+    ResponseExcursion {
+        /// When that began.
+        start_ns: u64,
+        /// How long it lasted.
+        length_ns: u64,
+        /// Mean response time in it.
+        response_ns: f64,
+        /// The median of the steps.
+        usual_ns: f64,
+    },
+    /// Open loop: no evidence against it, but a step of a fifth of the mean response times would not have shown.
+    ResponseUnclear {
+        /// The smallest step that would have, as a share of the level; `None`: there are too few seconds to tell, or
+        /// they are too strongly correlated.
+        change: Option<f64>,
     },
     /// Open loop: throughput matched the rate, but response times rose or fell all the time.
     ResponseTrend {
@@ -140,7 +189,7 @@ pub struct WavesFindings {
 /// Intervals combined into steps: where each step starts and ends.
 pub(crate) struct Steps {
     length_ns: u64,
-    ranges: Vec<std::ops::Range<usize>>,
+    ranges: Vec<Range<usize>>,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -154,14 +203,14 @@ impl Steps {
         let length_ns = usual.saturating_mul(together as u64);
         let starts = (0..intervals.len()).step_by(together);
         let ranges = starts.map(|start| start..intervals.len().min(start + together));
-        let is_whole = |range: &std::ops::Range<usize>| length(&intervals[range.clone()]) >= length_ns / 2;
+        let is_whole = |range: &Range<usize>| length(&intervals[range.clone()]) >= length_ns / 2;
         Steps { length_ns, ranges: ranges.filter(is_whole).collect() }
     }
 
     /// For each step: how many of all response times are at or below the quantile. `at_most`: the same for each
     /// interval.
     pub(crate) fn seconds(&self, intervals: &[Interval], at_most: &[u64]) -> Vec<Second> {
-        let second = |range: &std::ops::Range<usize>| Second {
+        let second = |range: &Range<usize>| Second {
             at_most: sum(at_most[range.clone()].iter().copied()),
             count: sum(intervals[range.clone()].iter().map(|interval| interval.response.count)),
         };
@@ -172,19 +221,31 @@ impl Steps {
         self.ranges.get(step).map_or(0, |range| intervals[range.start].start_ns)
     }
 
+    /// The end of the step before `step`.
+    fn end_ns(&self, step: usize, intervals: &[Interval]) -> u64 {
+        self.ranges.get(step.saturating_sub(1)).map_or(0, |range| {
+            let last = &intervals[range.end - 1];
+            last.start_ns.saturating_add(last.length_ns)
+        })
+    }
+
     fn has_outage(&self, step: usize, intervals: &[Interval], outages: &[OutageFindings]) -> bool {
         let of_step = &intervals[self.ranges[step].clone()];
         let (from, to) = (of_step[0].start_ns, of_step[0].start_ns.saturating_add(length(of_step)));
         outages.iter().any(|outage| outage.start_ns < to && outage.end_ns() > from)
     }
 
-    /// Evidence against a steady open loop, whose throughput is given: response times and the backlog.
-    fn open_loop(&self, intervals: &[Interval], kept: &[usize], due: u64) -> Option<SteadyFindings> {
-        /// Response times vary more than throughput: smaller changes are not reported.
-        const CHANGE_MIN: f64 = 0.2;
+    /// The steady part of an open loop, whose throughput is given, by its response times and backlog: the step at which
+    /// it starts, and the steps that are judged.
+    fn open_loop(
+        &self,
+        intervals: &[Interval],
+        kept: &[usize],
+        due: u64,
+    ) -> Result<(usize, Range<usize>), SteadyFindings> {
         /// A backlog that grew by less than this share of all due transactions does not count.
         const BACKLOG_MIN: f64 = 0.005;
-        let waiting = |steps: std::ops::Range<usize>| {
+        let waiting = |steps: Range<usize>| {
             let mut waiting: Vec<u64> =
                 steps.map(|step| intervals[self.ranges[step].clone()].last().map_or(0, |last| last.backlog)).collect();
             waiting.sort_unstable();
@@ -193,7 +254,7 @@ impl Steps {
         let number = self.ranges.len();
         let (first, last) = (waiting(0..number / 3), waiting(number - number.div_ceil(10)..number));
         if last >= first.saturating_mul(2) && (last - first) as f64 >= BACKLOG_MIN * due as f64 && last > 1 {
-            return Some(SteadyFindings::Backlog { first, last });
+            return Err(SteadyFindings::Backlog { first, last });
         }
         let mean = |step: &usize| {
             let responses = intervals[self.ranges[*step].clone()].iter().map(|interval| &interval.response);
@@ -202,22 +263,49 @@ impl Steps {
             (count > 0.0).then_some((*step, sum / count))
         };
         let (at, means): (Vec<usize>, Vec<f64>) = kept.iter().filter_map(mean).unzip();
-        let Course { shifts, steady } = assay_stats::course(&means);
-        if let Some(shift) = shifts.iter().find(|shift| shift.size().abs() >= CHANGE_MIN && shift.at > means.len() / 4)
-        {
-            let start_ns = self.start_ns(at[shift.at], intervals);
-            return Some(SteadyFindings::ResponseShifted { start_ns, before_ns: shift.before, after_ns: shift.after });
-        }
-        match steady {
-            Steady::Not(Unsteady::Trend { change }) if change.abs() >= CHANGE_MIN => {
-                Some(SteadyFindings::ResponseTrend { change })
+        let Course { shifts, steady } = assay_stats::course(&means, &Tolerance::RESPONSE);
+        let start_ns = |place: usize| self.start_ns(at[place], intervals);
+        let of = |shift: &assay_stats::Shift| (start_ns(shift.at), shift.before, shift.after);
+        let largest = || shifts.iter().max_by(|a, b| a.size().abs().total_cmp(&b.size().abs()));
+        Err(match (steady, largest()) {
+            (Steady::From { start, judged }, _) => {
+                // Of the steps that are left out, those before belong to the part that follows.
+                let step = |place: usize| at.get(place).copied().unwrap_or(number);
+                return Ok((step(start), step(judged.start)..step(judged.end)));
             }
-            _ => None,
+            (Steady::Not(Unsteady::Shifted), Some(shift)) => {
+                let (start_ns, before_ns, after_ns) = of(shift);
+                SteadyFindings::ResponseShifted { start_ns, before_ns, after_ns }
+            }
+            (Steady::Not(Unsteady::Doubtful(shift)), _) => {
+                let (start_ns, before_ns, after_ns) = of(&shift);
+                SteadyFindings::ResponseDoubtful { start_ns, before_ns, after_ns }
+            }
+            (Steady::Not(Unsteady::Trend { change }), _) => SteadyFindings::ResponseTrend { change },
+            (Steady::Not(Unsteady::Excursion(found)), _) => SteadyFindings::ResponseExcursion {
+                start_ns: start_ns(found.at),
+                length_ns: self.end_ns(at[found.at + found.length - 1] + 1, intervals) - start_ns(found.at),
+                response_ns: found.level,
+                usual_ns: found.usual,
+            },
+            (Steady::Not(Unsteady::Unclear { change }), _) => SteadyFindings::ResponseUnclear { change: Some(change) },
+            (Steady::Not(_), _) => SteadyFindings::ResponseUnclear { change: None },
+        })
+    }
+
+    /// `kept`: the steps in which it was searched.
+    fn excursion(&self, found: &Excursion, kept: &[usize], intervals: &[Interval]) -> SteadyFindings {
+        let start_ns = self.start_ns(kept[found.at], intervals);
+        let length_ns = self.end_ns(kept[found.at + found.length - 1] + 1, intervals) - start_ns;
+        let tps = found.level;
+        match found.level < found.usual {
+            true => SteadyFindings::Dip { start_ns, length_ns, tps },
+            false => SteadyFindings::Burst { start_ns, length_ns, tps },
         }
     }
 
     fn rates(&self, intervals: &[Interval]) -> Vec<f64> {
-        let rate = |range: &std::ops::Range<usize>| {
+        let rate = |range: &Range<usize>| {
             let of_step = &intervals[range.clone()];
             per_second(sum(of_step.iter().flat_map(|interval| interval.transactions.iter().copied())), length(of_step))
         };
@@ -250,7 +338,7 @@ pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside:
     let kept: Vec<usize> =
         (0..rates.len()).filter(|step| !steps.has_outage(*step, intervals, beside.outages)).collect();
     let kept_rates: Vec<f64> = kept.iter().map(|step| rates[*step]).collect();
-    let course = assay_stats::course(&kept_rates);
+    let course = assay_stats::course(&kept_rates, &Tolerance::THROUGHPUT);
     let shift = |shift: &assay_stats::Shift| ShiftFindings {
         start_ns: steps.start_ns(kept[shift.at], intervals),
         tps_before: shift.before,
@@ -272,22 +360,36 @@ pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside:
         (_, Steady::Not(Unsteady::TooShort)) => {
             SteadyFindings::TooShort { needed_ns: ns(4.0 * STEADY_LENGTH_MIN as f64 / 3.0).max(SECOND_NS) }
         }
-        (_, Steady::From(start)) => {
-            let start_ns = if start == 0 { 0 } else { steps.start_ns(kept[start], intervals) };
-            steadiness(&kept_rates[start..], start_ns, figure(|found| found.median).unwrap_or(0.0), beside.outages)
-                .unwrap_or_else(|dip| SteadyFindings::Dip {
-                    start_ns: steps.start_ns(kept[start + dip], intervals),
-                    tps: kept_rates[start + dip],
-                })
+        (_, Steady::Not(Unsteady::Excursion(found))) => steps.excursion(&found, &kept, intervals),
+        (_, Steady::Not(Unsteady::Unclear { change })) => SteadyFindings::Unclear { change },
+        (_, Steady::Not(Unsteady::Dependent)) => SteadyFindings::Dependent { tps: mean(&kept_rates) },
+        (_, Steady::From { start, judged }) => {
+            let step = |place: usize| kept.get(place).copied().unwrap_or(rates.len());
+            let of_rates = (step(start), step(judged.start)..step(judged.end));
+            let of_response = beside.due.map_or(Ok(of_rates.clone()), |due| steps.open_loop(intervals, &kept, due));
+            let both = of_response.map(|of_response| {
+                let judged = of_rates.1.start.max(of_response.1.start)..of_rates.1.end.min(of_response.1.end);
+                (of_rates.0.max(of_response.0), judged)
+            });
+            both.map_or_else(
+                |not| not,
+                |(start, judged)| {
+                    let start_ns = |step: usize| if step == 0 { 0 } else { steps.start_ns(step, intervals) };
+                    let to_ns = match judged.end == rates.len() {
+                        true => length(intervals),
+                        false => steps.end_ns(judged.end, intervals),
+                    };
+                    let of_part: Vec<f64> =
+                        kept.iter().filter(|step| **step >= start).map(|step| rates[*step]).collect();
+                    steadiness(&of_part, start_ns(start), (start_ns(judged.start), to_ns), beside.outages)
+                },
+            )
         }
     };
     ThroughputFindings {
         step_ns: steps.length_ns,
         steps: rates.len(),
-        steady: match (steady, beside.due) {
-            (SteadyFindings::Steady { .. }, Some(due)) => steps.open_loop(intervals, &kept, due).unwrap_or(steady),
-            _ => steady,
-        },
+        steady,
         shifts: course.shifts.iter().map(shift).collect(),
         variation: figure(|found| found.coefficient_of_variation),
         tps_p50: figure(|found| found.median),
@@ -297,20 +399,26 @@ pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside:
     }
 }
 
-/// Of a part without shifts, trends and long waves; the step with a dip.
-fn steadiness(rates: &[f64], start_ns: u64, median: f64, outages: &[OutageFindings]) -> Result<SteadyFindings, usize> {
+/// Of a part without shifts, trends, dips and long waves.
+fn steadiness(
+    rates: &[f64],
+    start_ns: u64,
+    (judged_from_ns, judged_to_ns): (u64, u64),
+    outages: &[OutageFindings],
+) -> SteadyFindings {
     if outages.iter().any(|outage| outage.end_ns() > start_ns) {
-        return Ok(SteadyFindings::Outage);
+        return SteadyFindings::Outage;
     }
-    if let Some(dip) = rates.iter().position(|rate| *rate < median / 10.0) {
-        return Err(dip);
-    }
-    let tps = rates.iter().sum::<f64>() / rates.len() as f64;
-    let Ok(known) = assay_stats::mean_interval(rates) else { return Ok(SteadyFindings::Dependent { tps }) };
+    let tps = mean(rates);
+    let Ok(known) = assay_stats::mean_interval(rates) else { return SteadyFindings::Dependent { tps } };
     let (tps_low, tps_high) = (known.low.max(0.0), known.high);
     let is_known = tps_low >= (1.0 - KNOWN) * tps && tps_high <= (1.0 + KNOWN) * tps;
-    Ok(match is_known {
-        true => SteadyFindings::Steady { start_ns, tps, tps_low, tps_high },
+    match is_known {
+        true => SteadyFindings::Steady { start_ns, judged_from_ns, judged_to_ns, tps, tps_low, tps_high },
         false => SteadyFindings::Uncertain { tps, tps_low, tps_high },
-    })
+    }
+}
+
+fn mean(rates: &[f64]) -> f64 {
+    rates.iter().sum::<f64>() / rates.len() as f64
 }

@@ -35,9 +35,26 @@ fn steady(stage: &StageFindings) -> Vec<String> {
     let size = |change: f64| percent(change.abs());
     let goes = |change: f64| if change < 0.0 { "falls" } else { "rises" };
     vec![match stage.throughput.steady {
-        SteadyFindings::Steady { start_ns, tps, tps_low, tps_high } => {
-            let from = if start_ns == 0 { "from the start".into() } else { format!("from {} on", clock(start_ns)) };
-            return vec![format!("yes, {from}"), format!("{} tx/s {}", figure(tps), known(tps_low, tps_high))];
+        SteadyFindings::Steady { start_ns, judged_from_ns, judged_to_ns, tps, tps_low, tps_high } => {
+            let before = judged_from_ns.saturating_sub(start_ns);
+            // A run ends a little after its last step.
+            let after = Some(stage.measured_ns.saturating_sub(judged_to_ns));
+            let after = after.filter(|after| *after >= stage.throughput.step_ns / 2).unwrap_or(0);
+            let from = match judged_from_ns {
+                0 => "yes, from the start".to_owned(),
+                ns => format!("yes, from {}", clock(ns)),
+            };
+            let range = match (judged_from_ns, after) {
+                (0, 0) => from,
+                (_, 0) => format!("{from} on"),
+                _ => format!("{from} to {}", clock(judged_to_ns)),
+            };
+            let first = if start_ns == 0 { "first" } else { "next" };
+            let unjudged = [(first, before), ("last", after)].into_iter().filter(|(_, ns)| *ns > 0);
+            let unjudged: Vec<String> = unjudged.map(|(which, ns)| format!("the {which} {}", seconds(ns))).collect();
+            let unjudged = (!unjudged.is_empty()).then(|| format!("{} are too short to judge", unjudged.join(" and ")));
+            let throughput = format!("{} tx/s {}", figure(tps), known(tps_low, tps_high));
+            return [Some(range), unjudged, Some(throughput)].into_iter().flatten().collect();
         }
         SteadyFindings::TooShort { needed_ns } => {
             let (measured, needed) = (seconds(stage.measured_ns), seconds(needed_ns));
@@ -59,8 +76,17 @@ fn steady(stage: &StageFindings) -> Vec<String> {
             format!("no: throughput {} by {} of its mean from start to end", goes(change), size(change))
         }
         SteadyFindings::Waves { count } => format!("unknown: {count:.0} waves are too few to average over"),
-        SteadyFindings::Dip { start_ns, tps } => {
-            format!("no: throughput dropped to {} tx/s at {}", figure(tps), clock(start_ns))
+        SteadyFindings::Dip { start_ns, length_ns, tps } => {
+            format!("no: throughput dropped to {} tx/s at {} for {}", figure(tps), clock(start_ns), seconds(length_ns))
+        }
+        SteadyFindings::Burst { start_ns, length_ns, tps } => {
+            format!("no: throughput rose to {} tx/s at {} for {}", figure(tps), clock(start_ns), seconds(length_ns))
+        }
+        SteadyFindings::Unclear { change } => {
+            format!(
+                "unknown: throughput varies too much to show a change below {}; a longer run can tell",
+                size(change)
+            )
         }
         SteadyFindings::Dependent { tps } => {
             format!("unknown: {} tx/s, but without a confidence interval (autocorrelation too high)", figure(tps))
@@ -74,6 +100,26 @@ fn steady(stage: &StageFindings) -> Vec<String> {
             length(before_ns as u64),
             length(after_ns as u64)
         ),
+        SteadyFindings::ResponseDoubtful { start_ns, before_ns, after_ns } => format!(
+            "unknown: mean response time may have changed at {} from {} to {}; a longer run can tell",
+            clock(start_ns),
+            length(before_ns as u64),
+            length(after_ns as u64)
+        ),
+        SteadyFindings::ResponseExcursion { start_ns, length_ns, response_ns, usual_ns } => format!(
+            "no: mean response time was {} at {} for {}, usually {}",
+            length(response_ns as u64),
+            clock(start_ns),
+            seconds(length_ns),
+            length(usual_ns as u64)
+        ),
+        SteadyFindings::ResponseUnclear { change: Some(change) } => format!(
+            "unknown: response times vary too much to show a change of their mean below {}; a longer run can tell",
+            size(change)
+        ),
+        SteadyFindings::ResponseUnclear { change: None } => {
+            "unknown: a change of the mean response time would not show; a longer run can tell".into()
+        }
         SteadyFindings::ResponseTrend { change } => {
             format!("no: mean response time {} by {} of its mean from start to end", goes(change), size(change))
         }
