@@ -1182,6 +1182,117 @@ fn a_search_is_concluded_from_the_stages_of_its_record() {
     assert_eq!((unfinished.state, unfinished.low), (SearchState::Unfinished, Some(400.0)));
 }
 
+/// A search for `promises` whose stages had this rate and this many transactions of this length.
+fn searched_with(promises: &[&str], looks: &[(f64, u64, u64)]) -> Record {
+    let mut record = searched(&looks.iter().map(|(rate, ..)| (*rate, 0)).collect::<Vec<_>>());
+    record.manifest.search = Some(Search::Rate { promises: promises.iter().map(|&text| text.into()).collect() });
+    for (stage, (_, count, ms)) in record.stages.iter_mut().zip(looks) {
+        let one = &mut stage.total.transactions[0];
+        (stage.total.due, one.count) = (*count, *count);
+        one.response = spread(*count, ms * 1_000_000, ms * 1_000_000);
+        stage.total.lag = Latencies::default();
+    }
+    record
+}
+
+fn next(promise: &str, looks: &[(f64, u64, u64)]) -> Option<f64> {
+    next_rate(&searched_with(&[promise], looks).stages, &[promise.parse().unwrap()])
+}
+
+#[test]
+fn a_look_goes_on_until_a_promise_has_enough_transactions() {
+    let capacity =
+        |promise: &str, looks: &[(f64, u64, u64)]| findings(&searched_with(&[promise], looks)).capacity.unwrap();
+    let few = (100.0, 30, 1);
+    // A hundred for p99, twenty for p95, a thousand for p99.9 and for a thousandth of errors.
+    for (promise, stages) in [("p95 < 10ms", 1), ("p99 < 10ms", 4), ("max < 10ms", 1), ("errors < 1%", 4)] {
+        for before in 1..stages {
+            assert_eq!(next(promise, &vec![few; before]), Some(100.0), "{promise} {before}");
+            let look = capacity(promise, &vec![few; before]).looks[before - 1].clone();
+            assert_eq!((look.kept, look.stages, look.values[0]), (false, before, None), "{promise}");
+            assert_eq!(look.too_few.map(|few| few.transactions), Some(30 * before as u64));
+        }
+        assert_eq!(next(promise, &vec![few; stages]), Some(400.0), "{promise}");
+        assert!(capacity(promise, &vec![few; stages]).looks[stages - 1].kept);
+    }
+    assert_eq!(next("p99.9 < 10ms", &[few; 19]), Some(100.0));
+    assert_eq!(next("p99.9 < 1ms", &[(100.0, 2000, 3)]), Some(25.0));
+    // What no further transaction can change is decided at once, without a number.
+    let broken = capacity("p99 < 10ms", &[(100.0, 30, 20)]);
+    assert_eq!((&broken.looks[0].broken[..], broken.looks[0].values[0]), (&[0][..], None));
+    assert_eq!(next("p99 < 10ms", &[(100.0, 30, 20)]), Some(25.0));
+    // One slow transaction of a hundred keeps it, so one of thirty decides nothing.
+    let mut record = searched_with(&["p99 < 10ms"], &[few]);
+    record.stages[0].total.transactions[0].response.max_ns = 50_000_000;
+    assert_eq!(next_rate(&record.stages, &["p99 < 10ms".parse().unwrap()]), Some(100.0));
+}
+
+#[test]
+fn a_search_that_cannot_get_enough_transactions_ends_without_an_answer() {
+    let mut looks = vec![(100.0, 200, 20), (25.0, 50, 20)];
+    looks.extend([(6.25, 3, 1); 19]);
+    assert_eq!(next("p99 < 10ms", &looks), Some(6.25));
+    looks.push((6.25, 3, 1));
+    assert_eq!(next("p99 < 10ms", &looks), None);
+    let found = findings(&searched_with(&["p99 < 10ms"], &looks)).capacity.unwrap();
+    assert_eq!((found.state, found.low, found.high), (SearchState::TooFew, None, Some(25.0)));
+    assert_eq!(
+        capacity_words(&found),
+        "capacity unknown; below 25.0 tx/s: p99 needs 100 transactions, and 20 stages at 6.25 tx/s had 60: give each \
+         more `--time`"
+    );
+}
+
+#[test]
+fn a_promise_about_transactions_that_do_not_occur_is_never_kept() {
+    let promise = "shops.p99 < 10ms";
+    let looks = [(100.0, 2000, 1)];
+    assert_eq!(next(promise, &looks), None);
+    let found = findings(&searched_with(&[promise], &looks)).capacity.unwrap();
+    assert_eq!((found.state, found.low), (SearchState::UnknownType, None));
+    assert_eq!((found.unknown_types, found.known_types), (vec!["shops".to_owned()], vec!["shop".to_owned()]));
+    let said = text_in(&findings(&searched_with(&[promise], &looks)), View { width: 120, ..View::default() });
+    assert!(said.contains("capacity unknown: there are no transactions of type shops, only shop"), "{said}");
+    // Before the first transaction nothing is known about their types.
+    assert_eq!(next_rate(&[], &[promise.parse().unwrap()]), Some(100.0));
+    assert_eq!(next("shop.p99 < 10ms", &looks), Some(400.0));
+}
+
+#[test]
+fn a_capacity_that_delays_of_the_generator_may_have_decided_says_so() {
+    let looks: Vec<(f64, u64, u64)> =
+        [(100.0, 1), (400.0, 1), (420.0, 20), (420.0, 20), (400.0, 1)].map(|(rate, ms)| (rate, 2000, ms)).to_vec();
+    let said = |change: &dyn Fn(&mut Stage)| {
+        let mut record = searched_with(&["p99 < 10ms"], &looks);
+        record.environment.servers[0].place = Place::Embedded;
+        record.stages[2..4].iter_mut().for_each(change);
+        capacity_words(findings(&record).capacity.as_ref().unwrap())
+    };
+    let plain = "capacity 400 tx/s: p99 < 10ms holds there, and not at 420 tx/s";
+    assert_eq!(said(&|_| {}), plain);
+    assert_eq!(
+        said(&|stage| stage.generator.longest_wait_ppm = Some(350_000)),
+        format!("{plain}; but there assay itself waited for a CPU for 35% of the time: the capacity may be higher")
+    );
+    let late = said(&|stage| {
+        stage.generator.longest_wait_ppm = Some(0);
+        stage.total.lag = spread(2000, 4_000_000, 4_000_000);
+    });
+    assert!(late.starts_with(plain) && late.contains("assay itself was 4.00 ms late"), "{late}");
+    // A generator that was the limit at every rate says nothing about the server.
+    let mut record = searched_with(&["p99 < 10ms"], &[(100.0, 200, 20), (25.0, 200, 20), (6.25, 200, 20)]);
+    record.stages.push(Stage { rate_per_s: Some(1.56), ..record.stages[0].clone() });
+    record.stages.extend([1.0, 1.0].map(|rate| Stage { rate_per_s: Some(rate), ..record.stages[0].clone() }));
+    assert_eq!(findings(&record).capacity.unwrap().state, SearchState::NotEven);
+    record.environment.servers[0].place = Place::Remote;
+    record.stages.iter_mut().for_each(|stage| stage.generator.busiest_worker_ppm = 990_000);
+    let words = capacity_words(findings(&record).capacity.as_ref().unwrap());
+    assert!(
+        words.starts_with("capacity unknown: ") && words.ends_with("the load generator was the bottleneck"),
+        "{words}"
+    );
+}
+
 #[test]
 fn a_rate_that_the_generator_could_not_make_is_no_limit_of_the_server() {
     let mut record = searched(&[(100.0, 0), (400.0, 0), (420.0, 500), (420.0, 500), (400.0, 0)]);

@@ -38,8 +38,9 @@ fn chart(number: usize, text: &str, searches: &[(&Entry, &CapacityFindings, &[St
     let mut lines: Vec<Line> = Vec::new();
     for (entry, found, promises) in searches {
         let Some(at) = promises.iter().position(|own| own == text) else { continue };
+        let decided = found.looks.iter().filter(|look| look.too_few.is_none());
         let mut points: Vec<(f64, Option<f64>)> =
-            found.looks.iter().map(|look| (look.at, look.values.get(at).copied().flatten())).collect();
+            decided.map(|look| (look.at, look.values.get(at).copied().flatten())).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.partial_cmp(&a.1).unwrap_or(std::cmp::Ordering::Equal)));
         // For several looks at one rate, the worst.
         points.dedup_by_key(|point| point.0);

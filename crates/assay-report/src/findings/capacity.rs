@@ -9,7 +9,7 @@ use assay_stats::{Bracket, Look, Search, Step, bracket_of};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, sum};
-use crate::findings::promise::Promise;
+use crate::findings::promise::{Promise, Promised, PromisedFigure};
 use crate::findings::warning::Advice;
 
 /// The result of a search.
@@ -25,6 +25,21 @@ pub struct CapacityFindings {
     pub high: Option<f64>,
     /// One per stage, in order.
     pub looks: Vec<LookFindings>,
+    /// What delayed the generator in every stage that broke the promise at `high`, by enough to have decided it.
+    pub delayed: Option<DelayFindings>,
+    /// Transaction types that promises name and that did not occur.
+    pub unknown_types: Vec<String>,
+    /// The types that occurred, if any are unknown.
+    pub known_types: Vec<String>,
+}
+
+/// What may have broken a promise instead of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DelayFindings {
+    /// The smallest share of a stage for which a worker waited for a CPU, 0 … 1.
+    pub waited_for_cpu: f64,
+    /// The smallest p99 of lag of a stage; its maximum if there are too few values.
+    pub lag_ns: u64,
 }
 
 /// What was searched for.
@@ -59,6 +74,10 @@ pub enum SearchState {
     SharedCpus,
     /// It was never kept: not even `high`.
     NotEven,
+    /// A look remained undecided: even `LOOK_STAGES_MAX` stages had too few transactions for a promise.
+    TooFew,
+    /// A promise is about a type of transaction that did not occur.
+    UnknownType,
     /// The run ended before the search did.
     Unfinished,
 }
@@ -68,12 +87,16 @@ pub enum SearchState {
 pub struct LookFindings {
     /// Rate or sessions.
     pub at: f64,
-    /// Within capacity.
+    /// Within capacity; false if that is undecided.
     pub kept: bool,
+    /// Stages that are judged together: this one and those before it at the same rate.
+    pub stages: usize,
+    /// Why it is undecided: there were too few transactions so far. `None`: it is decided.
+    pub too_few: Option<TooFew>,
     /// Transactions that ended per second.
     pub reached_per_s: f64,
-    /// The stage's value for each promise, nanoseconds or a share; `None`: transactions that never ended decide it, or
-    /// there were none.
+    /// The value of these stages for each promise, nanoseconds or a share; `None`: transactions that never ended decide
+    /// it, or there were too few.
     pub values: Vec<Option<f64>>,
     /// Broken promises: indices.
     pub broken: Vec<usize>,
@@ -83,6 +106,23 @@ pub struct LookFindings {
     pub fell_short: bool,
 }
 
+/// Too few transactions for a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TooFew {
+    /// Index of the promise.
+    pub promise: usize,
+    /// Those there were.
+    pub transactions: u64,
+    /// Those that it needs.
+    pub needed: u64,
+}
+
+/// The most stages of one look.
+pub(crate) const LOOK_STAGES_MAX: usize = 20;
+/// A worker that waited for a CPU for this share of a stage may have decided a percentile.
+const WAITED_MIN: f64 = 0.05;
+/// And so may lag of this share of a promised response time.
+const LAG_MIN: f64 = 0.2;
 /// A stage with this share of the highest throughput is at the knee.
 pub(crate) const KNEE_SHARE: f64 = 0.95;
 /// Share of due transactions that may be missing.
@@ -95,8 +135,14 @@ const RATES: Search =
 
 /// The rate of the next stage after these; `None`: the search is over.
 pub fn next_rate(stages: &[record::Stage], promises: &[Promise]) -> Option<f64> {
-    let looks: Vec<Look> = stages.iter().map(|stage| look_at_rate(stage, promises).as_look()).collect();
-    match RATES.next(&looks) {
+    if !unknown_types(stages, promises).is_empty() {
+        return None;
+    }
+    let looks = looks_at_rates(stages, promises);
+    if let Some(last) = looks.last().filter(|look| look.too_few.is_some()) {
+        return (last.stages < LOOK_STAGES_MAX).then_some(last.at);
+    }
+    match RATES.next(&decided(&looks)) {
         Step::Look(rate) => Some(rate),
         Step::Done(_) => None,
     }
@@ -104,8 +150,7 @@ pub fn next_rate(stages: &[record::Stage], promises: &[Promise]) -> Option<f64> 
 
 /// The sessions of the next stage after these; `None`: the search is over.
 pub fn next_sessions(stages: &[record::Stage], max: u32) -> Option<u32> {
-    let looks: Vec<Look> = looks_at_sessions(stages).iter().map(LookFindings::as_look).collect();
-    match sessions_search(max).next(&looks) {
+    match sessions_search(max).next(&decided(&looks_at_sessions(stages))) {
         Step::Look(sessions) => Some(sessions as u32),
         Step::Done(_) => None,
     }
@@ -122,10 +167,7 @@ pub fn search_so_far(record: &record::Record) -> Option<CapacityFindings> {
 
 fn looks(search: &record::Search, stages: &[record::Stage]) -> Vec<LookFindings> {
     match search {
-        record::Search::Rate { promises } => {
-            let promises = read(promises);
-            stages.iter().map(|stage| look_at_rate(stage, &promises)).collect()
-        }
+        record::Search::Rate { promises } => looks_at_rates(stages, &read(promises)),
         record::Search::Sessions { .. } => looks_at_sessions(stages),
     }
 }
@@ -135,11 +177,26 @@ fn read(promises: &[String]) -> Vec<Promise> {
     promises.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-/// `of_generator`: for each stage, what to do about its generator if that limited it.
-pub(crate) fn capacity_findings(record: &record::Record, of_generator: &[Option<Advice>]) -> Option<CapacityFindings> {
+/// What is known about the generator in a stage.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OfGenerator {
+    /// What to do about it if it was the limit.
+    pub(crate) advice: Option<Advice>,
+    /// Share of the time the worker with the longest wait waited for a CPU.
+    pub(crate) waited_for_cpu: f64,
+    /// p99 of lag; the maximum if there are too few values.
+    pub(crate) lag_ns: u64,
+}
+
+/// `of_generator`: for each stage.
+pub(crate) fn capacity_findings(record: &record::Record, of_generator: &[OfGenerator]) -> Option<CapacityFindings> {
     let search = record.manifest.search.as_ref()?;
+    let promises = match search {
+        record::Search::Rate { promises } => read(promises),
+        record::Search::Sessions { .. } => Vec::new(),
+    };
     let looks = looks(search, &record.stages);
-    let as_looks: Vec<Look> = looks.iter().map(LookFindings::as_look).collect();
+    let as_looks = decided(&looks);
     let settings = match search {
         record::Search::Rate { .. } => RATES,
         record::Search::Sessions { max } => sessions_search(*max),
@@ -148,23 +205,42 @@ pub(crate) fn capacity_findings(record: &record::Record, of_generator: &[Option<
         Step::Done(bracket) => bracket,
         Step::Look(_) => bracket_of(&as_looks),
     };
-    let state = match (bracket, search) {
-        (Bracket { complete: false, .. }, _) => SearchState::Unfinished,
-        (Bracket { low: None, .. }, _) => SearchState::NotEven,
-        (Bracket { high: None, .. }, _) => SearchState::AtLeast,
-        (Bracket { high: Some(high), .. }, record::Search::Rate { .. }) => {
-            let broken = looks.iter().zip(of_generator).filter(|(look, _)| look.at == high && !look.kept);
-            why_broken(broken.map(|(_, advice)| *advice))
+    let unknown = unknown_types(&record.stages, &promises);
+    let at_high = looks.iter().zip(of_generator).filter(|(look, _)| Some(look.at) == bracket.high && look.is_broken());
+    let at_high: Vec<&OfGenerator> = at_high.map(|(_, generator)| generator).collect();
+    let is_rate = matches!(search, record::Search::Rate { .. });
+    let has_ended = record.status == record::Status::Complete;
+    let state = match bracket {
+        _ if !unknown.is_empty() => SearchState::UnknownType,
+        Bracket { complete: false, .. } if has_ended && looks.last().is_some_and(|look| look.too_few.is_some()) => {
+            SearchState::TooFew
         }
-        _ => SearchState::Found,
+        Bracket { complete: false, .. } => SearchState::Unfinished,
+        Bracket { high: None, .. } => SearchState::AtLeast,
+        Bracket { low, .. } => match why_broken(at_high.iter().map(|generator| generator.advice)) {
+            SearchState::Found if low.is_none() => SearchState::NotEven,
+            SearchState::SharedCpus if low.is_none() => SearchState::GeneratorLimit,
+            found if is_rate => found,
+            _ => SearchState::Found,
+        },
     };
-    let of = match search.clone() {
-        record::Search::Rate { promises } => {
-            Capacity::Rate { promises: read(&promises).into_iter().map(|promise| promise.text).collect() }
+    let states_a_limit = matches!(state, SearchState::Found | SearchState::NotEven) && is_rate;
+    let delayed = delay(&at_high, &promises).filter(|_| states_a_limit);
+    let known = || record.stages.iter().flat_map(|stage| &stage.total.transactions);
+    let mut known_types: Vec<String> = match unknown.is_empty() {
+        true => Vec::new(),
+        false => known().filter(|one| occurred(one)).map(|one| one.name.clone()).collect(),
+    };
+    known_types.sort();
+    known_types.dedup();
+    let of = match search {
+        record::Search::Rate { .. } => {
+            Capacity::Rate { promises: promises.into_iter().map(|promise| promise.text).collect() }
         }
-        record::Search::Sessions { max } => Capacity::Sessions { max },
+        record::Search::Sessions { max } => Capacity::Sessions { max: *max },
     };
-    Some(CapacityFindings { of, state, low: bracket.low, high: bracket.high, looks })
+    let (low, high) = (bracket.low, bracket.high);
+    Some(CapacityFindings { of, state, low, high, looks, delayed, unknown_types: unknown, known_types })
 }
 
 /// What looks beyond capacity say about it; for each of them, what to do about a generator that limited it.
@@ -177,24 +253,88 @@ fn why_broken(mut looks: impl Iterator<Item = Option<Advice>> + Clone) -> Search
     }
 }
 
-fn look_at_rate(stage: &record::Stage, promises: &[Promise]) -> LookFindings {
-    let total = &stage.total;
-    let rate = stage.rate_per_s.unwrap_or(0.0);
-    let values: Vec<Option<f64>> = promises.iter().map(|promise| promise.value(stage)).collect();
-    let is_broken = |value: &Option<f64>, promise: &Promise| match value {
-        Some(value) => !promise.allows(*value),
-        None => total.due > 0 && promise.of.is_none(),
+/// What delayed the generator in all of these stages by enough to have broken a promise.
+fn delay(stages: &[&OfGenerator], promises: &[Promise]) -> Option<DelayFindings> {
+    let times = promises.iter().filter(|promise| promise.figure != PromisedFigure::Errors);
+    let shortest = times.map(|promise| promise.limit).fold(f64::INFINITY, f64::min);
+    let may_decide =
+        |stage: &&&OfGenerator| stage.waited_for_cpu >= WAITED_MIN || stage.lag_ns as f64 >= LAG_MIN * shortest;
+    let all = !stages.is_empty() && stages.iter().all(|stage| may_decide(&stage));
+    all.then(|| DelayFindings {
+        waited_for_cpu: stages.iter().map(|stage| stage.waited_for_cpu).fold(f64::INFINITY, f64::min),
+        lag_ns: stages.iter().map(|stage| stage.lag_ns).min().unwrap_or(0),
+    })
+}
+
+/// The types that promises name and that did not occur, once any transaction of these stages has ended.
+fn unknown_types(stages: &[record::Stage], promises: &[Promise]) -> Vec<String> {
+    let types = || stages.iter().flat_map(|stage| &stage.total.transactions).filter(|one| occurred(one));
+    let is_unknown = |of: &&String| types().next().is_some() && !types().any(|one| one.name == **of);
+    let mut unknown: Vec<String> =
+        promises.iter().filter_map(|promise| promise.of.as_ref()).filter(is_unknown).cloned().collect();
+    unknown.sort();
+    unknown.dedup();
+    unknown
+}
+
+fn occurred(one: &record::TransactionTally) -> bool {
+    one.count > 0 || one.rolled_back > 0 || one.failed > 0
+}
+
+fn decided(looks: &[LookFindings]) -> Vec<Look> {
+    looks.iter().filter(|look| look.too_few.is_none()).map(LookFindings::as_look).collect()
+}
+
+/// One for each stage. A look that has too few transactions for a verdict goes on in the next stage at its rate.
+fn looks_at_rates(stages: &[record::Stage], promises: &[Promise]) -> Vec<LookFindings> {
+    let mut together: Vec<&record::Stage> = Vec::new();
+    let mut looks = Vec::new();
+    for stage in stages {
+        if together.first().is_some_and(|first| first.rate_per_s != stage.rate_per_s) {
+            together.clear();
+        }
+        together.push(stage);
+        let look = look_at_rate(&together, promises);
+        if look.too_few.is_none() || look.stages >= LOOK_STAGES_MAX {
+            together.clear();
+        }
+        looks.push(look);
+    }
+    looks
+}
+
+/// Of the last of these stages, together with the others.
+fn look_at_rate(stages: &[&record::Stage], promises: &[Promise]) -> LookFindings {
+    let rate = stages.last().and_then(|stage| stage.rate_per_s).unwrap_or(0.0);
+    let values: Vec<Promised> = promises.iter().map(|promise| promise.value(stages)).collect();
+    let total = |of: fn(&record::Tally) -> u64| sum(stages.iter().map(|stage| of(&stage.total)));
+    let due = total(|total| total.due);
+    let is_known = |number: &usize| values[*number].transactions >= promises[*number].transactions_needed();
+    let is_broken = |number: &usize| match values[*number].value {
+        Some(value) if is_known(number) => !promises[*number].allows(value),
+        _ => values[*number].is_beyond,
     };
-    let broken: Vec<usize> =
-        (0..promises.len()).filter(|number| is_broken(&values[*number], &promises[*number])).collect();
-    let undone = sum([total.dropped, total.unstarted, total.unfinished].into_iter());
-    let fell_short = undone as f64 > total.due as f64 * SHORT_SHARE;
-    let backlog_grew = grows(stage, rate);
+    let numbers = 0..promises.len();
+    let broken: Vec<usize> = numbers.clone().filter(is_broken).collect();
+    let undone = total(|total| sum([total.dropped, total.unstarted, total.unfinished].into_iter()));
+    // One of a few is less than a share can tell.
+    let fell_short = undone > 1 && undone as f64 > due as f64 * SHORT_SHARE;
+    let backlog_grew = stages.iter().any(|stage| grows(stage, rate));
+    let is_beyond = !broken.is_empty() || fell_short || backlog_grew;
+    let too_few = numbers.filter(|number| !is_beyond && !is_known(number)).map(|number| TooFew {
+        promise: number,
+        transactions: values[number].transactions,
+        needed: promises[number].transactions_needed(),
+    });
+    let too_few = too_few.max_by_key(|found| found.needed.saturating_sub(found.transactions));
+    let shown = |number: usize| values[number].value.filter(|value| value.is_finite() && is_known(&number));
     LookFindings {
         at: rate,
-        kept: broken.is_empty() && !fell_short && !backlog_grew,
-        reached_per_s: reached(stage),
-        values: values.into_iter().map(|value| value.filter(|value| value.is_finite())).collect(),
+        kept: !is_beyond && too_few.is_none(),
+        stages: stages.len(),
+        too_few,
+        reached_per_s: stages.last().map_or(0.0, |stage| reached(stage)),
+        values: (0..promises.len()).map(shown).collect(),
         broken,
         backlog_grew,
         fell_short,
@@ -229,6 +369,8 @@ fn looks_at_sessions(stages: &[record::Stage]) -> Vec<LookFindings> {
     let look = |(at, tps): &(f64, f64)| LookFindings {
         at: *at,
         kept: *at < fewest || *at == fewest && !enough(&(*at, *tps)),
+        stages: 1,
+        too_few: None,
         reached_per_s: *tps,
         values: Vec::new(),
         broken: Vec::new(),
@@ -246,11 +388,15 @@ impl CapacityFindings {
             Capacity::Rate { .. } => self.low.or(self.high),
             Capacity::Sessions { .. } => self.high.or(self.low),
         }?;
-        self.looks.iter().rposition(|look| look.at == at)
+        self.looks.iter().rposition(|look| look.at == at && look.too_few.is_none())
     }
 }
 
 impl LookFindings {
+    fn is_broken(&self) -> bool {
+        !self.kept && self.too_few.is_none()
+    }
+
     fn as_look(&self) -> Look {
         Look { at: self.at, kept: self.kept, reached: self.fell_short.then_some(self.reached_per_s) }
     }

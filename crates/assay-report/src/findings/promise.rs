@@ -1,6 +1,7 @@
 //! The promises of a capacity search: `p99 < 10ms`, `new_order.p95 <= 50ms`, `errors < 0.1%`.
 
 use assay_record as record;
+use assay_stats::Distribution;
 
 use crate::findings::arithmetic::{ratio, sum};
 use crate::findings::latency::all;
@@ -29,6 +30,34 @@ pub enum PromisedFigure {
     Max,
     /// Transactions that were given up or never ended, as a share of those started.
     Errors,
+}
+
+/// What stages say about a promise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Promised {
+    /// In nanoseconds or as a share; infinite if transactions that never ended decide it, `None` if there are none.
+    pub(crate) value: Option<f64>,
+    /// The transactions that it comes from.
+    pub(crate) transactions: u64,
+    /// Whether so many are beyond the limit that no further ones could keep the promise, up to those needed for it.
+    pub(crate) is_beyond: bool,
+}
+
+/// A share of errors is not known more precisely than this many transactions tell.
+const ERRORS_NEEDED_MAX: u64 = 1000;
+
+/// A percentile of `ended` and of `lost` transactions, which took longer than all others.
+fn percentile(ppm: u32, response: &Distribution, ended: u64, lost: u64) -> Option<f64> {
+    let within = (f64::from(ppm) / 1e6 * (ended as f64 + lost as f64)).ceil();
+    if ended == 0 {
+        return (lost > 0).then_some(f64::INFINITY);
+    }
+    if within > ended as f64 {
+        return Some(f64::INFINITY);
+    }
+    let of_ended = (within / ended as f64 * 1e6).ceil().min(1e6) as u32;
+    let [value] = response.quantiles([of_ended.min(999_999)]);
+    value.or(response.max()).map(|ns| ns as f64)
 }
 
 /// An invalid promise.
@@ -96,40 +125,55 @@ fn nanoseconds(text: &str) -> Option<f64> {
 }
 
 impl Promise {
-    /// A stage's value, in nanoseconds or as a share; infinite if transactions that never ended decide it, `None` if it
-    /// is unknown.
-    pub(crate) fn value(&self, stage: &record::Stage) -> Option<f64> {
-        let total = &stage.total;
-        let types = || total.transactions.iter().filter(|one| self.of.as_ref().is_none_or(|of| *of == one.name));
+    /// Transactions needed for a verdict: one is expected above a percentile, and one error at the limit of a share.
+    pub(crate) fn transactions_needed(&self) -> u64 {
+        match self.figure {
+            PromisedFigure::Percentile(ppm) => 1_000_000u64.div_ceil(u64::from(1_000_000 - ppm.min(999_999))),
+            PromisedFigure::Errors if self.limit > 0.0 => ((1.0 / self.limit).ceil() as u64).min(ERRORS_NEEDED_MAX),
+            PromisedFigure::Errors | PromisedFigure::Max => 1,
+        }
+    }
+
+    /// The value of stages that are judged together.
+    pub(crate) fn value(&self, stages: &[&record::Stage]) -> Promised {
+        let types = || {
+            let all = stages.iter().flat_map(|stage| &stage.total.transactions);
+            all.filter(|one| self.of.as_ref().is_none_or(|of| *of == one.name))
+        };
+        let total = |of: fn(&record::Tally) -> [u64; 3]| sum(stages.iter().flat_map(|stage| of(&stage.total)));
         let ended = sum(types().map(|one| one.count.saturating_add(one.rolled_back)));
         let failed = sum(types().map(|one| one.failed));
         // The types of transactions that were not started are unknown.
-        let lost = match self.of {
-            None => sum([total.dropped, total.unstarted, total.unfinished].into_iter()),
-            Some(_) => 0,
+        let (lost, unfinished) = match self.of {
+            None => (
+                total(|total| [total.dropped, total.unstarted, total.unfinished]),
+                total(|total| [total.unfinished, 0, 0]),
+            ),
+            Some(_) => (0, 0),
         };
-        let response = || all(types().map(|one| &one.response));
+        let response = all(types().map(|one| &one.response));
+        let needed = self.transactions_needed();
         match self.figure {
             PromisedFigure::Errors => {
-                let failed = failed.saturating_add(if self.of.is_none() { total.unfinished } else { 0 });
-                ratio(failed as f64, ended as f64 + failed as f64)
+                let failed = failed.saturating_add(unfinished);
+                let transactions = ended.saturating_add(failed);
+                let value = ratio(failed as f64, transactions as f64);
+                let is_beyond = failed as f64 > self.limit * transactions.max(needed) as f64;
+                Promised { value, transactions, is_beyond }
             }
-            PromisedFigure::Max if lost > 0 => Some(f64::INFINITY),
-            PromisedFigure::Max => response().max().map(|ns| ns as f64),
+            PromisedFigure::Max => {
+                let value = if lost > 0 { Some(f64::INFINITY) } else { response.max().map(|ns| ns as f64) };
+                let is_beyond = value.is_some_and(|value| !self.allows(value));
+                Promised { value, transactions: ended.saturating_add(lost), is_beyond }
+            }
             PromisedFigure::Percentile(ppm) => {
                 // What never ended took longer than anything that did.
-                let all = ended as f64 + lost as f64;
-                let within = (f64::from(ppm) / 1e6 * all).ceil();
-                if ended == 0 {
-                    return (lost > 0).then_some(f64::INFINITY);
-                }
-                if within > ended as f64 {
-                    return Some(f64::INFINITY);
-                }
-                let of_ended = (within / ended as f64 * 1e6).ceil().min(1e6) as u32;
-                let response = response();
-                let [value] = response.quantiles([of_ended.min(999_999)]);
-                value.or(response.max()).map(|ns| ns as f64)
+                let transactions = ended.saturating_add(lost);
+                let beyond = transactions.saturating_sub(response.counts(&[self.limit as u64])[0]);
+                let above = 1.0 - f64::from(ppm) / 1e6;
+                // However fast all that are missing are.
+                let is_beyond = beyond as f64 > (transactions.max(needed) as f64 * above).floor();
+                Promised { value: percentile(ppm, &response, ended, lost), transactions, is_beyond }
             }
         }
     }

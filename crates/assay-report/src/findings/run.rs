@@ -12,7 +12,7 @@ use assay_record::{
 use serde::Serialize;
 
 use crate::findings::agents::{AgentFindings, agent_findings};
-use crate::findings::capacity::{Capacity, CapacityFindings, capacity_findings};
+use crate::findings::capacity::{Capacity, CapacityFindings, OfGenerator, capacity_findings};
 use crate::findings::cases::{CasesFindings, cases_findings};
 use crate::findings::metric_unit::MetricUnit;
 use crate::findings::stage::{StageFindings, stage_findings};
@@ -223,7 +223,15 @@ pub fn findings(record: &Record) -> Findings {
         let mut of_stage = warnings.iter().filter(|warning| warning.stage() == Some(stage));
         of_stage.find_map(Warning::advice_on_generator)
     };
-    let of_generator: Vec<_> = (0..stages.len()).map(advice).collect();
+    let of_generator: Vec<OfGenerator> = stages
+        .iter()
+        .enumerate()
+        .map(|(number, stage)| OfGenerator {
+            advice: advice(number),
+            waited_for_cpu: stage.generator.and_then(|generator| generator.waited_for_cpu).unwrap_or(0.0),
+            lag_ns: stage.total.lag.p99_ns.or(stage.total.lag.max_ns).unwrap_or(0),
+        })
+        .collect();
     let sizes = record.manifest.asked.iter().filter_map(|(option, asked)| {
         let actual = record.manifest.options.get(option)?.clone();
         Some(Warning::OtherSize { option: option.clone(), asked: asked.clone(), actual })

@@ -1,12 +1,13 @@
 //! The result of a capacity search in words.
 
-use crate::digits::{figure, percent};
+use crate::digits::{count, figure, length, percent};
 use crate::findings::capacity::{Capacity, CapacityFindings, KNEE_SHARE, LookFindings, SearchState};
 use crate::findings::promise::{Promise, PromisedFigure};
 use crate::plain::clean;
 use crate::words::run::{promised, sessions};
 
 const PROMISE_WIDTH: usize = 60;
+const NAME_WIDTH: usize = 40;
 
 /// The result, without a full stop.
 pub fn capacity_words(found: &CapacityFindings) -> String {
@@ -19,9 +20,15 @@ pub fn capacity_words(found: &CapacityFindings) -> String {
 fn rate_words(found: &CapacityFindings, promised: &str) -> String {
     let rate = |value: Option<f64>| format!("{} tx/s", figure(value.unwrap_or(0.0)));
     let (low, high) = (rate(found.low), rate(found.high));
+    let delayed = delay_words(found);
     match found.state {
-        SearchState::Found => format!("capacity {low}: {promised} holds there, and not at {high}"),
+        SearchState::Found => format!("capacity {low}: {promised} holds there, and not at {high}{delayed}"),
         SearchState::AtLeast => format!("capacity at least {low}: {promised} never broke"),
+        SearchState::GeneratorLimit if found.low.is_none() => {
+            format!(
+                "capacity unknown: {promised} did not hold even at {high}, where the load generator was the bottleneck"
+            )
+        }
         SearchState::GeneratorLimit => {
             format!("capacity at least {low}: {promised} broke at {high} because the load generator was the bottleneck")
         }
@@ -29,7 +36,17 @@ fn rate_words(found: &CapacityFindings, promised: &str) -> String {
             "capacity at least {low}: {promised} holds there, and not at {high}, where server and load generator \
              compete for the same CPUs"
         ),
-        SearchState::NotEven => format!("capacity below {high}: {promised} did not hold at any rate"),
+        SearchState::NotEven => format!("capacity below {high}: {promised} did not hold at any rate{delayed}"),
+        SearchState::TooFew => too_few_words(found),
+        SearchState::UnknownType => {
+            let names =
+                |names: &[String]| names.iter().map(|name| clean(name, NAME_WIDTH)).collect::<Vec<_>>().join(", ");
+            format!(
+                "capacity unknown: there are no transactions of type {}, only {}",
+                names(&found.unknown_types),
+                names(&found.known_types)
+            )
+        }
         SearchState::Unfinished => match (found.low, found.high) {
             (Some(_), Some(_)) => format!("capacity unknown: between {low} and {high} when the run ended"),
             (Some(_), None) => format!("capacity unknown: {promised} still held at {low} when the run ended"),
@@ -37,6 +54,36 @@ fn rate_words(found: &CapacityFindings, promised: &str) -> String {
             (None, None) => "capacity unknown: the run ended before the first measurement".into(),
         },
     }
+}
+
+/// What else may have broken the promise.
+fn delay_words(found: &CapacityFindings) -> String {
+    let Some(delayed) = found.delayed else { return String::new() };
+    let what = match delayed.waited_for_cpu >= 0.01 {
+        true => format!("assay itself waited for a CPU for {} of the time", percent(delayed.waited_for_cpu)),
+        false => format!("assay itself was {} late", length(delayed.lag_ns)),
+    };
+    format!("; but there {what}: the capacity may be higher")
+}
+
+fn too_few_words(found: &CapacityFindings) -> String {
+    let last = found.looks.last().and_then(|look| Some((look, look.too_few?)));
+    let Capacity::Rate { promises } = &found.of else { return "capacity unknown".into() };
+    let Some((look, few)) = last else { return "capacity unknown: too few transactions".into() };
+    let known = match (found.low, found.high) {
+        (Some(low), Some(high)) => format!("; between {} and {} tx/s", figure(low), figure(high)),
+        (Some(low), None) => format!("; at least {} tx/s", figure(low)),
+        (None, Some(high)) => format!("; below {} tx/s", figure(high)),
+        (None, None) => String::new(),
+    };
+    format!(
+        "capacity unknown{known}: {} needs {} transactions, and {} at {} tx/s had {}: give each more `--time`",
+        promises.get(few.promise).map_or_else(String::new, |text| name_of(text)),
+        count(few.needed),
+        if look.stages == 1 { "a stage".into() } else { format!("{} stages", look.stages) },
+        figure(look.at),
+        count(few.transactions)
+    )
 }
 
 fn sessions_words(found: &CapacityFindings, max: u32) -> String {
@@ -59,6 +106,9 @@ pub(crate) fn look_words(found: &CapacityFindings, look: &LookFindings) -> Strin
     if look.kept {
         return "kept".into();
     }
+    if let Some(few) = look.too_few {
+        return format!("{} of {} needed", count(few.transactions), count(few.needed));
+    }
     let broken = |number: &usize| {
         let promise: Promise = promises.get(*number)?.parse().ok()?;
         Some(broken_words(&promise, look.values.get(*number).copied().flatten()))
@@ -71,10 +121,15 @@ pub(crate) fn look_words(found: &CapacityFindings, look: &LookFindings) -> Strin
     if why.is_empty() { "backlog grew".into() } else { why.join(", ") }
 }
 
+/// What a promise limits: `new_order.p99`.
+fn name_of(promise: &str) -> String {
+    promise.split('<').next().map(|name| clean(name.trim(), PROMISE_WIDTH)).unwrap_or_default()
+}
+
 fn broken_words(promise: &Promise, value: Option<f64>) -> String {
-    let name = promise.text.split('<').next().map(|name| clean(name.trim(), PROMISE_WIDTH)).unwrap_or_default();
+    let name = name_of(&promise.text);
     match (promise.figure, value) {
-        (_, None) => format!("{name} unbounded"),
+        (_, None) => format!("{name} too high"),
         (PromisedFigure::Errors, Some(share)) => format!("{name} {}", percent(share)),
         (_, Some(ns)) => format!("{name} {} ms", figure(ns / 1e6)),
     }

@@ -10,7 +10,7 @@ use assay_report::{Findings, RuleVerdict};
 use crate::command_line::{CommonCommandOptions, Role, RunOptions, Workload};
 use crate::commands::kill_check::{self, Crash};
 use crate::commands::{check, compare, exec, next, prepare, server};
-use crate::diagnostics::{Exit, Trouble};
+use crate::diagnostics::{Exit, Trouble, nearest};
 use crate::fleet::crew::{self, Crew, Work};
 use crate::lab::{self, Kept};
 use crate::live::{Left, Live, may_write};
@@ -327,6 +327,9 @@ impl Run<'_> {
 
     /// Of a trial that came to an end. `interrupted`: not to its own.
     fn exit_of(&self, record: &Record, interrupted: bool) -> Result<Exit, Trouble> {
+        if !self.options.load.find_rate.is_empty() {
+            refuse_unknown_types(record)?;
+        }
         let broken = if self.options.load.check { broken_rules(record) } else { Vec::new() };
         match (broken.is_empty(), interrupted) {
             (true, false) => Ok(Exit::Success),
@@ -474,6 +477,18 @@ impl Attempt {
         };
         Ok(Finished { record, path, journal, exit, acknowledged: Default::default(), crashed: Ok(()) })
     }
+}
+
+/// A promise on a type of transaction that does not occur holds at any rate.
+fn refuse_unknown_types(record: &Record) -> Result<(), Trouble> {
+    let Some(found) = assay_report::findings(record).capacity else { return Ok(()) };
+    let Some(unknown) = found.unknown_types.first() else { return Ok(()) };
+    let known = || found.known_types.iter().map(String::as_str);
+    let trouble = Trouble::usage(format!("--find-rate: there are no transactions of type {unknown}"));
+    Err(match nearest(unknown, known()) {
+        Some(near) => trouble.hint(format!("did you mean {near}?")),
+        None => trouble.hint(format!("there are: {}", known().collect::<Vec<_>>().join(", "))),
+    })
 }
 
 /// Rules of the audit that were broken, in any stage.
