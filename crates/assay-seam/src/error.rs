@@ -75,7 +75,7 @@ pub enum Class {
     Timeout,
     /// Unique, foreign key, check, not null.
     Constraint,
-    /// The connection is gone or was never there.
+    /// The connection is gone or was never there; an administrator or a shutdown of the server ended it.
     Connection,
     /// The host name does not resolve to an address.
     Host,
@@ -97,7 +97,7 @@ pub enum Class {
     Busy,
     /// The peer broke the protocol.
     Protocol,
-    /// Cancelled by an administrator, shutdown in progress.
+    /// A user or an administrator cancelled the statement.
     Cancelled,
     /// Everything else.
     Other,

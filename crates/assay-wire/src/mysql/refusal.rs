@@ -80,13 +80,25 @@ fn meaning(number: u32, state: &str) -> (Class, Retry) {
             (Class::Permission, Retry::Never)
         }
         1317 => (Class::Cancelled, Retry::Never),
-        1053 | 1077 | 1079 => (Class::Cancelled, Retry::Reconnect),
         // A node of a cluster that is not ready for queries yet.
         1047 if state == "08S01" => (Class::Connection, Retry::AfterBackoff),
-        // Connection killed, idle for too long, broken; 2006 and 2013 come from proxies.
-        1042 | 1043 | 1152 | 1158..=1161 | 1184 | 1189 | 1190 | 1927 | 2002 | 2003 | 2006 | 2013 | 4031 => {
-            (Class::Connection, Retry::Reconnect)
-        }
+        // Server shuts down; connection killed, idle for too long, broken; 2006 and 2013 come from proxies.
+        1042
+        | 1043
+        | 1053
+        | 1077
+        | 1079
+        | 1152
+        | 1158..=1161
+        | 1184
+        | 1189
+        | 1190
+        | 1927
+        | 2002
+        | 2003
+        | 2006
+        | 2013
+        | 4031 => (Class::Connection, Retry::Reconnect),
         _ => match state.get(..2) {
             Some("08") => (Class::Connection, Retry::Reconnect),
             Some("23") => (Class::Constraint, Retry::Never),

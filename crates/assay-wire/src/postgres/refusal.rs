@@ -1,7 +1,8 @@
 //! The server's errors: parses ErrorResponse and classifies its SQLSTATE.
 //!
-//! Class and retry depend only on the five characters; the message stays the server's. If a limit or a setting caused
-//! the error, the hint names it. Source: PostgreSQL manual, appendix A (codes), 55.8 (fields).
+//! Class and retry depend on the five characters, and where several causes share them on the message, which stays the
+//! server's. If a limit or a setting caused the error, the hint names it. Source: PostgreSQL manual, appendix A
+//! (codes), 55.8 (fields).
 
 use crate::postgres::message::{Body, Broken};
 use assay_seam::{Class, Code, Origin, Retry, StatementError};
@@ -89,11 +90,13 @@ fn classify(state: &str, message: &str) -> (Class, Retry) {
         "40P01" => (Deadlock, AfterBackoff),
         "40002" => (Constraint, Never),
         "55P03" => (Timeout, AfterBackoff),
-        "57014" => (Timeout, Never),
+        // Only the message says whether `statement_timeout` or somebody cancelled it (pg_cancel_backend).
+        "57014" if message.contains("statement timeout") => (Timeout, Never),
+        "57014" => (Cancelled, Never),
         // Idle in transaction, transaction and session timeouts: the server hangs up.
         "25P03" | "25P04" | "57P05" => (Timeout, Reconnect),
-        "57P01" => (Cancelled, Reconnect),
-        "57P02" | "57P03" => (Connection, Reconnect),
+        // An administrator ended the connection, the server shuts down, crashed or starts.
+        "57P01" | "57P02" | "57P03" => (Connection, Reconnect),
         "57P04" => (Missing, Never),
         // PgBouncer before 1.21 has no better code for its own limit.
         "08P01" if message.contains("max_client_conn") => (Limit, Reconnect),
@@ -143,6 +146,9 @@ fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
         ("26000" | "42P05", _) => {
             "the script discarded its prepared statements, or a connection pooler does not support them: for a pooler, turn them off (--prepared off)"
         }
+        ("57014", _) if !message.is_ascii() || !message.contains("canceling statement") => {
+            "cancelled by somebody, or by statement_timeout: a message that is not in English does not show which"
+        }
         ("57P03", _) => "the server is starting up, shutting down or recovering",
         _ => return None,
     })
@@ -169,7 +175,6 @@ mod tests {
         plain("40P01", Class::Deadlock, Retry::AfterBackoff);
         plain("40001", Class::Serialization, Retry::AfterBackoff);
         plain("55P03", Class::Timeout, Retry::AfterBackoff);
-        plain("57014", Class::Timeout, Retry::Never);
         plain("23505", Class::Constraint, Retry::Never);
         plain("42601", Class::Syntax, Retry::Never);
         plain("42P01", Class::Missing, Retry::Never);
@@ -179,7 +184,13 @@ mod tests {
         plain("08006", Class::Connection, Retry::Reconnect);
         plain("XX000", Class::Other, Retry::Never);
         plain("", Class::Other, Retry::Never);
-        check(&["SFATAL", "C57P01"], true, Class::Cancelled, Retry::Reconnect, "");
+        let of_57014 = |message: &str, class, hint: &str| {
+            check(&["SERROR", "C57014", &format!("M{message}")], false, class, Retry::Never, hint);
+        };
+        of_57014("canceling statement due to statement timeout", Class::Timeout, "");
+        of_57014("canceling statement due to user request", Class::Cancelled, "");
+        of_57014("storniere Anfrage wegen Zeitüberschreitung der Anfrage", Class::Cancelled, "not in English");
+        check(&["SFATAL", "C57P01"], true, Class::Connection, Retry::Reconnect, "");
         check(&["SFATAL", "C53300"], true, Class::Limit, Retry::Reconnect, "superuser_reserved_connections");
         check(&["SFATAL", "C53300", "RCheckMyDatabase"], true, Class::Limit, Retry::Reconnect, "ALTER DATABASE");
         check(&["SFATAL", "C08P01", "Mno more (max_client_conn)"], true, Class::Limit, Retry::Reconnect, "PgBouncer");

@@ -78,8 +78,7 @@ impl Observer for Crash<'_, '_> {
 /// No crash leaves a connection intact; behind a pooler that keeps its clients, the server's end shows as errors.
 fn has_seen_a_crash(outcome: &Outcome) -> bool {
     outcome.stages.iter().any(|stage| {
-        let is_loss =
-            |key: &ErrorKey| key.origin == Origin::Network || matches!(key.class, Class::Connection | Class::Cancelled);
+        let is_loss = |key: &ErrorKey| key.origin == Origin::Network || key.class == Class::Connection;
         stage.total.reconnects > 0 || stage.total.errors.keys().any(is_loss)
     })
 }

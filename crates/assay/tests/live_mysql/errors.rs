@@ -103,6 +103,53 @@ fn a_lock_that_is_not_granted_in_time_is_waited_for_again() {
     });
 }
 
+#[test]
+fn a_statement_that_ran_out_of_time_is_not_one_that_somebody_cancelled() {
+    on_each(|kind| {
+        let server = kind.shared();
+        let product = server.sql("", "SELECT VERSION()").unwrap();
+        let (is_mariadb, is_5_7) = (product.contains("MariaDB"), product.starts_with("5.7"));
+        let many = "FROM information_schema.columns a, information_schema.columns b, information_schema.columns c";
+        let mut cases = vec![
+            ("SELECT 1".to_owned(), "KILL QUERY CONNECTION_ID()".to_owned(), "cancelled 1317"),
+            (
+                "SET SESSION innodb_lock_wait_timeout = 1".to_owned(),
+                "UPDATE pair SET n = 0 WHERE id = 1".to_owned(),
+                "timeout 1205",
+            ),
+            match is_mariadb {
+                true => ("SET max_statement_time = 0.01".to_owned(), "SELECT SLEEP(60)".to_owned(), "timeout 1969"),
+                false => ("SET max_execution_time = 10".to_owned(), format!("SELECT COUNT(*) {many}"), "timeout 3024"),
+            },
+        ];
+        // MariaDB knows NOWAIT as a lock wait that is over at once.
+        if !is_5_7 {
+            let code = if is_mariadb { "timeout 1205" } else { "timeout 3572" };
+            let statement = "SELECT n FROM pair WHERE id = 1 FOR UPDATE NOWAIT".to_owned();
+            cases.push(("SELECT 1".to_owned(), statement, code));
+        }
+        for (before, statement, expected) in cases {
+            let script = format!(
+                r#"
+                function thread_init()
+                  other = sysbench.sql.driver():connect()
+                  con = sysbench.sql.driver():connect()
+                end
+                function event()
+                  other:query("BEGIN")
+                  other:query("SELECT n FROM pair WHERE id = 1 FOR UPDATE")
+                  con:query("{before}")
+                  con:query("{statement}")
+                end"#
+            );
+            let ran = run(server, &pair(server), &script, "--transactions 1 --retries 0 --on-error continue");
+            let kind = &ran.findings()["stages"][0]["total"]["errors_by_kind"][0];
+            let found = ["class", "code"].map(|key| kind[key].as_str().unwrap_or("-").to_owned()).join(" ");
+            assert_eq!(found, expected, "{statement}: {}", ran.shown());
+        }
+    });
+}
+
 /// Every second transaction inserts an existing row.
 const DUPLICATES: &str = r#"
 function thread_init()

@@ -256,9 +256,52 @@ fn a_lost_connection_is_made_again_and_the_transaction_run_again() {
                 "{total}"
             );
             let kind = &total["errors_by_kind"][0];
-            assert_eq!([&kind["class"], &kind["code"]], ["cancelled", "57P01"], "{total}");
+            assert_eq!([&kind["class"], &kind["code"]], ["connection", "57P01"], "{total}");
         }
         assert_eq!(server.sql(&name, "SELECT n FROM counter WHERE id = 1").unwrap().trim(), "10");
+    });
+}
+
+#[test]
+fn a_statement_that_ran_out_of_time_is_not_one_that_somebody_cancelled() {
+    on_every_version(|kind| {
+        let server = kind.shared();
+        let folder = Folder::new();
+        let (url, _) = database(server);
+        let cases = [
+            ("SET statement_timeout = 10", "SELECT pg_sleep(60)", "timeout 57014"),
+            (
+                "SET statement_timeout = 0",
+                "SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)",
+                "cancelled 57014",
+            ),
+            ("SET lock_timeout = 10", "UPDATE counter SET n = 0 WHERE id = 1", "timeout 55P03"),
+            ("SET lock_timeout = 0", "SELECT n FROM counter WHERE id = 1 FOR UPDATE NOWAIT", "timeout 55P03"),
+            ("SELECT 1", "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)", "connection 57P01"),
+        ];
+        for (before, statement, expected) in cases {
+            let script = format!(
+                r#"
+                function thread_init()
+                  other = sysbench.sql.driver():connect()
+                  con = sysbench.sql.driver():connect()
+                end
+                function event()
+                  other:query("BEGIN")
+                  other:query("SELECT n FROM counter WHERE id = 1 FOR UPDATE")
+                  con:query("{before}")
+                  con:query("{statement}")
+                end"#
+            );
+            folder.write("it.lua", &script);
+            let line = format!(
+                "run ./it.lua --db {url} --transactions 1 --retries 0 --on-error continue --format json --no-record"
+            );
+            let findings = folder.run(&line).findings();
+            let kind = &findings["stages"][0]["total"]["errors_by_kind"][0];
+            let found = ["class", "code"].map(|key| kind[key].as_str().unwrap_or("-").to_owned()).join(" ");
+            assert_eq!(found, expected, "{statement}: {findings}");
+        }
     });
 }
 
