@@ -16,8 +16,10 @@ use crate::findings::verdict::Verdict;
 pub struct CasesFindings {
     /// The case by which the others are divided; `None`: no case was timed.
     pub base: Option<String>,
-    /// The case with the lowest median.
+    /// The case that is faster than every other one, if the intervals of their ratios say so (together at 95 %).
     pub fastest: Option<String>,
+    /// Without such a case: the one with the lowest median, then those that cannot be told from it.
+    pub fastest_candidates: Vec<String>,
     /// Executions of each case before the first that was timed.
     pub warmup: u32,
     /// What was done before every execution.
@@ -100,9 +102,9 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
     let median = |case: &Case| trials(&times(case));
     let medians: Vec<Option<assay_stats::Trials>> = cases.cases.iter().map(median).collect();
     let timed = medians.iter().enumerate().filter_map(|(at, found)| Some((at, found.as_ref()?.median)));
-    let fastest = timed.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+    let lowest = timed.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
     let named = |name: &String| cases.cases.iter().position(|case| case.name == *name);
-    let base = cases.base.as_ref().and_then(named).filter(|at| medians[*at].is_some()).or(fastest);
+    let base = cases.base.as_ref().and_then(named).filter(|at| medians[*at].is_some()).or(lowest);
     let rounds = cases.cases.iter().flat_map(|case| &case.executions).map(|one| one.round).max().unwrap_or(0) as usize;
     let observations = cases.cases.iter().enumerate().flat_map(|(cell, case)| {
         case.executions.iter().map(move |one| Observation {
@@ -117,7 +119,7 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
         .then(|| Blocks::fit(&observations, cases.cases.len(), rounds))
         .flatten()
         .filter(|_| observations.len() < OBSERVATIONS_MAX);
-    let family = timed.count().saturating_sub(1);
+    let family = timed.clone().count().saturating_sub(1);
     let ratio = |at: usize| {
         let base = base.filter(|base| *base != at)?;
         let found = match &fit {
@@ -128,9 +130,19 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
         Some(RatioFindings { ratio: found.ratio, low, high, verdict: verdict(found.verdict), found })
     };
     let name = |at: usize| cases.cases[at].name.clone();
+    let is_slower = |lowest: usize, at: usize| {
+        let found = fit.as_ref().and_then(|fit| fit.ratio(lowest, at, family, MARGIN_DEFAULT));
+        found.is_some_and(|found| found.verdict == assay_stats::Verdict::More)
+    };
+    let rivals: Vec<usize> = match lowest {
+        Some(lowest) => timed.map(|(at, _)| at).filter(|at| *at != lowest && !is_slower(lowest, *at)).collect(),
+        None => Vec::new(),
+    };
+    let candidates = lowest.into_iter().chain(rivals.iter().copied()).map(name);
     CasesFindings {
         base: base.map(name),
-        fastest: fastest.map(name),
+        fastest: lowest.filter(|_| rivals.is_empty()).map(name),
+        fastest_candidates: if rivals.is_empty() { Vec::new() } else { candidates.collect() },
         warmup: cases.warmup,
         cold: cases.cold,
         counters_of: cases.counters_of.clone(),
@@ -209,4 +221,39 @@ fn disagreements(cases: &[Case]) -> Vec<String> {
         cases.iter().any(|case| case.result_changed) || known.any(|other| Some(other) != first)
     };
     by_name.into_iter().filter(|(_, cases)| differ(cases)).map(|(name, _)| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fastest(times: &[&[u64]]) -> (Option<String>, Vec<String>) {
+        let case = |(number, times): (usize, &&[u64])| {
+            let execution = |(round, ms): (usize, &u64)| assay_record::Execution {
+                round: round as u32 + 1,
+                elapsed_ns: ms * 1_000_000,
+                ..Default::default()
+            };
+            Case {
+                name: ["a", "b", "c"][number].to_owned(),
+                executions: times.iter().enumerate().map(execution).collect(),
+                ..Case::default()
+            }
+        };
+        let found = cases_findings(&Cases { cases: times.iter().enumerate().map(case).collect(), ..Cases::default() });
+        (found.fastest, found.fastest_candidates)
+    }
+
+    #[test]
+    fn a_case_is_the_fastest_if_it_is_told_apart_from_every_other() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let (low, high) = (&[100, 104, 98, 101, 97, 103][..], &[200, 207, 195, 202, 199, 204][..]);
+        assert_eq!(fastest(&[high, low]), (Some("b".to_owned()), vec![]));
+        assert_eq!(fastest(&[&[101, 103, 99, 102, 97, 104], low]), (None, names(&["b", "a"])));
+        assert_eq!(fastest(&[high, low, &[101, 103, 99, 102, 97, 104]]), (None, names(&["b", "c"])));
+        // One run of each has no interval; one case alone has no rival.
+        assert_eq!(fastest(&[&[100], &[200]]), (None, names(&["a", "b"])));
+        assert_eq!(fastest(&[low]), (Some("a".to_owned()), vec![]));
+        assert_eq!(fastest(&[]), (None, vec![]));
+    }
 }

@@ -41,8 +41,8 @@ fn median(case: &CaseFindings) -> Cell {
     }
 }
 
-fn remark(case: &CaseFindings, found: &CasesFindings) -> &'static str {
-    if case.failure.is_some() {
+fn remark(case: &CaseFindings, found: &CasesFindings) -> String {
+    let words = if case.failure.is_some() {
         "failed"
     } else if case.result_changed {
         "rows changed"
@@ -51,8 +51,15 @@ fn remark(case: &CaseFindings, found: &CasesFindings) -> &'static str {
     } else if found.fastest.as_ref() == Some(&case.name) && found.cases.len() > 1 {
         "fastest"
     } else {
-        ""
-    }
+        return match &found.fastest_candidates[..] {
+            [lowest, rival] if *lowest == case.name => {
+                format!("not told apart from {}", clean(rival, NAME_WIDTH))
+            }
+            [lowest, rivals @ ..] if *lowest == case.name => format!("not told apart from {} others", rivals.len()),
+            _ => String::new(),
+        };
+    };
+    words.to_owned()
 }
 
 /// A row per counter that increased in any case, a column per case; `None` if there is none.
