@@ -174,9 +174,9 @@ fn talk(protocol: &str, until: Silent, mut stream: TcpStream) {
             let asks = b"R\0\0\0\x08\0\0\0\x03";
             let accepts =
                 b"R\0\0\0\x08\0\0\0\0S\0\0\0\x18server_version\x0015.0\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\0\0\x05I";
-            let _ = stream.write_all(if until == Silent::Asking { asks } else { accepts });
+            let _ = stream.write_all(if until == Silent::Asking { &asks[..] } else { &accepts[..] });
         } else {
-            let _ = stream.write_all(&[&[greeting.len() as u8, 0, 0, 0], &greeting[..]].concat());
+            let _ = stream.write_all(&[&[greeting.len() as u8, 0, 0, 0][..], &greeting[..]].concat());
             if until == Silent::LoggedIn {
                 let _ = stream.read(&mut bytes);
                 let _ = stream.write_all(b"\x07\0\0\x02\0\0\0\x02\0\0\0");
@@ -239,7 +239,7 @@ fn what_a_server_says_cannot_act_on_the_terminal() {
                     message.extend((fields.len() as u32 + 4).to_be_bytes());
                     message.extend(fields.as_bytes());
                 } else {
-                    let payload = [b"\xff\x15\x04#28000", evil.as_bytes()].concat();
+                    let payload = [&b"\xff\x15\x04#28000"[..], evil.as_bytes()].concat();
                     message.extend([payload.len() as u8, 0, 0, 0]);
                     message.extend(payload);
                 }
