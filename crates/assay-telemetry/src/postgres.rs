@@ -8,8 +8,10 @@ use crate::question::{Asked, OWN_IDS, OwnPart, Process, Question, ServerQuestion
 /// The questions for a version such as `15.14 (Debian 15.14-1)`.
 pub(crate) fn server_questions(version: &str) -> ServerQuestions {
     let at_least = |major: u32| major_of(version) >= major;
+    // Before 12, pg_stat_database lacks reads of catalogs that all databases share, such as pg_database.
+    let uncounted = !at_least(12);
     let mut all = vec![
-        Question { late: !at_least(15), ..database(at_least(16), at_least(18)) },
+        Question { late: !at_least(15), uncounted, ..database(at_least(16), at_least(18)) },
         log_position(at_least(10)),
         checkpoint_age(at_least(10)),
         if at_least(17) { written_17(at_least(18)) } else { written() },
@@ -18,10 +20,13 @@ pub(crate) fn server_questions(version: &str) -> ServerQuestions {
             &[("pg_stat_get_dead_tuples(oid)", "purge_lag", "sum(pg_stat_get_dead_tuples(oid))::int8")],
             "pg_class WHERE relkind IN ('r', 'm', 't') AND oid >= 16384",
         ),
-        row(
-            &[("pg_database_size()", "data_bytes", "sum(pg_database_size(oid))::int8")],
-            "pg_database WHERE datname = current_database()",
-        ),
+        Question {
+            uncounted,
+            ..row(
+                &[("pg_database_size()", "data_bytes", "sum(pg_database_size(oid))::int8")],
+                "pg_database WHERE datname = current_database()",
+            )
+        },
     ];
     if at_least(14) {
         all.push(log(at_least(18)));

@@ -78,6 +78,8 @@ pub struct Question {
     /// Asked only within a stage: the server publishes what connections do so late that, at its beginning, the work of
     /// our login and preparations would be counted as the load's.
     pub late: bool,
+    /// The server does not count what this reads.
+    pub uncounted: bool,
     /// Lists the statements of ours that this question must not count. They replace `OWN_IDS` in it.
     pub own_ids_sql: &'static str,
 }
@@ -153,7 +155,7 @@ impl Asked {
 impl Question {
     /// Asked with every sample.
     pub fn new(sql: String, shape: Shape, asked: Vec<Asked>) -> Question {
-        Question { sql, shape, asked, at_ends: false, late: false, own_ids_sql: "" }
+        Question { sql, shape, asked, at_ends: false, late: false, uncounted: false, own_ids_sql: "" }
     }
 
     /// The values in an answer, by metric. NULLs, missing values and texts are omitted.

@@ -230,7 +230,7 @@ fn choose(
         question.sql = question.sql.replace(OWN_IDS, &format!("'{{{}}}'", ids.join(",")));
     }
     let mut buffers = 0;
-    if !explain.is_empty() {
+    if !explain.is_empty() && !question.uncounted {
         readings.statements += 1;
         // Without the answer, our own part is not subtracted.
         if let Ok(rows) = client.ask(&format!("{explain}{}", question.sql), PATIENCE) {

@@ -89,11 +89,17 @@ fn watch(wanted: &str, server: &Server, folder: &Folder, load: Load) -> (String,
         if load.transactional { "on" } else { "off" },
         if load.prepared { "on" } else { "off" },
     );
-    let before = Truth::read(server);
-    // What InnoDB does later for a transaction depends on the rate; PostgreSQL reads its catalogs for each session.
-    let (alone, rate) = if is_postgres(server) { (400, "") } else { (WATCHED, "--rate 5") };
-    folder.expect(&format!("{command} --telemetry off {rate} --transactions {alone}"), 0);
-    let alone = Truth::once_counted(server, &before, alone).since(&before, alone);
+    let counted = |rate: &str, transactions: u64| {
+        let before = Truth::read(server);
+        folder.expect(&format!("{command} --telemetry off {rate} --transactions {transactions}"), 0);
+        Truth::once_counted(server, &before, transactions).less(&before)
+    };
+    // What InnoDB does later for a transaction depends on the rate. PostgreSQL reads its catalogs for each new session:
+    // the difference of two runs is without that.
+    let alone = match is_postgres(server) {
+        true => counted("", 500).less(&counted("", 100)).divided_by(400.0),
+        false => counted("--rate 5", WATCHED).divided_by(WATCHED as f64),
+    };
     let options = format!("--rate 5 --warmup 1s --transactions {WATCHED} --telemetry full");
     let stage = folder.expect(&format!("{command} {options}"), 0).findings()["stages"][0].clone();
     assert_eq!(stage["total"]["transactions"], WATCHED, "{stage}");
@@ -232,14 +238,13 @@ impl Truth {
         }
     }
 
-    /// Per transaction.
-    fn since(&self, before: &Truth, transactions: u64) -> Truth {
-        let each = |now: f64, before: f64| (now - before) / transactions as f64;
-        Truth {
-            commits: each(self.commits, before.commits),
-            reads: each(self.reads, before.reads),
-            log: each(self.log, before.log),
-        }
+    fn less(&self, before: &Truth) -> Truth {
+        let Truth { commits, reads, log } = before;
+        Truth { commits: self.commits - commits, reads: self.reads - reads, log: self.log - log }
+    }
+
+    fn divided_by(&self, number: f64) -> Truth {
+        Truth { commits: self.commits / number, reads: self.reads / number, log: self.log / number }
     }
 }
 
