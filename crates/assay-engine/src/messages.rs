@@ -108,6 +108,8 @@ pub(crate) struct Part {
     pub(crate) sessions: u32,
     pub(crate) outside: Outside,
     pub(crate) in_flight: u64,
+    /// Started before the measured part, and due in it if they end in it; not in `due` yet.
+    pub(crate) carried: u64,
     /// Per session of the worker, in their order.
     pub(crate) by_session: Vec<SessionTally>,
 }

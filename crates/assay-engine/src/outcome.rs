@@ -281,6 +281,8 @@ pub struct TransactionTally {
     pub retries: u64,
     /// Retries after the answer to a commit was lost: the server may have committed that attempt, too.
     pub retries_in_doubt: u64,
+    /// Failed after the answer to a commit was lost: the server may have committed the last attempt.
+    pub failed_in_doubt: u64,
     /// done − due, including retries; only of transactions that succeeded or were rolled back on purpose.
     pub response: Latencies,
     /// done − sent.
@@ -382,6 +384,8 @@ pub struct Interval {
     pub targets: Vec<TargetInterval>,
     /// Transactions in flight at its end.
     pub in_flight: u64,
+    /// Of a closed loop: started in the warm-up, and measured if they end in the stage, when they count as `due`.
+    pub carried: u64,
     /// Sessions connected and taking transactions at its end.
     pub sessions: u32,
     /// Response times of all types together.
@@ -431,6 +435,7 @@ impl Tally {
             ours.failed += theirs.failed;
             ours.retries += theirs.retries;
             ours.retries_in_doubt += theirs.retries_in_doubt;
+            ours.failed_in_doubt += theirs.failed_in_doubt;
             ours.response.add(&theirs.response);
             ours.service.add(&theirs.service);
         }
@@ -469,7 +474,7 @@ impl Tally {
     /// Clears all counts, keeps the memory of the histograms.
     pub(crate) fn clear(&mut self) {
         for transaction in &mut self.transactions {
-            (transaction.count, transaction.rolled_back) = (0, 0);
+            (transaction.count, transaction.rolled_back, transaction.failed_in_doubt) = (0, 0, 0);
             (transaction.failed, transaction.retries, transaction.retries_in_doubt) = (0, 0, 0);
             transaction.response.clear();
             transaction.service.clear();

@@ -46,6 +46,7 @@ struct Slot {
     sessions: u32,
     outside: Outside,
     in_flight: u64,
+    carried: u64,
 }
 
 impl StageSums {
@@ -99,6 +100,7 @@ impl StageSums {
         slot.backlog_max += part.backlog_max;
         slot.sessions += part.sessions;
         slot.in_flight += part.in_flight;
+        slot.carried += part.carried;
         slot.outside.add(&part.outside);
         if slot.tallies.is_empty() {
             (slot.tallies, slot.worker) = (part.tallies, worker);
@@ -167,6 +169,7 @@ impl StageSums {
             errors_by_class: by_class(&sum),
             targets: if tallies.len() > 1 { tallies.iter().map(of_target).collect() } else { Vec::new() },
             in_flight: slot.in_flight,
+            carried: slot.carried,
             sessions: slot.sessions,
             response: SparseLatencies::from(&response),
             cpu,
@@ -262,6 +265,7 @@ impl StageSums {
         slot.backlog_max = slot.backlog_max.max(last.backlog_max);
         slot.outside.add(&last.outside);
         (slot.backlog, slot.in_flight, slot.sessions) = (last.backlog, last.in_flight, last.sessions);
+        slot.carried = last.carried;
     }
 }
 

@@ -254,6 +254,7 @@ fn transactions(parts: &[&Tally], types: &[String]) -> Vec<TransactionTally> {
             failed: sum(|one| one.failed),
             retries: sum(|one| one.retries),
             retries_in_doubt: sum(|one| one.retries_in_doubt),
+            failed_in_doubt: sum(|one| one.failed_in_doubt),
             response: Latencies::sum(of_type.iter().map(|one| &one.response)),
             service: Latencies::sum(of_type.iter().map(|one| &one.service)),
         }

@@ -56,9 +56,10 @@ pub struct Tally {
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
-    /// Open loop and terminals: due, but not started when the stage ended.
+    /// Open loop and terminals: due, but not started when the stage ended; in the last stage of a partial record, at its
+    /// end.
     pub unstarted: u64,
-    /// Started, but not finished when the grace period was over.
+    /// Started, but not finished when the grace period was over; in the last stage of a partial record, at its end.
     pub unfinished: u64,
     /// Ended together with their session because the script wanted that, without being counted.
     #[serde(default)]
@@ -87,6 +88,9 @@ pub struct TransactionTally {
     /// Retries after the answer to a commit was lost: the server may have committed that attempt, too.
     #[serde(default)]
     pub retries_in_doubt: u64,
+    /// Failed after the answer to a commit was lost: the server may have committed the last attempt.
+    #[serde(default)]
+    pub failed_in_doubt: u64,
     /// done − due, including retries; only of transactions that succeeded or were rolled back on purpose.
     pub response: Latencies,
     /// done − sent.

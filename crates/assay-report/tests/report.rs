@@ -693,9 +693,14 @@ fn retries_in_doubt_are_told_apart() {
     let mut record = example();
     record.stages.truncate(1);
     record.stages[0].total.transactions[0].retries_in_doubt = 1;
+    let shown = text(&findings(&record));
+    assert!(shown.contains("retries (1 in doubt)"), "{shown}");
+    assert!(shown.contains("1 of the retries followed a lost answer to a commit"), "{shown}");
+    record.stages[0].total.transactions[0].retries_in_doubt = 0;
+    record.stages[0].total.transactions[0].failed_in_doubt = 1;
     let text = text(&findings(&record));
-    assert!(text.contains("retries (1 in doubt)"), "{text}");
-    assert!(text.contains("1 of the retries followed a lost answer to a commit"), "{text}");
+    assert!(text.contains("failed transactions (1 in doubt)"), "{text}");
+    assert!(text.contains("1 of the failed transactions lost the answer to a commit"), "{text}");
 }
 
 #[test]
@@ -761,7 +766,8 @@ fn every_warning_is_put_in_words() {
         },
         Warning::LowerBounds { stage: 1, unfinished: 64 },
         Warning::LowerBounds { stage: 0, unfinished: 0 },
-        Warning::InDoubt { retries: 3 },
+        Warning::InDoubt { retries: 3, failed: 0 },
+        Warning::InDoubt { retries: 0, failed: 2 },
         Warning::StatementsLost { errors: 2235 },
         Warning::Overload { stage: 0, due: 20_000, undone: 1234, wait_p50_ns: None, service_p50_ns: None },
         Warning::Overload {
@@ -812,7 +818,7 @@ fn every_warning_is_put_in_words() {
 
     ! the run failed: the figures cover the time until then
 
-    ! the run was killed: this is its last partial record
+    ! the record has no end: the run was killed, or is still going on
 
     ! no transaction finished with 16 sessions
 
@@ -828,6 +834,9 @@ fn every_warning_is_put_in_words() {
 
     ! 3 of the retries followed a lost answer to a commit: the server may have
       committed both runs
+
+    ! 2 of the failed transactions lost the answer to a commit: the server may have
+      committed them
 
     ! 2,235 errors said that a prepared statement does not exist: a connection
       pooler may not support them

@@ -147,8 +147,8 @@ fn empty() -> Record {
     }
 }
 
-/// Stores everything measured so far in `record`. Intervals already in it are not encoded again, which would cost more
-/// the longer the run.
+/// Stores everything measured so far in `record`. Intervals and stages that it has already are not encoded again, which
+/// would cost more the longer the run.
 pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>)) {
     (record.status, record.failure) = end;
     record.elapsed_ns = outcome.elapsed.0;
@@ -166,7 +166,13 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     if record.manifest.search.is_some() {
         record.manifest.sessions = outcome.stages.iter().map(|stage| stage.sessions).collect();
     }
+    let names = (outcome.types.len(), outcome.counters.len());
     for (i, stage) in outcome.stages.iter().enumerate() {
+        let is_over = i + 1 < outcome.stages.len();
+        let is_stored = |known: &record::Stage| (known.total.transactions.len(), known.total.counters.len()) == names;
+        if is_over && i + 1 < record.stages.len() && is_stored(&record.stages[i]) {
+            continue;
+        }
         let mut intervals =
             record.stages.get_mut(i).map_or_else(Vec::new, |known| std::mem::take(&mut known.intervals));
         intervals.extend(stage.intervals[intervals.len().min(stage.intervals.len())..].iter().map(interval));
@@ -324,13 +330,18 @@ pub(crate) fn place(target: &Target) -> Place {
 
 fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<record::Interval>) -> record::Stage {
     let generator = &stage.generator;
+    let mut total = tally(&stage.total, names);
+    // The generator is known when the stage is over.
+    if let (0, Some(last)) = (generator.workers, stage.intervals.last()) {
+        add_under_way(&mut total, last);
+    }
     record::Stage {
         sessions: stage.sessions,
         rate_per_s: stage.rate,
         started: after(start, stage.started),
         start_ns: Some(stage.started.0),
         measured_ns: stage.measured.0,
-        total: tally(&stage.total, names),
+        total,
         targets: stage.targets.iter().map(|target| tally(target, names)).collect(),
         session_transactions_min: stage.session_transactions.0,
         session_transactions_max: stage.session_transactions.1,
@@ -349,6 +360,17 @@ fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<r
         },
         intervals,
     }
+}
+
+/// What was waiting and in flight at the end of the last interval of a stage in progress.
+fn add_under_way(total: &mut record::Tally, last: &assay_engine::Interval) {
+    total.due += last.carried;
+    let ended: u64 = total.transactions.iter().map(|one| one.count + one.rolled_back + one.failed).sum();
+    let gone = total.stopped + total.dropped + total.unstarted + total.unfinished;
+    let under_way = total.due.saturating_sub(ended + gone);
+    let waiting = under_way.min(last.backlog);
+    total.unstarted += waiting;
+    total.unfinished += under_way - waiting;
 }
 
 /// A share of one, in millionths.
@@ -421,6 +443,7 @@ fn tally(tally: &assay_engine::Tally, names: &Outcome) -> record::Tally {
             failed: of_type.failed,
             retries: of_type.retries,
             retries_in_doubt: of_type.retries_in_doubt,
+            failed_in_doubt: of_type.failed_in_doubt,
             response: latencies(&of_type.response),
             service: latencies(&of_type.service),
         }

@@ -8,8 +8,8 @@
 //!   it. Its statements, errors and retries count as it does.
 //! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` consumes the value that `begin` returned. So
 //!   every due transaction is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
-//! * *Retries* are counted separately from their transaction; one in doubt is a retry after the answer to a commit was
-//!   lost.
+//! * *Retries* are counted separately from their transaction. One is in doubt if the answer to a commit was lost before
+//!   it; so is a failed transaction that is not retried after that.
 //! * *Unfinished* is what did not end within the grace period. Its late end counts for nothing.
 //! * *Outside transactions*, statements count from the first one if there is no warm-up, otherwise from its end.
 
@@ -351,7 +351,7 @@ impl Recorder {
         at: Nanos,
     ) {
         let counted = self.counts(&transaction, at);
-        let Transaction { session, target, due, free, sent, kind, .. } = transaction;
+        let Transaction { session, target, due, free, sent, kind, in_doubt, .. } = transaction;
         let (mut rolled_back, mut failed, mut dropped) = (false, false, false);
         if let Some(marks) = marks {
             (rolled_back, failed, dropped) = (marks.rolled_back, marks.failed, marks.dropped);
@@ -367,7 +367,9 @@ impl Recorder {
         if counted && dropped {
             self.arrivals.dropped += 1;
         } else if counted && failed {
-            self.tallies[target].transaction(kind).failed += 1;
+            let of_kind = self.tallies[target].transaction(kind);
+            of_kind.failed += 1;
+            of_kind.failed_in_doubt += u64::from(in_doubt);
             self.last_done = self.last_done.max(at);
         } else if counted {
             self.completed[session] += 1;
@@ -396,7 +398,11 @@ impl Recorder {
         if counted {
             let tally = &mut self.tallies[transaction.target];
             match ending {
-                Ending::Failed => tally.transaction(transaction.kind).failed += 1,
+                Ending::Failed => {
+                    let of_kind = tally.transaction(transaction.kind);
+                    of_kind.failed += 1;
+                    of_kind.failed_in_doubt += u64::from(transaction.in_doubt);
+                }
                 Ending::Stopped => tally.stopped += 1,
             }
             self.last_done = self.last_done.max(at);
@@ -462,6 +468,7 @@ impl Recorder {
         Part {
             outside,
             in_flight: u64::from(self.in_flight),
+            carried: self.carried,
             by_session: std::mem::replace(&mut self.by_session, none),
             tallies: std::mem::replace(&mut self.tallies, fresh),
             due: arrivals.due,

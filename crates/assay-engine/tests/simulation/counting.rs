@@ -205,6 +205,25 @@ fn retries_after_a_lost_answer_to_a_commit_count_apart() {
 }
 
 #[test]
+fn a_commit_in_doubt_that_is_given_up_is_counted() {
+    for (body, in_doubt) in [("con:query('UPDATE')", 1), ("con:query('SELECT')", 0)] {
+        let mut world = World::new(&format!(
+            "function thread_init() con = sysbench.sql.driver():connect() end function event() {body} end"
+        ));
+        world.plan.limit = Limit { time: None, transactions: Some(2) };
+        world.plan.policy.retries = 0;
+        world.plan.policy.on_error = OnError::Continue;
+        world.server.borrow_mut().service = ms(100);
+        let address = world.address.clone();
+        world.network.kill(&address, ms(60));
+        world.network.restart(&address, ms(70));
+        let outcome = world.run();
+        let of_type = &outcome.stages[0].total.transactions[0];
+        assert_eq!((of_type.failed, of_type.retries, of_type.failed_in_doubt), (1, 0, in_doubt), "{body}");
+    }
+}
+
+#[test]
 fn an_error_that_is_passed_over_leaves_nothing_uncounted() {
     for load in [Load::Closed, open(200.0, None), Load::Terminals { terminals: 5, think_scale: 1.0 }] {
         let mut world = World::new(POINT).sessions(&[3]);

@@ -294,6 +294,7 @@ fn tally(factor: u64) -> Tally {
         failed: factor,
         retries: 2 * factor,
         retries_in_doubt: 0,
+        failed_in_doubt: 0,
         response: spread(count, 1_000_000, slowest_ns),
         service: spread(count, 900_000, slowest_ns - 100_000),
     };

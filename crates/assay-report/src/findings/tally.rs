@@ -34,6 +34,8 @@ pub struct TallyFindings {
     /// Retries after the answer to a commit was lost: the server may have committed that attempt, too. `None`: as
     /// above.
     pub retries_in_doubt: Option<u64>,
+    /// Failed after the answer to a commit was lost. `None`: as above.
+    pub failed_in_doubt: Option<u64>,
     /// Errors, including retried ones.
     pub errors: u64,
     /// Reconnects.
@@ -125,6 +127,7 @@ pub(crate) fn tally_findings(tally: &record::Tally, measured_ns: u64) -> TallyFi
         failed: sum(tally.transactions.iter().map(|transaction| transaction.failed)),
         retries: sum(tally.transactions.iter().map(|transaction| transaction.retries)),
         retries_in_doubt: Some(sum(tally.transactions.iter().map(|transaction| transaction.retries_in_doubt))),
+        failed_in_doubt: Some(sum(tally.transactions.iter().map(|transaction| transaction.failed_in_doubt))),
         errors: sum(tally.errors.iter().map(|error| error.count)),
         reconnects: tally.reconnects,
         unfinished: tally.unfinished,

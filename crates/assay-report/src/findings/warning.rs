@@ -81,10 +81,12 @@ pub enum Warning {
         /// outage.
         unfinished: u64,
     },
-    /// Transactions were retried after the answer to a commit was lost.
+    /// Transactions were retried, or failed, after the answer to a commit was lost.
     InDoubt {
-        /// Over all stages.
+        /// Retries over all stages.
         retries: u64,
+        /// Failed transactions over all stages.
+        failed: u64,
     },
     /// The server did not know statements that had been prepared: a pooler gave sessions other connections.
     StatementsLost {
@@ -267,8 +269,9 @@ pub(crate) fn warnings(run: &Observed) -> Vec<Warning> {
         warnings.push(Warning::Failures { failed, share: failed as f64 / (done + failed as f64) });
     }
     let retries = sum(run.stages.iter().map(|stage| stage.total.retries_in_doubt.unwrap_or(0)));
-    if retries > 0 {
-        warnings.push(Warning::InDoubt { retries });
+    let failed = sum(run.stages.iter().map(|stage| stage.total.failed_in_doubt.unwrap_or(0)));
+    if retries + failed > 0 {
+        warnings.push(Warning::InDoubt { retries, failed });
     }
     let unknown = run.stages.iter().flat_map(|stage| &stage.total.errors_by_kind);
     let errors = sum(unknown.filter(|error| UNKNOWN_STATEMENT.contains(&&*error.code)).map(|error| error.count));

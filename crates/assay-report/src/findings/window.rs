@@ -155,7 +155,7 @@ fn complete(stage: &mut StageFindings, intervals: &[Interval], whole: &StageFind
     stage.session_transactions_mean = whole.session_transactions_mean;
     let total = &mut stage.total;
     total.types.truncate(whole.total.types.len());
-    (total.rolled_back, total.retries_in_doubt) = (None, None);
+    (total.rolled_back, total.retries_in_doubt, total.failed_in_doubt) = (None, None, None);
     let is_only = whole.total.types.iter().filter(|one| one.has_ended()).count() == 1;
     for (one, in_whole) in total.types.iter_mut().zip(&whole.total.types) {
         (one.rolled_back, one.failed, one.retries) = (None, None, None);

@@ -102,7 +102,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
     }
     for (trial, status) in &side.incomplete {
         let ended = match status {
-            Status::Running => "was killed",
+            Status::Running => "has no end",
             Status::Interrupted => "was interrupted",
             Status::Failed => "failed",
             Status::Complete => continue,

@@ -40,8 +40,12 @@ fn trouble(total: &TallyFindings) -> Vec<String> {
         (retries, 0) => format!("{} retries", count(retries)),
         (retries, in_doubt) => format!("{} retries ({} in doubt)", count(retries), count(in_doubt)),
     };
+    let failed = match total.failed_in_doubt.unwrap_or(0) {
+        0 => number_of(total.failed, "failed transaction"),
+        in_doubt => format!("{} ({} in doubt)", number_of(total.failed, "failed transaction"), count(in_doubt)),
+    };
     let facts = [
-        (total.failed, number_of(total.failed, "failed transaction")),
+        (total.failed, failed),
         (total.errors, number_of(total.errors, "error")),
         (total.retries, retries),
         (total.reconnects, number_of(total.reconnects, "reconnect")),

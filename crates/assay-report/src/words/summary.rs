@@ -111,7 +111,7 @@ fn what_ran(findings: &Findings) -> String {
     let facts: Vec<String> = [load(findings)].into_iter().chain(length).filter(|fact| !fact.is_empty()).collect();
     let end = match findings.status {
         Status::Complete => "",
-        Status::Running => " The run was killed before it was complete.",
+        Status::Running => " Its record ends before the run did.",
         Status::Interrupted => " The run was interrupted before it was complete.",
         Status::Failed => " The run failed before it was complete.",
     };

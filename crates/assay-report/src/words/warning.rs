@@ -72,7 +72,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             ("the run failed: the figures cover the time until then".into(), String::new())
         }
         Warning::EndedEarly { status: Status::Running } => {
-            ("the run was killed: this is its last partial record".into(), String::new())
+            ("the record has no end: the run was killed, or is still going on".into(), String::new())
         }
         Warning::EndedEarly { .. } => {
             ("the run was interrupted: the figures cover the time until then".into(), String::new())
@@ -129,19 +129,32 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         ),
         Warning::LowerBounds { stage: number, unfinished } => (
             format!(
-                "the latencies{} are lower bounds: {} transactions had not finished when the grace period was over",
+                "the latencies{} are lower bounds: {} transactions {}",
                 stage(number),
-                count(*unfinished)
+                count(*unfinished),
+                match findings.status {
+                    Status::Running => "were in flight when the record ends",
+                    _ => "had not finished when the grace period was over",
+                }
             ),
             String::new(),
         ),
-        Warning::InDoubt { retries } => (
-            format!(
+        Warning::InDoubt { retries, failed } => {
+            let retried = format!(
                 "{} of the retries followed a lost answer to a commit: the server may have committed both runs",
                 count(*retries)
-            ),
-            String::new(),
-        ),
+            );
+            let given_up = format!(
+                "{} of the failed transactions lost the answer to a commit: the server may have committed them",
+                count(*failed)
+            );
+            let words = match (retries, failed) {
+                (_, 0) => retried,
+                (0, _) => given_up,
+                _ => format!("{retried}; {given_up}"),
+            };
+            (words, String::new())
+        }
         Warning::StatementsLost { errors } => (
             format!(
                 "{} errors said that a prepared statement does not exist: a connection pooler may not support them",
