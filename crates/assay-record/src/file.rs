@@ -1,13 +1,14 @@
 //! Records on disk: written atomically, read within limits.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
+use crate::stream;
 use crate::time::Time;
 use crate::trial::{FORMAT, Record, Tool};
 
@@ -20,8 +21,6 @@ pub const DECOMPRESSED_BYTES_MAX: u64 = 1 << 30;
 
 /// RFC 8878, 3.1.1.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// zstd's own default: higher levels cost more time than is acceptable for a partial record every few seconds.
-const ZSTD_LEVEL: i32 = 3;
 const NAME_LENGTH_MAX: usize = 80;
 
 /// What happens to a file that already has the name of a new record.
@@ -100,7 +99,7 @@ pub enum ReadError {
         limit_bytes: u64,
     },
     /// Not JSON, or not the fields of a record.
-    #[error("{path} is not a record of format {FORMAT}")]
+    #[error("{path} is not a record of formats 1 to {FORMAT}")]
     Content {
         /// The file.
         path: PathBuf,
@@ -109,8 +108,8 @@ pub enum ReadError {
     },
     /// Written by another version.
     #[error(
-        "record {path} was written by {} {} in format {format}; this assay reads format {FORMAT} (use the assay that \
-         wrote it, or a later one)",
+        "record {path} was written by {} {} in format {format}; this assay reads formats 1 to {FORMAT} (use the assay \
+         that wrote it, or a later one)",
         tool.name,
         tool.version
     )]
@@ -139,12 +138,8 @@ impl Record {
             return self.write(path);
         }
         may_create(path, existing)?;
-        let file = self.write_aside(path, path)?;
-        file.persist_noclobber(path).map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => WriteError::Exists { path: path.to_owned() },
-            _ => WriteError::Io { path: path.to_owned(), source: error.error },
-        })?;
-        sync_folder(folder_of(path)).map_err(|source| WriteError::Io { path: path.to_owned(), source })
+        let file = persist_new(aside(path, path, &self.encoded(path)?)?, path)?;
+        file.sync_all().map_err(|source| WriteError::Io { path: path.to_owned(), source })
     }
 
     /// Writes the record to `path`, atomically replacing a file of that name. Compressed, unless the name ends in
@@ -153,11 +148,12 @@ impl Record {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
         // A device or a pipe (`--record /dev/stdout`) must not be replaced by a file.
         if is_special(path) {
-            let file = File::options().append(true).open(path).map_err(failed)?;
-            return self.encode(path, file).map_err(failed);
+            let mut file = File::options().append(true).open(path).map_err(failed)?;
+            return file.write_all(&self.encoded(path)?).map_err(failed);
         }
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let file = self.write_aside(path, &target)?;
+        let file = aside(path, &target, &self.encoded(&target)?)?;
+        file.as_file().sync_all().map_err(failed)?;
         file.persist(&target).map_err(|error| failed(error.error))?;
         sync_folder(folder_of(&target)).map_err(failed)
     }
@@ -165,35 +161,26 @@ impl Record {
     /// Writes the record into `folder`, which is created if missing, as `WORKLOAD-TIME.json.zst`, or with `-2`, `-3`, …
     /// before the ending if that exists. Returns the path.
     pub fn write_new(&self, folder: &Path) -> Result<PathBuf, WriteError> {
-        let base = folder.join(file_stem(&self.manifest.workload, &self.manifest.task, self.started));
-        let failed = |source| WriteError::Io { path: with_ending(&base, 1), source };
-        fs::create_dir_all(folder).map_err(failed)?;
-        let first = with_ending(&base, 1);
-        let mut file = self.write_aside(&first, &first)?;
-        for number in 1.. {
-            let path = with_ending(&base, number);
-            match file.persist_noclobber(&path) {
-                Ok(_) => {
-                    sync_folder(folder).map_err(failed)?;
-                    return Ok(path);
-                }
-                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => file = error.file,
-                Err(error) => return Err(failed(error.error)),
-            }
-        }
-        unreachable!("the numbers do not end")
+        let (path, file) = persist_numbered(folder, self, |path| self.encoded(path))?;
+        file.sync_all().map_err(|source| WriteError::Io { path: path.clone(), source })?;
+        Ok(path)
     }
 
-    /// Reads a record, compressed or not. Unknown fields are ignored.
+    /// Reads a record of this format or an earlier one, compressed or not. Unknown fields are ignored. A stream that
+    /// was cut has everything until then, and the status `Running`.
     pub fn read(path: &Path) -> Result<Record, ReadError> {
-        let json = read_text(path, COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX)?;
+        let bytes = bytes_of(path, COMPRESSED_BYTES_MAX)?;
+        if stream::is_stream(&bytes) {
+            return stream::read(path, &bytes).map(|found| found.record);
+        }
+        let json = text_of(path, bytes, DECOMPRESSED_BYTES_MAX)?;
         let refused = |source: serde_json::Error| match source.is_eof() {
             true => ReadError::CutOff { path: path.to_owned() },
             false => ReadError::Content { path: path.to_owned(), source },
         };
         // Format and writer are readable even if the rest is not.
         let head: Head = serde_json::from_slice(&json).map_err(refused)?;
-        if head.format != u64::from(FORMAT) {
+        if !(1..=u64::from(FORMAT)).contains(&head.format) {
             return Err(ReadError::Format { path: path.to_owned(), format: head.format, tool: head.tool });
         }
         serde_json::from_slice(&json).map_err(refused)
@@ -201,55 +188,86 @@ impl Record {
 
     /// The record as a compressed file holds it.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        self.encode(Path::new("memory"), &mut bytes).expect("writing to memory does not fail");
-        bytes
+        stream::whole(self).expect("writing to memory does not fail")
     }
 
     /// The record that `to_bytes` has written; `None`: it is damaged, or of another format.
     pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
-        let decoder = zstd::Decoder::new(bytes).ok()?;
-        let mut json = Vec::new();
-        decoder.take(DECOMPRESSED_BYTES_MAX).read_to_end(&mut json).ok()?;
-        let record: Record = serde_json::from_slice(&json).ok()?;
-        (record.format == FORMAT).then_some(record)
+        let found = stream::read(Path::new("memory"), bytes).ok()?;
+        (found.whole_bytes == bytes.len() as u64).then_some(found.record)
     }
 
-    /// The record in a temporary file beside `target`, safely on disk.
-    fn write_aside(&self, path: &Path, target: &Path) -> Result<NamedTempFile, WriteError> {
+    /// As the file of this name holds it.
+    fn encoded(&self, path: &Path) -> Result<Vec<u8>, WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
-        let folder = folder_of(target);
-        if !folder.is_dir() {
-            return Err(WriteError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
+        if !is_plain(path) {
+            return stream::whole(self).map_err(failed);
         }
-        // The umask applies; tempfile's own default would hide records from the user's group.
-        let permissions = fs::Permissions::from_mode(0o666);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".assay-").suffix(".tmp").permissions(permissions);
-        let file = builder.tempfile_in(folder).map_err(failed)?;
-        self.encode(target, file.as_file()).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        Ok(file)
-    }
-
-    fn encode(&self, path: &Path, file: impl Write) -> io::Result<()> {
-        let mut file = BufWriter::new(file);
-        if path.extension().is_some_and(|extension| extension == "json") {
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
-        } else {
-            let mut encoder = zstd::Encoder::new(&mut file, ZSTD_LEVEL)?;
-            encoder.include_checksum(true)?;
-            serde_json::to_writer(&mut encoder, self)?;
-            encoder.finish()?;
-        }
-        file.flush()
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        Ok(text)
     }
 }
 
-/// The content of a record that was read before, whatever it is.
+/// Whether a file of this name holds one JSON text.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
+}
+
+/// A temporary file with these bytes beside `target`, which will be the record `path`.
+pub(crate) fn aside(path: &Path, target: &Path, bytes: &[u8]) -> Result<NamedTempFile, WriteError> {
+    let failed = |source| WriteError::Io { path: path.to_owned(), source };
+    let folder = folder_of(target);
+    if !folder.is_dir() {
+        return Err(WriteError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
+    }
+    // The umask applies; tempfile's own default would hide records from the user's group.
+    let permissions = fs::Permissions::from_mode(0o666);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".assay-").suffix(".tmp").permissions(permissions);
+    let mut file = builder.tempfile_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    Ok(file)
+}
+
+/// Gives a temporary file its name, unless that is taken.
+pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> Result<File, WriteError> {
+    let file = file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => WriteError::Exists { path: path.to_owned() },
+        _ => WriteError::Io { path: path.to_owned(), source: error.error },
+    })?;
+    sync_folder(folder_of(path)).map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
+    Ok(file)
+}
+
+/// Creates the first file in `folder` that is free among the default names of `record`, with what `encoded` returns.
+pub(crate) fn persist_numbered(
+    folder: &Path,
+    record: &Record,
+    encoded: impl FnOnce(&Path) -> Result<Vec<u8>, WriteError>,
+) -> Result<(PathBuf, File), WriteError> {
+    let base = folder.join(file_stem(&record.manifest.workload, &record.manifest.task, record.started));
+    let first = with_ending(&base, 1);
+    let failed = |source| WriteError::Io { path: first.clone(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut file = aside(&first, &first, &encoded(&first)?)?;
+    for number in 1.. {
+        let path = with_ending(&base, number);
+        match file.persist_noclobber(&path) {
+            Ok(file) => {
+                sync_folder(folder).map_err(failed)?;
+                return Ok((path, file));
+            }
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => file = error.file,
+            Err(error) => return Err(failed(error.error)),
+        }
+    }
+    unreachable!("the numbers do not end")
+}
+
+/// The content of a record that was read before, which is one JSON text.
 pub(crate) fn json_of(path: &Path) -> Result<serde_json::Value, ReadError> {
-    let json = read_text(path, COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX)?;
+    let json = text_of(path, bytes_of(path, COMPRESSED_BYTES_MAX)?, DECOMPRESSED_BYTES_MAX)?;
     serde_json::from_slice(&json).map_err(|source| ReadError::Content { path: path.to_owned(), source })
 }
 
@@ -259,10 +277,14 @@ struct Head {
     tool: Tool,
 }
 
-fn read_text(path: &Path, compressed_max: u64, decompressed_max: u64) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn bytes_of(path: &Path, compressed_max: u64) -> Result<Vec<u8>, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
     let bytes = read_bounded(File::open(path).map_err(failed)?, compressed_max).map_err(failed)?;
-    let bytes = bytes.ok_or_else(|| ReadError::TooLarge { path: path.to_owned(), limit_bytes: compressed_max })?;
+    bytes.ok_or_else(|| ReadError::TooLarge { path: path.to_owned(), limit_bytes: compressed_max })
+}
+
+/// The JSON text of a record that is not a stream.
+fn text_of(path: &Path, bytes: Vec<u8>, decompressed_max: u64) -> Result<Vec<u8>, ReadError> {
     if bytes.starts_with(&ZSTD_MAGIC) {
         let text = zstd::Decoder::with_buffer(bytes.as_slice()).and_then(|text| read_bounded(text, decompressed_max));
         return match text {
@@ -290,7 +312,7 @@ fn read_bounded(from: impl Read, max: u64) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Whether `path` is a device, a pipe or a folder. What stdout is redirected to is found below /dev, too.
-fn is_special(path: &Path) -> bool {
+pub(crate) fn is_special(path: &Path) -> bool {
     path.starts_with("/dev") || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
@@ -340,7 +362,8 @@ mod tests {
             (compressed, 1 << 20, Some(1 << 20)),
             (compressed, 1 << 26, None),
         ] {
-            let exceeded = match read_text(&path, compressed_max, decompressed_max) {
+            let text = bytes_of(&path, compressed_max).and_then(|bytes| text_of(&path, bytes, decompressed_max));
+            let exceeded = match text {
                 Err(ReadError::TooLarge { limit_bytes, .. }) => Some(limit_bytes),
                 Err(other) => panic!("{other}"),
                 Ok(_) => None,

@@ -9,6 +9,7 @@
 
 mod agents;
 mod cases;
+mod event;
 mod file;
 mod fleet;
 mod host;
@@ -18,6 +19,7 @@ mod latencies;
 mod measurements;
 mod secrets;
 mod status;
+mod stream;
 mod tags;
 mod telemetry;
 mod time;
@@ -25,6 +27,10 @@ mod trial;
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
+pub use event::{
+    Connected, Ended, Event, Fold, Moment, Readings, ScopeReadings, ServerName, StageInterval, StageStarted, Started,
+    Totals, WaitReadings,
+};
 pub use file::{
     COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
 };
@@ -40,7 +46,8 @@ pub use measurements::{
 };
 pub use secrets::{is_secret, text_without_logins, text_without_secrets, without_secrets};
 pub use status::Status;
-pub use tags::{TagError, tag};
+pub use stream::{Follow, RecordFile};
+pub use tags::{ChangeError, change, tag};
 pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};
 pub use time::Time;
 pub use trial::{

@@ -56,8 +56,8 @@ pub struct Tally {
     pub due: u64,
     /// Open loop: due, but dropped because of `Load::Open::backlog_max`.
     pub dropped: u64,
-    /// Open loop and terminals: due, but not started when the stage ended; in the last stage of a partial record, at its
-    /// end.
+    /// Open loop and terminals: due, but not started when the stage ended; in the last stage of a partial record, at
+    /// its end.
     pub unstarted: u64,
     /// Started, but not finished when the grace period was over; in the last stage of a partial record, at its end.
     pub unfinished: u64,

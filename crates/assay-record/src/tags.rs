@@ -1,16 +1,17 @@
-//! Adds tags to a finished record.
+//! Changes what is known of a finished record: its tags, and the server that was started for it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::file::{ReadError, WriteError, json_of};
+use crate::file::{COMPRESSED_BYTES_MAX, ReadError, WriteError, bytes_of, json_of};
+use crate::stream::{self, AmendError};
 use crate::trial::Record;
 
-/// A record could not be tagged.
+/// A record could not be changed.
 #[derive(Debug, thiserror::Error)]
-pub enum TagError {
+pub enum ChangeError {
     /// It could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -27,17 +28,42 @@ pub enum TagError {
         /// The unknown field.
         field: String,
     },
+    /// Its run still goes on.
+    #[error("record {path} is still being written: its run has not ended")]
+    Busy {
+        /// The file.
+        path: std::path::PathBuf,
+    },
+    /// Nothing can be added after the damage.
+    #[error("record {path} is damaged")]
+    Damaged {
+        /// The file.
+        path: std::path::PathBuf,
+    },
 }
 
 /// Sets these tags of the record at `path`, replacing those with the same keys; everything else is unchanged.
-pub fn tag(path: &Path, tags: &BTreeMap<String, String>) -> Result<(), TagError> {
+pub fn tag(path: &Path, tags: &BTreeMap<String, String>) -> Result<(), ChangeError> {
+    change(path, |record| record.tags.extend(tags.clone()))
+}
+
+/// Applies `with` to what is known of the record at `path` apart from its measurements, which must stay as they are.
+pub fn change(path: &Path, with: impl FnOnce(&mut Record)) -> Result<(), ChangeError> {
+    if stream::is_stream(&bytes_of(path, COMPRESSED_BYTES_MAX)?) {
+        return stream::amend(path, with).map_err(|error| match error {
+            AmendError::Read(error) => error.into(),
+            AmendError::Write(error) => error.into(),
+            AmendError::Busy => ChangeError::Busy { path: path.to_owned() },
+            AmendError::Damaged => ChangeError::Damaged { path: path.to_owned() },
+        });
+    }
     let mut record = Record::read(path)?;
     let known = serde_json::to_value(&record).expect("records become JSON");
     if let Some(field) = unknown(&json_of(path)?, &known) {
         let tool = format!("{} {}", record.tool.name, record.tool.version);
-        return Err(TagError::Newer { path: path.to_owned(), tool, field });
+        return Err(ChangeError::Newer { path: path.to_owned(), tool, field });
     }
-    record.tags.extend(tags.clone());
+    with(&mut record);
     Ok(record.write(path)?)
 }
 

@@ -15,13 +15,13 @@ use crate::status::Status;
 use crate::telemetry::Telemetry;
 use crate::time::Time;
 
-/// Version of the format written and read here.
-pub const FORMAT: u32 = 1;
+/// Version of the format written here. Earlier ones are read, too.
+pub const FORMAT: u32 = 2;
 
 /// One trial, complete or not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// `FORMAT` of the assay that wrote it.
+    /// Version of the format of its file.
     pub format: u32,
     /// The program that wrote it.
     pub tool: Tool,

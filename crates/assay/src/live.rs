@@ -1,14 +1,14 @@
 //! A run in progress: its interval lines, its partial record and its journal.
 //!
-//! The record is on disk from the start, marked as running, and replaced every few seconds: a run that is killed leaves
-//! what it had measured. This also detects an unwritable path before ten minutes are wasted.
+//! The record is on disk from the start and grows every few seconds: a run that is killed leaves what it had measured.
+//! This also detects an unwritable path before ten minutes are wasted.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
-use assay_record::{DEFAULT_FOLDER, Existing, Load, Place, Record, Search, Status, WriteError};
+use assay_record::{DEFAULT_FOLDER, Existing, Load, Moment, Place, Record, RecordFile, Search, Status, WriteError};
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 
@@ -24,9 +24,11 @@ use crate::{plan, record_of, server_settings, terminal, values};
 /// The record so far, and its file.
 pub struct Live {
     record: Record,
-    path: Option<PathBuf>,
-    written: Instant,
-    pause: Duration,
+    /// `None`: no record is wanted.
+    file: Option<RecordFile>,
+    appended: Instant,
+    /// Intervals since then, in total: a starved process reports many at once.
+    unwritten: Nanos,
     lines: Option<usize>,
     bar: Option<Bar>,
     /// Duration of the trials before this one.
@@ -51,10 +53,8 @@ pub struct Left {
     pub journal: Result<(), Trouble>,
 }
 
-/// A partial record is written at most this often.
-const PAUSE_MIN: Duration = Duration::from_secs(5);
-/// Writing takes at most one part in this many of our time: records of long runs are large.
-const PAUSE_PER_WRITE: u32 = 50;
+/// With intervals of a second, the record grows every five seconds.
+const APPEND_EVERY: Duration = Duration::from_millis(4500);
 /// The table header is repeated after this many lines, so that it stays on the screen.
 const LINES_PER_HEAD: usize = 20;
 
@@ -73,22 +73,19 @@ impl Live {
         let beside = beside(output.telemetry, &output.pooler, &output.host_metrics)?;
         let journal = output.journal.clone().map(Journal::create).transpose()?;
         let relay = output.relay.as_deref().map(Relay::create).transpose()?;
-        let path = match &output.record {
+        let file = match &output.record {
             _ if output.no_record => None,
-            Some(path) => {
-                record.create(path, existing(output.force)).map_err(unwritable)?;
-                Some(path.clone())
-            }
-            None => Some(record.write_new(Path::new(DEFAULT_FOLDER)).map_err(unwritable)?),
+            Some(path) => Some(RecordFile::create(path, &record, existing(output.force)).map_err(unwritable)?),
+            None => Some(RecordFile::create_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
         let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
         Ok(Live {
             record,
-            path,
-            written: Instant::now(),
-            pause: PAUSE_MIN,
+            file,
+            appended: Instant::now(),
+            unwritten: Nanos::ZERO,
             lines,
             bar,
             elapsed_trials,
@@ -166,12 +163,13 @@ impl Live {
         }
     }
 
-    /// An interval is over: its line, its metrics, and the partial record if it is time. A failed write is tried again
-    /// later; only the final record must succeed.
+    /// An interval is over: its line, its metrics, and the record if it is time. A failed write is tried again later;
+    /// only the last one must succeed.
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
         self.show(stage, &record_of::interval(interval), &so_far.types);
-        if self.written.elapsed() >= self.pause {
-            self.write_partial(so_far);
+        self.unwritten = self.unwritten + interval.length;
+        if self.appended.elapsed().max(Duration::from_nanos(self.unwritten.0)) >= APPEND_EVERY {
+            self.append(so_far, Moment::Underway);
         }
     }
 
@@ -219,7 +217,7 @@ impl Live {
         if let Some(samplers) = &self.samplers {
             samplers.stage_ends();
         }
-        self.write_partial(so_far);
+        self.append(so_far, Moment::StageEnd);
         if self.record.manifest.search.is_some() {
             record_of::fill(&mut self.record, so_far, (Status::Running, None));
             let line = assay_report::search_so_far(&self.record).and_then(|found| assay_report::look_line(&found));
@@ -273,34 +271,27 @@ impl Live {
             let host = self.beside.as_ref().and_then(|beside| beside.hosts.get(number));
             server.facts.extend(host.map(HostUrl::facts).unwrap_or_default());
         }
-        let written = match &self.path {
-            Some(path) => self.record.write(path).map_err(unwritable).map(|()| self.path.clone()),
-            None => Ok(None),
-        };
+        let written = self.file.map(|file| file.finish(&self.record)).transpose().map_err(unwritable);
         let journal = self.journal.map_or(Ok(()), |journal| journal.finish(&self.record.manifest.workload));
         Left { record: self.record, path: written, journal }
     }
 
-    /// The run never measured anything: leaves no record.
+    /// The run never counted anything: leaves no record.
     pub fn discard(self) {
         if let Some(journal) = self.journal {
             journal.discard();
         }
-        if let Some(path) = self.path.filter(|path| path.is_file()) {
-            let _ = std::fs::remove_file(path);
+        if let Some(file) = self.file {
+            file.discard();
         }
     }
 
-    fn write_partial(&mut self, so_far: &Outcome) {
-        let Some(path) = &self.path else { return };
-        let begun = Instant::now();
+    fn append(&mut self, so_far: &Outcome, moment: Moment) {
+        let Some(file) = &mut self.file else { return };
         record_of::fill(&mut self.record, so_far, (Status::Running, None));
         self.record.telemetry = self.samplers.as_ref().map(Samplers::so_far);
-        if path.is_file() {
-            let _ = self.record.write(path);
-        }
-        self.written = Instant::now();
-        self.pause = PAUSE_MIN.max(begun.elapsed() * PAUSE_PER_WRITE);
+        let _ = file.append(&self.record, moment);
+        (self.appended, self.unwritten) = (Instant::now(), Nanos::ZERO);
     }
 }
 

@@ -8,7 +8,7 @@ use assay_engine::{Outcome, Plan};
 use assay_io::Clock;
 use assay_io::process::Usage;
 use assay_record::{
-    DEFAULT_FOLDER, Generator, Interval, Latencies, Place, Record, Stage, Status, Tally, TransactionTally,
+    DEFAULT_FOLDER, Generator, Interval, Latencies, Place, Record, RecordFile, Stage, Status, Tally, TransactionTally,
 };
 use assay_seam::Nanos;
 
@@ -24,7 +24,7 @@ const EVERY: Nanos = Nanos::from_secs(1);
 /// A command in progress.
 pub struct Measured {
     record: Record,
-    path: PathBuf,
+    file: RecordFile,
     beside: Option<Beside>,
     samplers: Option<Samplers>,
     begun: Usage,
@@ -37,16 +37,16 @@ impl Measured {
     /// Starts with what is known before, and writes it; `None`: no record is wanted.
     pub fn begin(record: Record, options: &MeasuredCommandOptions) -> Result<Option<Measured>, Trouble> {
         let asked = &options.record;
-        let path = match &asked.record {
+        let file = match &asked.record {
             _ if asked.no_record => return Ok(None),
-            Some(path) => record.create(path, existing(asked.force)).map(|()| path.clone()),
-            None => record.write_new(Path::new(DEFAULT_FOLDER)),
+            Some(path) => RecordFile::create(path, &record, existing(asked.force)),
+            None => RecordFile::create_new(Path::new(DEFAULT_FOLDER), &record),
         };
-        let path = path.map_err(unwritable)?;
+        let file = file.map_err(unwritable)?;
         let beside = beside(asked.telemetry, &[], &[])?;
         let begun = Usage::of_process();
         let last = (Nanos::ZERO, 0, begun.cpu());
-        Ok(Some(Measured { record, path, beside, samplers: None, begun, last, intervals: Vec::new() }))
+        Ok(Some(Measured { record, file, beside, samplers: None, begun, last, intervals: Vec::new() }))
     }
 
     /// It starts: servers are sampled. Instants count from `started` on `clock`.
@@ -137,15 +137,12 @@ impl Measured {
             let host = self.beside.as_ref().and_then(|beside| beside.hosts.get(number));
             server.facts.extend(host.map(HostUrl::facts).unwrap_or_default());
         }
-        record.write(&self.path).map_err(unwritable)?;
-        Ok(self.path)
+        self.file.finish(record).map_err(unwritable)
     }
 
     /// It failed, or was interrupted: no record is left.
     pub fn discard(self) {
-        if self.path.is_file() {
-            let _ = std::fs::remove_file(self.path);
-        }
+        self.file.discard();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use assay_record::TagError;
+use assay_record::ChangeError;
 
 use crate::command_line::{self, TagOptions};
 use crate::commands::show;
@@ -35,15 +35,17 @@ pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {
     Ok(Exit::Success)
 }
 
-fn trouble(error: TagError) -> Trouble {
+fn trouble(error: ChangeError) -> Trouble {
     match error {
-        TagError::Read(error) => show::unreadable(error),
-        TagError::Write(error) => {
+        ChangeError::Read(error) => show::unreadable(error),
+        ChangeError::Write(error) => {
             let source = std::error::Error::source(&error).map(ToString::to_string);
             let trouble = Trouble::environment(error.to_string());
             source.into_iter().fold(trouble, Trouble::detail)
         }
-        TagError::Newer { .. } => {
+        ChangeError::Busy { .. } => Trouble::environment(error.to_string()).hint("wait until it has ended"),
+        ChangeError::Damaged { .. } => Trouble::environment(error.to_string()),
+        ChangeError::Newer { .. } => {
             Trouble::environment(error.to_string()).hint("use the assay that wrote it, or a later one")
         }
     }

@@ -71,3 +71,56 @@ fn a_run_that_is_killed_leaves_a_readable_record() {
     assert_eq!(shown.code, Some(0), "{}", shown.shown());
     assert!(shown.stdout.contains("one_table"), "{}", shown.shown());
 }
+
+/// Everything that a run has said in interval lines until it is killed, but for its last ten seconds, is in its record.
+#[test]
+fn a_run_that_is_killed_leaves_all_but_its_last_seconds() {
+    let folder = Folder::new();
+    folder.write(
+        "slow.lua",
+        "local ffi = require('ffi')\nffi.cdef('int usleep(unsigned int)')\nfunction event() ffi.C.usleep(20000) end\n",
+    );
+    // Two sessions of one worker do 50 of the 80 transactions that are due per second.
+    let line = "run ./slow.lua --rate 80 --sessions 2 --workers 1 --time 1h --interval 100ms --record r.json.zst";
+    let mut started = folder.start(line);
+    let told: u64 = 130;
+    for _ in 0..told {
+        started.wait_for_interval(2);
+    }
+    started.signal(Signal::SIGKILL);
+    assert_eq!(started.finish().code, None);
+    let record = assay_record::Record::read(&folder.path().join("r.json.zst")).unwrap();
+    let stage = &record.stages[0];
+    assert_eq!(record.status, assay_record::Status::Running);
+    let kept = stage.intervals.len() as u64;
+    assert!(kept + 100 >= told, "{kept} of {told} intervals were kept");
+    let counted: u64 = stage.intervals.iter().flat_map(|interval| &interval.transactions).sum();
+    assert_eq!(stage.total.transactions[0].count, counted, "totals and intervals agree");
+    let waiting = stage.intervals.last().unwrap().backlog;
+    assert!(waiting > 0 && stage.total.unstarted == waiting, "{} of {waiting}", stage.total.unstarted);
+    let shown = folder.expect("show r.json.zst", 0);
+    assert!(shown.stdout.contains("the run was killed, or is still going on"), "{}", shown.shown());
+    assert!(shown.stdout.contains("not started"), "{}", shown.shown());
+}
+
+/// A limit on the size of files is a full disk that needs no disk.
+#[test]
+fn a_record_whose_end_could_not_be_written_says_so() {
+    let folder = Folder::new();
+    folder.write("nothing.lua", "function event() end\n");
+    let line = "run ./nothing.lua --sessions 1 --rate 1000 --time 3s --interval 100ms --record r.json.zst --quiet";
+    let program = folder.command(line);
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 10; exec \"$0\" \"$@\""]).arg(program.get_program());
+    limited.args(program.get_args()).current_dir(folder.path());
+    for (name, value) in program.get_envs() {
+        value.map(|value| limited.env(name, value));
+    }
+    let output = limited.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("cannot write record r.json.zst"), "{said}");
+    let shown = folder.expect("show r.json.zst", 0).stdout;
+    assert!(shown.contains("the end of this record could not be written"), "{shown}");
+    assert!(!shown.contains("killed"), "{shown}");
+}

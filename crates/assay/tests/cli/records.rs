@@ -39,10 +39,13 @@ fn a_record_says_what_ran_where() {
 }
 
 #[test]
-fn a_truncated_record_is_refused() {
+fn a_truncated_record_has_no_end_and_one_without_a_beginning_is_refused() {
     let (folder, path, _) = recorded();
     let bytes = std::fs::read(&path).unwrap();
-    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let shown = folder.expect("show r.json.zst", 0).stdout;
+    assert!(shown.contains("the record has no end: the run was killed, or is still going on"), "{shown}");
+    std::fs::write(&path, &bytes[..100]).unwrap();
     assert_snapshot!(folder.run("show r.json.zst").shown(), @r"
     exit 5
     --- stderr

@@ -474,10 +474,8 @@ impl Trial<'_> {
 
     /// The run knows only a URL; the record should also say which server that was.
     fn complete_record(&self, started: assay_record::StartedServer) -> Result<(), Trouble> {
-        let failed = |words: String| Trouble::environment(format!("the record of the trial: {words}"));
-        let mut record = Record::read(&self.record).map_err(|error| failed(error.to_string()))?;
-        record.environment.started = Some(started);
-        record.write(&self.record).map_err(|error| failed(error.to_string()))
+        assay_record::change(&self.record, |record| record.environment.started = Some(started))
+            .map_err(|error| Trouble::environment(format!("the record of the trial: {error}")))
     }
 }
 

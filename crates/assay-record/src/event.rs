@@ -1,0 +1,621 @@
+//! The events of a record: a line of its file each, in the order in which they happened.
+//!
+//! `Fold` turns them into a `Record`, and `Known` finds out which events a growing `Record` adds to those already
+//! written. Events are tagged from outside (`{"interval": {…}}`), because serde's inner tags lose 128-bit sums.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agents::AgentPart;
+use crate::cases::Cases;
+use crate::measurements::{Generator, Interval, Stage, Tally, TransactionTally};
+use crate::status::Status;
+use crate::telemetry::{Absent, Cost, Intervention, Scope, ScopeKind, Series, Telemetry, WaitEvent, Waits};
+use crate::time::Time;
+use crate::trial::{Environment, FORMAT, Manifest, OptionValue, Rate, Record, Rule, Tool};
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// Always the first: everything known at the start.
+    Started(Box<Started>),
+    /// What servers and the workload said about themselves; again whenever that grows.
+    Connected(Box<Connected>),
+    /// A stage's measured part starts.
+    StageStarted(StageStarted),
+    /// An interval of a stage is over.
+    Interval(Box<StageInterval>),
+    /// Samples since the last ones.
+    Readings(Box<Readings>),
+    /// Totals of a stage in progress, which replace earlier ones.
+    SoFar(Box<Totals>),
+    /// A stage is over, with its final totals.
+    StageEnded(Box<Totals>),
+    /// The run is over.
+    Ended(Box<Ended>),
+    /// Tags were added later.
+    Tagged(BTreeMap<String, String>),
+}
+
+/// The start of a run. Fields are those of `Record`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Record`")]
+pub struct Started {
+    pub format: u32,
+    pub tool: Tool,
+    pub started: Time,
+    #[serde(default)]
+    pub elapsed_ns: u64,
+    pub manifest: Manifest,
+    pub environment: Environment,
+    #[serde(default)]
+    pub types: Vec<String>,
+    #[serde(default)]
+    pub rules: Vec<Rule>,
+    #[serde(default)]
+    pub rates: Vec<Rate>,
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Cases>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentPart>,
+}
+
+/// What became known after the start. Fields are those of `Record` and of its manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Record`")]
+pub struct Connected {
+    pub types: Vec<String>,
+    #[serde(default)]
+    pub rules: Vec<Rule>,
+    #[serde(default)]
+    pub rates: Vec<Rate>,
+    #[serde(default)]
+    pub options: BTreeMap<String, OptionValue>,
+    #[serde(default)]
+    pub sessions: Vec<u32>,
+    #[serde(default)]
+    pub servers: Vec<ServerName>,
+}
+
+/// What a server says at login.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Server`")]
+pub struct ServerName {
+    pub product: String,
+    pub version: String,
+    #[serde(default)]
+    pub tls: Option<String>,
+}
+
+/// The start of a stage. Fields are those of `Stage`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Stage`")]
+pub struct StageStarted {
+    /// Number of the stage, from 0.
+    pub stage: u32,
+    pub sessions: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    pub started: Time,
+    #[serde(default)]
+    pub start_ns: Option<u64>,
+}
+
+/// An interval of a stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageInterval {
+    /// Number of the stage, from 0.
+    pub stage: u32,
+    /// The interval.
+    pub interval: Interval,
+}
+
+/// Everything of a stage but its intervals. Fields are those of `Stage`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Stage`")]
+pub struct Totals {
+    /// Number of the stage, from 0.
+    pub stage: u32,
+    /// Of the run.
+    pub elapsed_ns: u64,
+    pub measured_ns: u64,
+    pub total: Tally,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<Tally>,
+    pub session_transactions_min: u64,
+    pub session_transactions_max: u64,
+    pub generator: Generator,
+}
+
+/// New readings of telemetry. Fields are those of `Telemetry`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Telemetry`")]
+pub struct Readings {
+    #[serde(default)]
+    pub full: bool,
+    pub every_ns: u64,
+    pub cost: Cost,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interventions: Vec<Intervention>,
+    /// All scopes, in order.
+    pub scopes: Vec<ScopeReadings>,
+}
+
+/// New readings of a scope. Fields are those of `Scope`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Scope`")]
+pub struct ScopeReadings {
+    pub kind: ScopeKind,
+    pub target: u32,
+    pub began_ns: Vec<u64>,
+    pub ended_ns: Vec<u64>,
+    /// New values of each known series, in their order.
+    pub values: Vec<Vec<Option<u64>>>,
+    /// Series that are new, with all their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    pub absent: Vec<Absent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitReadings>,
+}
+
+/// New observations of waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitReadings {
+    /// As in `Waits`; all of them if waits are new.
+    pub looks: Vec<u32>,
+    /// New numbers of each known event, in their order.
+    pub sessions: Vec<Vec<u32>>,
+    /// Events that are new, with all their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<WaitEvent>,
+}
+
+/// The end of a run, and everything that is known only then. Fields are those of `Record`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "documented at `Record`")]
+pub struct Ended {
+    pub status: Status,
+    #[serde(default)]
+    pub failure: Option<String>,
+    pub elapsed_ns: u64,
+    /// If it is not that of the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Manifest>,
+    /// If it is not that of the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Cases>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<AgentPart>>,
+}
+
+/// Turns events into a record. Events of an impossible order change nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Fold {
+    record: Option<Record>,
+}
+
+impl Fold {
+    /// The next event.
+    pub fn take(&mut self, event: Event) {
+        if let Event::Started(started) = event {
+            let Started {
+                format,
+                tool,
+                started,
+                elapsed_ns,
+                manifest,
+                environment,
+                types,
+                rules,
+                rates,
+                tags,
+                cases,
+                agents,
+            } = *started;
+            let (status, failure, stages, telemetry) = Default::default();
+            self.record = Some(Record {
+                format,
+                tool,
+                status,
+                failure,
+                started,
+                elapsed_ns,
+                manifest,
+                environment,
+                types,
+                rules,
+                rates,
+                stages,
+                telemetry,
+                tags,
+                cases,
+                agents,
+            });
+            return;
+        }
+        let Some(record) = &mut self.record else { return };
+        match event {
+            Event::Started(_) => {}
+            Event::Connected(connected) => connected.put_into(record),
+            Event::StageStarted(stage) if stage.stage as usize == record.stages.len() => {
+                let StageStarted { stage: _, sessions, rate_per_s, started, start_ns } = stage;
+                record.stages.push(Stage {
+                    sessions,
+                    rate_per_s,
+                    started,
+                    start_ns,
+                    measured_ns: 0,
+                    total: Tally::default(),
+                    targets: Vec::new(),
+                    session_transactions_min: 0,
+                    session_transactions_max: 0,
+                    generator: Generator::default(),
+                    intervals: Vec::new(),
+                });
+            }
+            Event::StageStarted(_) => {}
+            Event::Interval(interval) => {
+                if let Some(stage) = record.stages.get_mut(interval.stage as usize) {
+                    stage.intervals.push(interval.interval);
+                }
+            }
+            Event::SoFar(totals) | Event::StageEnded(totals) => {
+                let Totals { elapsed_ns, measured_ns, total, targets, generator, .. } = *totals;
+                if let Some(stage) = record.stages.get_mut(totals.stage as usize) {
+                    (stage.measured_ns, stage.total, stage.targets) = (measured_ns, total, targets);
+                    stage.session_transactions_min = totals.session_transactions_min;
+                    stage.session_transactions_max = totals.session_transactions_max;
+                    stage.generator = generator;
+                }
+                record.elapsed_ns = elapsed_ns;
+            }
+            Event::Readings(readings) => take_readings(record.telemetry.get_or_insert_default(), *readings),
+            Event::Ended(ended) => {
+                let Ended { status, failure, elapsed_ns, manifest, environment, cases, agents } = *ended;
+                (record.status, record.failure, record.elapsed_ns) = (status, failure, elapsed_ns);
+                record.manifest = manifest.unwrap_or(std::mem::take(&mut record.manifest));
+                record.environment = environment.unwrap_or(std::mem::take(&mut record.environment));
+                record.cases = cases.or(record.cases.take());
+                record.agents = agents.unwrap_or(std::mem::take(&mut record.agents));
+            }
+            Event::Tagged(tags) => record.tags.extend(tags),
+        }
+    }
+
+    /// The record so far; `None` before it has started.
+    pub fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
+    /// The record of all events. If the run was killed, tallies get the types that were named after their stage.
+    pub fn finish(self) -> Option<Record> {
+        let mut record = self.record?;
+        if record.status == Status::Running {
+            for stage in &mut record.stages {
+                for tally in std::iter::once(&mut stage.total).chain(&mut stage.targets) {
+                    let missing = record.types.iter().skip(tally.transactions.len());
+                    let none = |name: &String| TransactionTally { name: name.clone(), ..TransactionTally::default() };
+                    let missing: Vec<TransactionTally> = missing.map(none).collect();
+                    tally.transactions.extend(missing);
+                }
+            }
+        }
+        Some(record)
+    }
+}
+
+impl Connected {
+    fn put_into(self, record: &mut Record) {
+        let Connected { types, rules, rates, options, sessions, servers } = self;
+        (record.types, record.rules, record.rates) = (types, rules, rates);
+        (record.manifest.options, record.manifest.sessions) = (options, sessions);
+        for (server, name) in record.environment.servers.iter_mut().zip(servers) {
+            (server.product, server.version, server.tls) = (name.product, name.version, name.tls);
+        }
+    }
+}
+
+fn take_readings(telemetry: &mut Telemetry, readings: Readings) {
+    let Readings { full, every_ns, cost, interventions, scopes } = readings;
+    (telemetry.full, telemetry.every_ns, telemetry.cost, telemetry.interventions) =
+        (full, every_ns, cost, interventions);
+    for (number, new) in scopes.into_iter().enumerate() {
+        if number == telemetry.scopes.len() {
+            telemetry.scopes.push(Scope {
+                kind: new.kind,
+                target: new.target,
+                began_ns: Vec::new(),
+                ended_ns: Vec::new(),
+                series: Vec::new(),
+                absent: Vec::new(),
+                waits: None,
+            });
+        }
+        let scope = &mut telemetry.scopes[number];
+        scope.began_ns.extend(new.began_ns);
+        scope.ended_ns.extend(new.ended_ns);
+        for (series, values) in scope.series.iter_mut().zip(new.values) {
+            series.values.extend(values);
+        }
+        scope.series.extend(new.series);
+        scope.absent = new.absent;
+        if let Some(new) = new.waits {
+            let waits = scope.waits.get_or_insert_default();
+            waits.looks.extend(new.looks);
+            for (event, sessions) in waits.events.iter_mut().zip(new.sessions) {
+                event.sessions.extend(sessions);
+            }
+            waits.events.extend(new.events);
+        }
+    }
+}
+
+/// What of a record has been written.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// Without stages and telemetry.
+    head: Record,
+    stages: Vec<KnownStage>,
+    telemetry: Option<KnownTelemetry>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct KnownStage {
+    intervals: usize,
+    measured_ns: u64,
+    has_ended: bool,
+    /// Numbers of types and counters in its tally.
+    names: (usize, usize),
+}
+
+#[derive(Clone, Debug, Default)]
+struct KnownTelemetry {
+    cost: Cost,
+    interventions: Vec<Intervention>,
+    scopes: Vec<KnownScope>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct KnownScope {
+    samples: usize,
+    series: usize,
+    /// Number of known wait events; `None`: no waits yet.
+    events: Option<usize>,
+    absent: usize,
+}
+
+/// When a record is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Its last stage is in progress.
+    Underway,
+    /// Its last stage is over, and maybe the run.
+    StageEnd,
+}
+
+fn head_of(record: &Record) -> Record {
+    let Record { format, tool, status, failure, started, elapsed_ns, manifest, environment, .. } = record;
+    Record {
+        format: *format,
+        tool: tool.clone(),
+        status: *status,
+        failure: failure.clone(),
+        started: *started,
+        elapsed_ns: *elapsed_ns,
+        manifest: manifest.clone(),
+        environment: environment.clone(),
+        types: record.types.clone(),
+        rules: record.rules.clone(),
+        rates: record.rates.clone(),
+        stages: Vec::new(),
+        telemetry: None,
+        tags: record.tags.clone(),
+        cases: record.cases.clone(),
+        agents: record.agents.clone(),
+    }
+}
+
+fn connected(record: &Record) -> Connected {
+    let name = |server: &crate::trial::Server| ServerName {
+        product: server.product.clone(),
+        version: server.version.clone(),
+        tls: server.tls.clone(),
+    };
+    Connected {
+        types: record.types.clone(),
+        rules: record.rules.clone(),
+        rates: record.rates.clone(),
+        options: record.manifest.options.clone(),
+        sessions: record.manifest.sessions.clone(),
+        servers: record.environment.servers.iter().map(name).collect(),
+    }
+}
+
+impl Known {
+    /// The events of a record that starts a file: `Started`, and whatever it has measured already.
+    pub(crate) fn begin(record: &Record, moment: Moment) -> (Vec<Event>, Known) {
+        let head = Record { format: FORMAT, status: Status::Running, failure: None, ..head_of(record) };
+        let started = head.clone();
+        let mut events = vec![Event::Started(Box::new(Started {
+            format: started.format,
+            tool: started.tool,
+            started: started.started,
+            elapsed_ns: started.elapsed_ns,
+            manifest: started.manifest,
+            environment: started.environment,
+            types: started.types,
+            rules: started.rules,
+            rates: started.rates,
+            tags: started.tags,
+            cases: started.cases,
+            agents: started.agents,
+        }))];
+        let known = Known { head, stages: Vec::new(), telemetry: None };
+        let (more, known) = known.since(record, moment);
+        events.extend(more);
+        (events, known)
+    }
+
+    /// The state of a file that holds this record.
+    pub(crate) fn of(record: &Record) -> Known {
+        let (_, mut known) = Known::begin(record, Moment::StageEnd);
+        known.head = head_of(record);
+        known
+    }
+
+    /// The events that `record` adds, and the state once they are written. Measurements only grow, and what else
+    /// changes while it is running is written at its end.
+    pub(crate) fn since(&self, record: &Record, moment: Moment) -> (Vec<Event>, Known) {
+        let mut known = self.clone();
+        let mut events = Vec::new();
+        let now = connected(record);
+        if now != connected(&self.head) {
+            now.clone().put_into(&mut known.head);
+            events.push(Event::Connected(Box::new(now)));
+        }
+        for (number, stage) in record.stages.iter().enumerate() {
+            let over = number + 1 < record.stages.len() || record.status != Status::Running;
+            if known.stages.len() == number {
+                known.stages.push(KnownStage::default());
+                events.push(Event::StageStarted(StageStarted {
+                    stage: number as u32,
+                    sessions: stage.sessions,
+                    rate_per_s: stage.rate_per_s,
+                    started: stage.started,
+                    start_ns: stage.start_ns,
+                }));
+            }
+            let before = known.stages[number].clone();
+            for interval in stage.intervals.iter().skip(before.intervals) {
+                let interval = StageInterval { stage: number as u32, interval: interval.clone() };
+                events.push(Event::Interval(Box::new(interval)));
+            }
+            let now = KnownStage {
+                intervals: stage.intervals.len(),
+                measured_ns: stage.measured_ns,
+                has_ended: before.has_ended || over || moment == Moment::StageEnd,
+                names: (stage.total.transactions.len(), stage.total.counters.len()),
+            };
+            let same = (now.intervals, now.measured_ns, now.has_ended, now.names)
+                == (before.intervals, before.measured_ns, before.has_ended, before.names);
+            if !same {
+                let totals = Box::new(totals(record, number as u32, stage));
+                events.push(if now.has_ended { Event::StageEnded(totals) } else { Event::SoFar(totals) });
+            }
+            known.stages[number] = now;
+        }
+        if let Some(telemetry) = &record.telemetry {
+            let (readings, now) = readings_since(telemetry, self.telemetry.as_ref());
+            events.extend(readings.map(|readings| Event::Readings(Box::new(readings))));
+            known.telemetry = Some(now);
+        }
+        if let Some(ended) = known.ended(record) {
+            events.push(ended);
+            known.head = Record { tags: known.head.tags, ..head_of(record) };
+        }
+        if record.tags != known.head.tags {
+            known.head.tags.clone_from(&record.tags);
+            events.push(Event::Tagged(record.tags.clone()));
+        }
+        (events, known)
+    }
+
+    /// The end of the run, or a later change of what is known only then.
+    fn ended(&self, record: &Record) -> Option<Event> {
+        let head = &self.head;
+        let changed = |what: bool| what.then_some(());
+        let ended = Ended {
+            status: record.status,
+            failure: record.failure.clone(),
+            elapsed_ns: record.elapsed_ns,
+            manifest: changed(record.manifest != head.manifest).map(|()| record.manifest.clone()),
+            environment: changed(record.environment != head.environment).map(|()| record.environment.clone()),
+            cases: record.cases.clone().filter(|_| record.cases != head.cases),
+            agents: changed(record.agents != head.agents).map(|()| record.agents.clone()),
+        };
+        let is_new =
+            ended.manifest.is_some() || ended.environment.is_some() || ended.cases.is_some() || ended.agents.is_some();
+        let end = |record: &Record| (record.status, record.failure.clone(), record.elapsed_ns);
+        let is_over = record.status != Status::Running && end(record) != end(head);
+        (is_new || is_over).then(|| Event::Ended(Box::new(ended)))
+    }
+}
+
+fn totals(record: &Record, number: u32, stage: &Stage) -> Totals {
+    Totals {
+        stage: number,
+        elapsed_ns: record.elapsed_ns,
+        measured_ns: stage.measured_ns,
+        total: stage.total.clone(),
+        targets: stage.targets.clone(),
+        session_transactions_min: stage.session_transactions_min,
+        session_transactions_max: stage.session_transactions_max,
+        generator: stage.generator,
+    }
+}
+
+fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Option<Readings>, KnownTelemetry) {
+    let before = known.cloned().unwrap_or_default();
+    let interventions = telemetry.interventions.clone();
+    let mut now = KnownTelemetry { cost: telemetry.cost, interventions, scopes: Vec::new() };
+    let mut is_new = known.is_none() || (now.cost, &now.interventions) != (before.cost, &before.interventions);
+    let mut scopes = Vec::new();
+    for (number, scope) in telemetry.scopes.iter().enumerate() {
+        let of_scope = before.scopes.get(number).cloned().unwrap_or_default();
+        let KnownScope { samples, series, events, absent } = of_scope;
+        let waits = scope.waits.as_ref().map(|waits| waits_since(waits, events.map(|events| (events, samples))));
+        scopes.push(ScopeReadings {
+            kind: scope.kind,
+            target: scope.target,
+            began_ns: scope.began_ns.iter().skip(samples).copied().collect(),
+            ended_ns: scope.ended_ns.iter().skip(samples).copied().collect(),
+            values: scope
+                .series
+                .iter()
+                .take(series)
+                .map(|series| series.values.iter().skip(samples).copied().collect())
+                .collect(),
+            series: scope.series.iter().skip(series).cloned().collect(),
+            absent: scope.absent.clone(),
+            waits,
+        });
+        now.scopes.push(KnownScope {
+            samples: scope.began_ns.len(),
+            series: scope.series.len(),
+            events: scope.waits.as_ref().map(|waits| waits.events.len()),
+            absent: scope.absent.len(),
+        });
+        is_new |= number >= before.scopes.len()
+            || (scope.began_ns.len(), scope.series.len(), scope.absent.len()) != (samples, series, absent);
+    }
+    let readings = Readings {
+        full: telemetry.full,
+        every_ns: telemetry.every_ns,
+        cost: telemetry.cost,
+        interventions: telemetry.interventions.clone(),
+        scopes,
+    };
+    (is_new.then_some(readings), now)
+}
+
+/// `known`: numbers of events and samples.
+fn waits_since(waits: &Waits, known: Option<(usize, usize)>) -> WaitReadings {
+    let (events, samples) = known.unwrap_or_default();
+    WaitReadings {
+        looks: waits.looks.iter().skip(samples).copied().collect(),
+        sessions: waits
+            .events
+            .iter()
+            .take(events)
+            .map(|event| event.sessions.iter().skip(samples).copied().collect())
+            .collect(),
+        events: waits.events.iter().skip(events).cloned().collect(),
+    }
+}

@@ -1,0 +1,429 @@
+//! A record as a stream: its events, one JSON text per line, in compressed frames that are appended and never
+//! rewritten.
+//!
+//! A frame is a whole zstd frame with a checksum, so a file cut anywhere still has everything up to its last whole
+//! frame, and `zstd -dc` prints all lines. The writer holds a lock on the file for as long as it is open.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use zstd::zstd_safe;
+
+use crate::event::{Event, Fold, Known, Moment};
+use crate::file::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
+use crate::status::Status;
+use crate::trial::{FORMAT, Record, Tool};
+
+/// zstd's own default: higher levels cost more time than they save space.
+const ZSTD_LEVEL: i32 = 3;
+/// Lines are put into one frame up to this size, so that damage costs little.
+const FRAME_BYTES: usize = 1 << 20;
+/// RFC 8878, 3.1.1.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Every stream begins with these bytes.
+const BEGIN: &[u8] = b"{\"started\":";
+
+/// The events in frames.
+pub(crate) fn frames(events: &[Event]) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut lines) = (Vec::new(), Vec::new());
+    for event in events {
+        serde_json::to_writer(&mut lines, event)?;
+        lines.push(b'\n');
+        if lines.len() >= FRAME_BYTES {
+            put_frame(&mut bytes, &mut lines)?;
+        }
+    }
+    if !lines.is_empty() {
+        put_frame(&mut bytes, &mut lines)?;
+    }
+    Ok(bytes)
+}
+
+fn put_frame(bytes: &mut Vec<u8>, lines: &mut Vec<u8>) -> io::Result<()> {
+    let mut encoder = zstd::Encoder::new(bytes, ZSTD_LEVEL)?;
+    encoder.include_checksum(true)?;
+    encoder.write_all(lines)?;
+    encoder.finish()?;
+    lines.clear();
+    Ok(())
+}
+
+/// A whole record in frames.
+pub(crate) fn whole(record: &Record) -> io::Result<Vec<u8>> {
+    frames(&Known::begin(record, Moment::Underway).0)
+}
+
+/// Why frames end before the bytes do.
+#[derive(Debug)]
+enum Broken {
+    /// The rest of a frame is missing.
+    Cut,
+    /// It is not a frame, or a damaged one.
+    Damaged,
+    /// More text than any record has.
+    TooLarge,
+}
+
+/// The lines of the next frame, and its length in bytes.
+fn next_frame(bytes: &[u8], text_max: u64) -> Result<(Vec<u8>, usize), Broken> {
+    let begins = bytes.len().min(ZSTD_MAGIC.len());
+    if bytes[..begins] != ZSTD_MAGIC[..begins] {
+        return Err(Broken::Damaged);
+    }
+    let length = zstd_safe::find_frame_compressed_size(bytes).map_err(|_| Broken::Cut)?;
+    let decoder = zstd::Decoder::with_buffer(&bytes[..length]).map_err(|_| Broken::Damaged)?;
+    let mut text = Vec::new();
+    decoder.take(text_max + 1).read_to_end(&mut text).map_err(|_| Broken::Damaged)?;
+    if text.len() as u64 > text_max { Err(Broken::TooLarge) } else { Ok((text, length)) }
+}
+
+/// Whether these are the bytes of a stream, compressed or not. One that is cut within its first frame is none.
+pub(crate) fn is_stream(bytes: &[u8]) -> bool {
+    if !bytes.starts_with(&ZSTD_MAGIC) {
+        return bytes.starts_with(BEGIN);
+    }
+    let mut begin = [0; BEGIN.len()];
+    let is_whole = zstd_safe::find_frame_compressed_size(bytes).is_ok();
+    let decoder = zstd::Decoder::with_buffer(bytes);
+    is_whole && decoder.is_ok_and(|mut text| text.read_exact(&mut begin).is_ok()) && begin == BEGIN
+}
+
+/// What was read of a stream.
+pub(crate) struct Found {
+    pub(crate) record: Record,
+    /// Length of its whole frames.
+    pub(crate) whole_bytes: u64,
+    /// Whether something other than a cut frame follows them.
+    pub(crate) is_damaged: bool,
+}
+
+/// The record of a stream. A cut or damaged one ends with its last whole frame.
+pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Found, ReadError> {
+    let (mut lines, mut at, mut broken, mut left) = (Lines::default(), 0, None, DECOMPRESSED_BYTES_MAX);
+    if !bytes.starts_with(&ZSTD_MAGIC) {
+        // Decompressed by another program. A line that is cut has no end.
+        at = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        lines.take(path, &bytes[..at])?;
+        broken = (at < bytes.len()).then_some(Broken::Cut);
+    }
+    while at < bytes.len() && broken.is_none() {
+        match next_frame(&bytes[at..], left) {
+            Ok((text, length)) => {
+                left -= text.len() as u64;
+                at += length;
+                lines.take(path, &text)?;
+            }
+            Err(Broken::TooLarge) => {
+                return Err(ReadError::TooLarge { path: path.to_owned(), limit_bytes: DECOMPRESSED_BYTES_MAX });
+            }
+            Err(reason) => broken = Some(reason),
+        }
+    }
+    let is_damaged = matches!(broken, Some(Broken::Damaged));
+    let mut record = lines.finish(path)?.ok_or_else(|| ReadError::CutOff { path: path.to_owned() })?;
+    if is_damaged && record.status == Status::Running {
+        record.failure = Some(format!("the record is damaged after its first {at} bytes: what followed is lost"));
+    }
+    Ok(Found { record, whole_bytes: at as u64, is_damaged })
+}
+
+/// Lines on their way into a record.
+#[derive(Default)]
+struct Lines {
+    fold: Fold,
+    /// The last totals of a stage in progress: most are replaced, and need not be decoded.
+    so_far: Option<Vec<u8>>,
+}
+
+impl Lines {
+    fn take(&mut self, path: &Path, text: &[u8]) -> Result<(), ReadError> {
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match kind_of(line) {
+                b"so_far" => self.so_far = Some(line.to_vec()),
+                kind => {
+                    if kind == b"stage_ended" {
+                        self.so_far = None;
+                    }
+                    if let Some(event) = parse(path, line)? {
+                        self.fold.take(event);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, path: &Path) -> Result<Option<Record>, ReadError> {
+        if let Some(event) = self.so_far.take().map(|line| parse(path, &line)).transpose()?.flatten() {
+            self.fold.take(event);
+        }
+        Ok(self.fold.finish())
+    }
+}
+
+/// The name of the event.
+fn kind_of(line: &[u8]) -> &[u8] {
+    line.split(|byte| *byte == b'"').nth(1).unwrap_or_default()
+}
+
+/// `None`: an event of a kind that was added later.
+fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
+    const KINDS: [&[u8]; 9] = [
+        b"started",
+        b"connected",
+        b"stage_started",
+        b"interval",
+        b"readings",
+        b"so_far",
+        b"stage_ended",
+        b"ended",
+        b"tagged",
+    ];
+    #[derive(serde::Deserialize)]
+    struct Head {
+        started: Format,
+    }
+    #[derive(serde::Deserialize)]
+    struct Format {
+        format: u64,
+        tool: Tool,
+    }
+    let refused = |source| ReadError::Content { path: path.to_owned(), source };
+    let kind = kind_of(line);
+    if kind == KINDS[0] {
+        // Format and writer are readable even if the rest is not.
+        let Head { started } = serde_json::from_slice(line).map_err(refused)?;
+        if started.format != u64::from(FORMAT) {
+            let Format { format, tool } = started;
+            return Err(ReadError::Format { path: path.to_owned(), format, tool });
+        }
+    }
+    match KINDS.contains(&kind) {
+        true => serde_json::from_slice(line).map(Some).map_err(refused),
+        false => Ok(None),
+    }
+}
+
+/// A record that is being written.
+#[derive(Debug)]
+pub struct RecordFile {
+    path: PathBuf,
+    sink: Sink,
+}
+
+#[derive(Debug)]
+enum Sink {
+    /// A device or a pipe, which gets the whole record at the end: its reader must not be able to stop the run.
+    Device(File),
+    /// A file that grows.
+    Grows(File, Box<Known>),
+}
+
+impl RecordFile {
+    /// Creates the file of a run that starts.
+    pub fn create(path: &Path, record: &Record, existing: Existing) -> Result<RecordFile, WriteError> {
+        let failed = |source| WriteError::Io { path: path.to_owned(), source };
+        if file::is_special(path) {
+            let file = File::options().append(true).open(path).map_err(failed)?;
+            return Ok(RecordFile { path: path.to_owned(), sink: Sink::Device(file) });
+        }
+        file::may_create(path, existing)?;
+        let (events, known) = Known::begin(record, Moment::Underway);
+        let bytes = frames(&events).map_err(failed)?;
+        let file = match existing {
+            Existing::Keep => file::persist_new(file::aside(path, path, &bytes)?, path)?,
+            Existing::Replace => {
+                let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+                file::aside(path, &target, &bytes)?.persist(&target).map_err(|error| failed(error.error))?
+            }
+        };
+        Ok(RecordFile::grows(path.to_owned(), file, known))
+    }
+
+    /// The same below `folder`, with a name of its own as `Record::write_new` chooses it.
+    pub fn create_new(folder: &Path, record: &Record) -> Result<RecordFile, WriteError> {
+        let (events, known) = Known::begin(record, Moment::Underway);
+        let (path, file) = file::persist_numbered(folder, record, |path| {
+            frames(&events).map_err(|source| WriteError::Io { path: path.to_owned(), source })
+        })?;
+        Ok(RecordFile::grows(path, file, known))
+    }
+
+    fn grows(path: PathBuf, file: File, known: Known) -> RecordFile {
+        // Where locks are not supported, nobody asks for one.
+        let _ = file.try_lock();
+        RecordFile { path, sink: Sink::Grows(file, Box::new(known)) }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends what `record` has more than the file. If that fails, the file stays as it was, and the next call tries
+    /// again.
+    pub fn append(&mut self, record: &Record, moment: Moment) -> Result<(), WriteError> {
+        let Sink::Grows(file, known) = &mut self.sink else { return Ok(()) };
+        let failed = |source| WriteError::Io { path: self.path.clone(), source };
+        let (events, now) = known.since(record, moment);
+        append(file, &frames(&events).map_err(failed)?).map_err(failed)?;
+        **known = now;
+        Ok(())
+    }
+
+    /// The run is over: the rest of the record, safely on disk. A file whose name ends in `.json` becomes one JSON
+    /// text.
+    pub fn finish(mut self, record: &Record) -> Result<PathBuf, WriteError> {
+        let path = self.path.clone();
+        let failed = |source| WriteError::Io { path: path.clone(), source };
+        if let Sink::Device(mut file) = self.sink {
+            let bytes = whole(record).map_err(failed)?;
+            file.write_all(&bytes).and_then(|()| file.flush()).map_err(failed)?;
+            return Ok(path);
+        }
+        if fs::symlink_metadata(&path).is_err() {
+            // Somebody has deleted it.
+            return record.create(&path, Existing::Keep).map(|()| path);
+        }
+        if !self.is_in_place() {
+            return Err(WriteError::Exists { path });
+        }
+        if let Err(error) = self.append(record, Moment::StageEnd) {
+            self.say_why_it_ends(record, &error);
+            return Err(error);
+        }
+        let Sink::Grows(file, _) = &self.sink else { unreachable!("devices were handled above") };
+        file.sync_all().map_err(failed)?;
+        match file::is_plain(&path) {
+            true => record.write(&path).map(|()| path),
+            false => Ok(path),
+        }
+    }
+
+    /// Removes it: nothing was measured.
+    pub fn discard(self) {
+        if let (Sink::Grows(..), true) = (&self.sink, self.is_in_place()) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
+    /// A few bytes often fit where all the rest did not.
+    fn say_why_it_ends(&mut self, record: &Record, error: &WriteError) {
+        let Sink::Grows(file, _) = &mut self.sink else { return };
+        let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+        let ended = Event::Ended(Box::new(crate::event::Ended {
+            status: Status::Failed,
+            failure: Some(format!("the end of this record could not be written{source}")),
+            elapsed_ns: record.elapsed_ns,
+            manifest: None,
+            environment: None,
+            cases: None,
+            agents: None,
+        }));
+        let _ = frames(&[ended]).and_then(|bytes| append(file, &bytes));
+    }
+
+    /// Whether the path still names our file.
+    fn is_in_place(&self) -> bool {
+        let Sink::Grows(file, _) = &self.sink else { return true };
+        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        fs::metadata(&self.path).ok().map(id) == file.metadata().ok().map(id)
+    }
+}
+
+/// Appends whole frames, or nothing.
+fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let length = file.seek(SeekFrom::End(0))?;
+    file.write_all(bytes).inspect_err(|_| _ = file.set_len(length))
+}
+
+/// Changes what is known of a finished record, such as its tags: one event more. Measurements stay as they are.
+pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(), AmendError> {
+    let failed = |source| WriteError::Io { path: path.to_owned(), source };
+    let mut file = File::options().read(true).write(true).open(path).map_err(failed)?;
+    if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
+        return Err(AmendError::Busy);
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    let Found { mut record, whole_bytes, is_damaged } = read(path, &bytes)?;
+    if is_damaged {
+        return Err(AmendError::Damaged);
+    }
+    let known = Known::of(&record);
+    change(&mut record);
+    let events = known.since(&record, Moment::StageEnd).0;
+    // What a killed run has left of a frame.
+    file.set_len(whole_bytes).map_err(failed)?;
+    let bytes = match bytes.starts_with(&ZSTD_MAGIC) {
+        true => frames(&events).map_err(failed)?,
+        false => events
+            .iter()
+            .map(|event| serde_json::to_string(event).expect("events become JSON") + "\n")
+            .collect::<String>()
+            .into(),
+    };
+    append(&mut file, &bytes).map_err(failed)?;
+    Ok(file.sync_all().map_err(failed)?)
+}
+
+/// A stream could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AmendError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("its run still goes on")]
+    Busy,
+    #[error("it is damaged")]
+    Damaged,
+}
+
+/// Reads a record while it grows.
+#[derive(Debug)]
+pub struct Follow {
+    path: PathBuf,
+    file: File,
+    /// Length of the frames that were read.
+    offset: u64,
+}
+
+impl Follow {
+    /// From the beginning of the record at `path`.
+    pub fn open(path: &Path) -> Result<Follow, ReadError> {
+        let file = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        Ok(Follow { path: path.to_owned(), file, offset: 0 })
+    }
+
+    /// The events since the last call; none if no frame was completed.
+    pub fn news(&mut self) -> Result<Vec<Event>, ReadError> {
+        let failed = |source| ReadError::Io { path: self.path.clone(), source };
+        let (mut events, mut bytes, mut at) = (Vec::new(), Vec::new(), 0);
+        // Part of a frame is read again: a writer that could not complete it takes it back.
+        self.file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
+        self.file.read_to_end(&mut bytes).map_err(failed)?;
+        while at < bytes.len() {
+            let (text, length) = match next_frame(&bytes[at..], DECOMPRESSED_BYTES_MAX) {
+                Ok(frame) => frame,
+                Err(Broken::Cut) => break,
+                Err(Broken::TooLarge) => {
+                    return Err(ReadError::TooLarge { path: self.path.clone(), limit_bytes: DECOMPRESSED_BYTES_MAX });
+                }
+                Err(Broken::Damaged) => return Err(ReadError::NotARecord { path: self.path.clone() }),
+            };
+            for line in text.as_slice().lines() {
+                let line = line.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+                events.extend(parse(&self.path, line.as_bytes())?);
+            }
+            at += length;
+        }
+        self.offset += at as u64;
+        Ok(events)
+    }
+}
