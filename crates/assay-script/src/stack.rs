@@ -38,7 +38,8 @@ pub(crate) unsafe fn push_answer(
                     let count = push_error(thread, &error, verdict);
                     lua::lua_pushnumber(thread, f64::from(error.position));
                     push_bytes(thread, error.hint.as_deref().unwrap_or_default().as_bytes());
-                    return count + 2;
+                    push_bytes(thread, error.details.as_bytes());
+                    return count + 3;
                 }
                 let Some(rows) = reply.rows else { return 0 };
                 if rows.sets() == 0 {
@@ -56,7 +57,8 @@ pub(crate) unsafe fn push_answer(
                 let count = push_error(thread, &error, Verdict::Fatal);
                 lua::lua_pushnumber(thread, target as f64);
                 push_bytes(thread, error.class.name().as_bytes());
-                count + 2
+                push_bytes(thread, error.details.as_bytes());
+                count + 3
             }
             Answer::Begin(late) => {
                 lua::lua_pushboolean(thread, 1);

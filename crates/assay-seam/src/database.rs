@@ -57,11 +57,19 @@ pub struct ConnectOptions {
     pub session_sql: Vec<String>,
     /// How connections identify themselves if the user has not chosen a name; empty: not at all.
     pub application_name: &'static str,
+    /// Receives the server's notices and warnings, as lines; otherwise they are skipped.
+    pub notices: Option<fn(&str)>,
 }
 
 impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
-        ConnectOptions { prepared: true, unnamed: false, session_sql: Vec::new(), application_name: "assay" }
+        ConnectOptions {
+            prepared: true,
+            unnamed: false,
+            session_sql: Vec::new(),
+            application_name: "assay",
+            notices: None,
+        }
     }
 }
 

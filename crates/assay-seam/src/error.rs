@@ -21,6 +21,9 @@ pub struct StatementError {
     pub position: u32,
     /// What the user can do about it, if known: a limit's name and how to raise it, an option to pass.
     pub hint: Option<String>,
+    /// The server's further lines about it, each with its title, as its own client shows them (DETAIL, HINT, CONTEXT);
+    /// empty if it sent none.
+    pub details: String,
 }
 
 impl StatementError {
@@ -34,6 +37,7 @@ impl StatementError {
             message: message.into(),
             position: 0,
             hint: None,
+            details: String::new(),
         }
     }
 
@@ -47,6 +51,7 @@ impl StatementError {
             message: message.into(),
             position: 0,
             hint: None,
+            details: String::new(),
         }
     }
 }

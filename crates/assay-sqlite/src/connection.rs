@@ -426,6 +426,7 @@ impl Open {
             message: "database is locked by another writer, and this transaction has already read".into(),
             position: 0,
             hint: Some(failure::UPGRADE.into()),
+            details: String::new(),
         })
     }
 

@@ -26,6 +26,7 @@ pub(crate) fn from_sqlite(error: rusqlite::Error, path: &str) -> StatementError 
         message,
         position: 0,
         hint: None,
+        details: String::new(),
     };
     let (class, retry, hint) = match extended & 0xff {
         _ if extended == ffi::SQLITE_BUSY_SNAPSHOT => (Class::Serialization, Retry::AfterBackoff, Some(UPGRADE.into())),

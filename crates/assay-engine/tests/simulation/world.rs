@@ -190,6 +190,7 @@ impl LineClient {
                 message: "refused by the script".into(),
                 position: 0,
                 hint: None,
+                details: String::new(),
             }),
             _ => return Progress::Failed(Box::new(StatementError::client(Class::Protocol, line))),
         })

@@ -130,17 +130,17 @@ local Connection = { error = NONE, sql_errno = 0, closed = false, loading = fals
 --- Raises a statement error: a table that restarts the transaction, or a string. `ignorable` is the engine's verdict,
 --- unless the front judges; the script's hook may turn a fatal error into an ignorable one, and may use the connection
 --- to do so.
-local function statement_failed(connection, statement, errno, state, message, ignorable, position)
+local function statement_failed(connection, statement, errno, state, message, ignorable, position, _, details)
   local session = current()
   local query = type(statement) == "string" and statement or "<prepared statement>"
   if front.judge then errno, state, message, ignorable = front.judge(connection, statement, errno, state, message) end
   connection[FAILED] = true
   connection.error = ignorable and IGNORABLE or FATAL
   connection.sql_errno, connection.sql_state, connection.sql_errmsg = errno, state, message
-  connection.sql_position = position
+  connection.sql_position, connection.sql_details = position, details
   local description = {
     connection = connection, query = query, sql_errno = errno, sql_state = state, sql_errmsg = message,
-    position = position,
+    position = position, details = details,
   }
   if front.describe then front.describe(session, description) end
   if not ignorable then
@@ -199,7 +199,7 @@ local function forgive(connection)
 end
 
 --- Turns the engine's answer to a statement (text or prepared) into the script's result.
-local function finish(connection, statement, answer, a, b, c, d, position)
+local function finish(connection, statement, answer, a, b, c, d, position, hint, details)
   if connection[FAILED] then forgive(connection) end
   if answer == nil then
     connection[SETS] = 0
@@ -215,15 +215,15 @@ local function finish(connection, statement, answer, a, b, c, d, position)
     raise(a)
   end
   no_result(connection)
-  return statement_failed(connection, statement, a, b, c, d, position)
+  return statement_failed(connection, statement, a, b, c, d, position, hint, details)
 end
 
 --- The same for a statement whose result nobody wants.
-local function finish_unread(connection, statement, answer, a, b, c, d, position)
+local function finish_unread(connection, statement, answer, a, b, c, d, position, hint, details)
   if connection[FAILED] then forgive(connection) end
   if answer ~= nil and answer ~= ROWS then
     if answer == UNSUITABLE then raise(a) end
-    return statement_failed(connection, statement, a, b, c, d, position)
+    return statement_failed(connection, statement, a, b, c, d, position, hint, details)
   end
   connection[SETS] = 0
 end
@@ -431,12 +431,12 @@ end
 Connection.driver = driver_of(core.driver)
 
 --- A refused connection is an error at the script's line; the front describes it, and raises, in its own words.
-local function connection_refused(session, kind, errno, state, message, target, class)
+local function connection_refused(session, kind, errno, state, message, target, class, details)
   local text = "cannot connect: " .. message
   if front.refuse_connection then
     -- A top level that connects has no options yet.
     local opt = session.sysbench.opt or core.options or {}
-    text = front.refuse_connection(kind, opt, errno, state, message, target, class)
+    text = front.refuse_connection(kind, opt, errno, state, message, target, class, details)
   end
   session.last_error = text
   raise(text)
@@ -452,10 +452,10 @@ function Driver:connect(place)
   end
   local connection = setmetatable({ number, false, false, 0, 0 }, Connection)
   if self ~= Connection.driver then connection.driver = self end
-  local answer, errno, state, message, _, target, class = yield(CONNECT, number, self.kind, tonumber(place) or 0)
+  local answer, errno, state, message, _, target, class, details = yield(CONNECT, number, self.kind, tonumber(place) or 0)
   if answer ~= nil then
     connection.closed, connection[BUSY] = true, true
-    connection_refused(session, self.kind, errno, state, message, target, class)
+    connection_refused(session, self.kind, errno, state, message, target, class, details)
   end
   return connection
 end

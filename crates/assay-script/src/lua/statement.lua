@@ -75,12 +75,12 @@ function Connection:prepare(text, kinds)
     return classify(statement, "text", Substituted, id, text, wanted, kinds or "")
   end
   self[PREPARED] = id + 1
-  local answer, errno, state, message, ignorable, position, hint = yield(PREPARE, self[NUMBER], id, text)
+  local answer, errno, state, message, ignorable, position, hint, details = yield(PREPARE, self[NUMBER], id, text)
   if answer == nil or answer == ROWS then
     if kinds then return classify(statement, "values", ValueStatement, id, text, wanted, kinds) end
     return classify(statement, "parameters", Statement, id, text, wanted, "")
   end
-  if front.refuse_prepare then front.refuse_prepare(self, text, errno, state, message, position, hint) end
+  if front.refuse_prepare then front.refuse_prepare(self, text, errno, state, message, position, hint, details) end
   return statement_failed(self, text, errno, state, message, ignorable)
 end
 

@@ -210,6 +210,7 @@ pub(crate) fn error(number: u32, state: &str) -> StatementError {
         message: "no luck".into(),
         position: 0,
         hint: None,
+        details: String::new(),
     }
 }
 

@@ -29,6 +29,7 @@ fn targets_of(process: &dyn Process, driver: &'static str, options: &Options) ->
         unnamed: false,
         session_sql: Vec::new(),
         application_name: "",
+        notices: None,
     };
     let target = |url: Result<String, StatementError>| url.and_then(|url| target(process, driver, &url, &connect));
     let unusable =

@@ -52,6 +52,7 @@ pub(super) fn read_error(payload: &[u8]) -> Box<StatementError> {
         message: String::from_utf8_lossy(reader.0).into_owned(),
         position: 0,
         hint: hint(number).map(str::to_string),
+        details: String::new(),
     })
 }
 

@@ -11,6 +11,8 @@ use assay_seam::{Class, Code, Origin, Retry, StatementError};
 pub(super) struct Refusal {
     /// The server closes the connection after it.
     pub(super) fatal: bool,
+    /// As the server says it.
+    severity: String,
     /// The server's function that raised it: unlike the message never translated.
     pub(super) routine: Vec<u8>,
     pub(super) error: StatementError,
@@ -20,11 +22,20 @@ impl Refusal {
     pub(super) fn read(body: &[u8]) -> Result<Refusal, Broken> {
         let mut body = Body(body);
         let (mut severity, mut state, mut message, mut advice, mut routine, mut position) = Default::default();
+        let (mut shown, mut detail, mut query, mut context): (&[u8], &[u8], &[u8], &[u8]) = Default::default();
         loop {
             let field = match body.byte()? {
                 0 => break,
                 // `V` is `S` in English, from 9.6 on, and comes after it.
-                b'S' | b'V' => &mut severity,
+                b'S' => {
+                    shown = body.text()?;
+                    severity = shown;
+                    continue;
+                }
+                b'V' => &mut severity,
+                b'D' => &mut detail,
+                b'q' => &mut query,
+                b'W' => &mut context,
                 b'C' => &mut state,
                 b'M' => &mut message,
                 b'H' => &mut advice,
@@ -41,10 +52,16 @@ impl Refusal {
         let state = text(state);
         let message = text(message);
         let (class, retry) = classify(&state, &message);
+        let mut details = String::new();
+        let titles = [("DETAIL", detail), ("HINT", advice), ("QUERY", query), ("CONTEXT", context)];
+        for (title, field) in titles.into_iter().filter(|(_, field)| !field.is_empty()) {
+            details.push_str(&format!("\n{title}:  {}", text(field)));
+        }
         let ours = hint(&state, &message, routine).map(str::to_owned);
         let hint = ours.or_else(|| Some(text(advice)).filter(|advice| !advice.is_empty()));
         Ok(Refusal {
             fatal: matches!(severity, b"FATAL" | b"PANIC"),
+            severity: text(shown),
             routine: routine.to_vec(),
             error: StatementError {
                 origin: Origin::Server,
@@ -54,8 +71,15 @@ impl Refusal {
                 message,
                 position: text(position).parse().unwrap_or(0),
                 hint,
+                details,
             },
         })
+    }
+
+    /// The lines of a NoticeResponse, as psql shows them: the context of notices is left out.
+    pub(super) fn lines(&self) -> String {
+        let details = self.error.details.split("\nCONTEXT:").next().unwrap_or_default();
+        format!("{}:  {}{details}\n", self.severity, self.error.message)
     }
 }
 
@@ -78,6 +102,7 @@ pub(super) fn before_any_process(bytes: &[u8]) -> Option<Box<StatementError>> {
                  or use fewer sessions"
                     .into(),
             ),
+            details: String::new(),
         })
     })
 }

@@ -91,7 +91,12 @@ impl PostgresConnection {
         match (tag, self.phase) {
             (b'D', Phase::Busy) => self.on_row(body)?,
             // Notices and notifications may come at any time.
-            (b'N' | b'A', _) => {}
+            (b'N', _) => {
+                if let Some(tell) = self.server.connect.notices {
+                    tell(&Refusal::read(body)?.lines());
+                }
+            }
+            (b'A', _) => {}
             (b'S', _) => self.on_parameter_status(body)?,
             (_, Phase::Login) => return self.on_login_message(tag, body, exchange),
             (b'E', Phase::Ready) => {
@@ -266,7 +271,7 @@ impl PostgresConnection {
     }
 
     fn on_refusal(&mut self, refusal: Refusal) -> Result<(), Box<StatementError>> {
-        let Refusal { fatal, routine, mut error } = refusal;
+        let Refusal { fatal, routine, mut error, .. } = refusal;
         if fatal {
             error.retry = Retry::Reconnect;
             return Err(Box::new(error));

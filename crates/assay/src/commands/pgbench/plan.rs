@@ -37,6 +37,7 @@ pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
         unnamed: arguments.mode == Mode::Extended,
         session_sql: Vec::new(),
         application_name: "pgbench",
+        notices: None,
     };
     let setup_failed = |text: String| format!("{text}\npgbench: error: could not create connection for setup");
     let database = registry::open(&url(arguments)?, &connect).map_err(|trouble| setup_failed(trouble.cause))?;
