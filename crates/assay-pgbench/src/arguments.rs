@@ -103,6 +103,8 @@ pub struct Arguments {
     pub aggregate_interval: Option<u32>,
     /// `--exit-on-abort`
     pub exit_on_abort: bool,
+    /// `--continue-on-error`
+    pub continue_on_error: bool,
     /// Print what clients do, line by line.
     pub debug: bool,
     /// `--failures-detailed`
@@ -152,12 +154,15 @@ fn unreadable(text: &str) -> Refusal {
     Refusal::Mistake(format!("pgbench: {text}\npgbench: hint: Try \"pgbench --help\" for more information.\n"))
 }
 
+/// The letter of `--dbname`.
+const DATABASE: char = '\u{1}';
+
 /// Long options: name, whether a value follows, and the equivalent letter.
-const LONG: [(&str, bool, char); 45] = [
+const LONG: [(&str, bool, char); 47] = [
     ("builtin", true, 'b'),
     ("client", true, 'c'),
     ("connect", false, 'C'),
-    ("dbname", true, '\u{1}'),
+    ("dbname", true, DATABASE),
     ("debug", false, 'd'),
     ("define", true, 'D'),
     ("file", true, 'f'),
@@ -199,12 +204,39 @@ const LONG: [(&str, bool, char); 45] = [
     ("max-tries", true, '\u{f}'),
     ("verbose-errors", false, '\u{10}'),
     ("exit-on-abort", false, '\u{11}'),
+    ("continue-on-error", false, '\u{12}'),
+    ("pgbench-version", true, '\u{13}'),
 ];
 
 /// Letters with a value.
 const WITH_VALUE: &str = "bcDfFhIjLMpPRstTU";
 /// Letters without.
 const WITHOUT_VALUE: &str = "CdilnNqrSv";
+
+/// The oldest and the newest version whose options are known, and the first one in which `-d` names the database
+/// instead of printing what clients do.
+const VERSIONS: [u32; 2] = [15, 19];
+const DBNAME_VERSION: u32 = 17;
+
+/// The value of `--pgbench-version`: which meaning an option has that later versions changed.
+fn version_of(words: &[String]) -> Result<u32, Refusal> {
+    let mut words = words.iter().take_while(|word| *word != "--");
+    let mut version = VERSIONS[0];
+    while let Some(word) = words.next() {
+        let Some(rest) = word.strip_prefix("--pgbench-version") else { continue };
+        let value = match rest.strip_prefix('=') {
+            Some(value) => value,
+            None => words.next().map_or("", |value| value),
+        };
+        let major = value.split('.').next().and_then(|major| major.parse().ok());
+        let known = major.filter(|major| (VERSIONS[0]..=VERSIONS[1]).contains(major));
+        let [oldest, newest] = VERSIONS;
+        version = known.ok_or_else(|| {
+            error(&format!("invalid value \"{value}\" for option --pgbench-version: expected {oldest} to {newest}"))
+        })?;
+    }
+    Ok(version)
+}
 
 /// Options in order, and the other arguments.
 struct Split {
@@ -214,6 +246,7 @@ struct Split {
 
 fn split(words: &[String]) -> Result<Split, Refusal> {
     let (mut options, mut others) = (Vec::new(), Vec::new());
+    let names_database = version_of(words)? >= DBNAME_VERSION;
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -250,13 +283,15 @@ fn split(words: &[String]) -> Result<Split, Refusal> {
             options.push((*letter, value));
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             for (at, letter) in letters.char_indices() {
-                if WITH_VALUE.contains(letter) {
+                let is_database = letter == 'd' && names_database;
+                if WITH_VALUE.contains(letter) || is_database {
                     let rest = &letters[at + letter.len_utf8()..];
                     let value = match rest {
                         "" => words.next().cloned(),
                         rest => Some(rest.to_owned()),
                     };
                     let missing = || unreadable(&format!("option requires an argument -- '{letter}'"));
+                    let letter = if is_database { DATABASE } else { letter };
                     options.push((letter, value.ok_or_else(missing)?));
                     break;
                 }
@@ -423,7 +458,8 @@ impl Arguments {
             'd' => self.debug = true,
             'D' => self.variables.push(definition(value)?),
             'l' => self.logs = true,
-            'L' => self.latency_limit = Some(above_zero(value, "latency limit")?),
+            // pgbench counts in whole microseconds; none of them is no limit.
+            'L' => self.latency_limit = Some(above_zero(value, "latency limit")?).filter(|limit| *limit >= 1e-3),
             'M' => {
                 let modes = [Mode::Simple, Mode::Extended, Mode::Prepared];
                 let found = modes.into_iter().find(|mode| mode.name() == value);
@@ -439,7 +475,7 @@ impl Arguments {
             'h' => self.host = Some(value.to_owned()),
             'p' => self.port = Some(value.to_owned()),
             'U' => self.user = Some(value.to_owned()),
-            '\u{1}' => self.database = Some(value.to_owned()),
+            DATABASE => self.database = Some(value.to_owned()),
             '\u{2}' => self.unlogged = true,
             '\u{3}' => self.tablespace = value.to_owned(),
             '\u{4}' => self.index_tablespace = value.to_owned(),
@@ -468,6 +504,8 @@ impl Arguments {
             }
             '\u{10}' => self.verbose_errors = true,
             '\u{11}' => self.exit_on_abort = true,
+            '\u{12}' => self.continue_on_error = true,
+            '\u{13}' => {}
             _ => unreachable!("every option of the table is handled"),
         }
         Ok(())
@@ -502,6 +540,7 @@ impl Arguments {
             vacuum_all: false,
             aggregate_interval: None,
             exit_on_abort: false,
+            continue_on_error: false,
             debug: false,
             failures_detailed: false,
             log_prefix: "pgbench_log".to_owned(),
@@ -618,13 +657,24 @@ fn check_steps(steps: &str) -> Result<(), Refusal> {
     }
 }
 
+/// A number as C reads it where it must not be negative: that wraps, and one that is too large is the largest.
+fn unsigned(text: &str) -> Option<u64> {
+    let text = text.trim_start();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: Option<u64> = digits.parse().ok();
+    Some(number.map_or(u64::MAX, |number| if text.starts_with('-') { number.wrapping_neg() } else { number }))
+}
+
 /// `None`: any.
 fn read_seed(text: &str, origin: &str) -> Result<Option<u64>, Refusal> {
     match text {
         "time" | "rand" => Ok(None),
-        text => match text.parse() {
-            Ok(seed) => Ok(Some(seed)),
-            Err(_) => Err(Refusal::Mistake(format!(
+        text => match unsigned(text) {
+            Some(seed) => Ok(Some(seed)),
+            None => Err(Refusal::Mistake(format!(
                 "pgbench: error: unrecognized random seed option \"{text}\"\n\
                  pgbench: detail: Expecting an unsigned integer, \"time\" or \"rand\".\n\
                  pgbench: error: error while setting random seed from {origin}\n"
@@ -662,6 +712,16 @@ mod tests {
         );
         assert_eq!(parsed.variables, [("a".to_owned(), "b=c".to_owned())]);
         assert_eq!(parsed.scripts, [(Source::Builtin(2), 1)]);
+    }
+
+    #[test]
+    fn options_that_changed_have_the_meaning_of_the_version_asked_for() {
+        let parsed = parse("-d -t 1 bench").unwrap();
+        assert_eq!((parsed.debug, parsed.database.as_deref()), (true, Some("bench")));
+        let parsed = parse("-t 1 -nd bench --pgbench-version=17.2").unwrap();
+        assert_eq!((parsed.debug, parsed.no_vacuum, parsed.database.as_deref()), (false, true, Some("bench")));
+        assert!(parse("--debug -d bench --pgbench-version 19 --continue-on-error").unwrap().debug);
+        refused("--pgbench-version=14", "error: invalid value \"14\" for option --pgbench-version: expected 15 to 19");
     }
 
     #[test]

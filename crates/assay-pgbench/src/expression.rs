@@ -1,10 +1,14 @@
-//! The expressions of `\set` and `\if`, compiled to Lua, and to words for plain programs where those compute them.
+//! The expressions of `\set` and `\if`: parsed to steps in postfix order, from which come Lua, and words for plain
+//! programs.
 //!
 //! Operators, in order of increasing precedence: OR, AND, NOT, IS, comparisons (which do not chain), bitwise operators
 //! (all alike), + -, * / %, the minus sign. `lua/runtime.lua` implements them. Source: the manual's page on pgbench,
 //! "Built-in Operators" and "Built-In Functions"; what it leaves open (precedence of the bitwise operators, positions
 //! of errors) was found by running pgbench 15.
+//!
+//! Neither parsing nor the Lua nests with the expression: thousands of brackets are allowed, and Lua allows few levels.
 
+use std::fmt::Write;
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
@@ -19,15 +23,38 @@ pub struct Mistake {
     pub at: usize,
 }
 
-/// An expression as Lua, and the variables that it uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A parsed expression.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
-    /// A Lua expression over the variables `v` and the functions of the runtime, `R`.
-    pub lua: String,
+    /// Each step comes behind its operands.
+    steps: Vec<Step>,
     /// In the order of their first use.
     pub variables: Vec<String>,
-    /// The same with each operator behind its operands; `None` where it is not of integers alone.
-    pub plain: Option<Vec<Word>>,
+}
+
+/// What a step does with a stack of values.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Integer(i64),
+    Double(f64),
+    /// TRUE, FALSE or NULL, as Lua.
+    Constant(&'static str),
+    Variable(String),
+    /// A function of the runtime takes this many values and puts its own.
+    Call(&'static str, usize),
+    /// Between the operands of AND and OR: the first decides, or gives way to the second.
+    And,
+    Or,
+    /// Behind the second.
+    Joined,
+    /// More values than a function takes.
+    TooMany(usize),
+    /// CASE begins.
+    Case,
+    /// Behind WHEN's condition, THEN's result, ELSE's.
+    When,
+    Then,
+    End,
 }
 
 /// A word of an expression of integers.
@@ -89,12 +116,21 @@ const KEYWORDS: [&str; 14] =
 
 /// Parses the expression that starts at `start` of `line`.
 pub fn parse(line: &str, start: usize) -> Result<Expression, Mistake> {
-    let tokens = tokens(line, start);
-    let mut parser = Parser { tokens: tokens.into_iter().peekable(), line_end: line.len(), variables: Vec::new() };
-    let Code { lua, plain } = parser.either()?;
-    match parser.next()? {
-        (Token::End, _) => Ok(Expression { lua, variables: parser.variables, plain }),
-        (_, at) => Err(syntax(at)),
+    let tokens = tokens(line, start).into_iter().peekable();
+    let mut parser = Parser { tokens, line_end: line.len(), steps: Vec::new(), open: Vec::new(), room: ROOM };
+    loop {
+        parser.operand()?;
+        if parser.operators()? {
+            let mut variables = Vec::new();
+            for step in &parser.steps {
+                if let Step::Variable(name) = step
+                    && !variables.contains(name)
+                {
+                    variables.push(name.clone());
+                }
+            }
+            return Ok(Expression { steps: parser.steps, variables });
+        }
     }
 }
 
@@ -173,314 +209,495 @@ fn tokens(line: &str, start: usize) -> Vec<Result<Placed, Mistake>> {
     tokens
 }
 
+/// An operator waits for its right operand, or something for its end.
+enum Open {
+    Prefix(Binding, &'static str),
+    /// `+` in front of a value does nothing.
+    Plus,
+    Binary(Binding, Step),
+    Bracket,
+    /// A function, and its complete arguments.
+    Call(&'static str, usize),
+    /// The branch of a CASE that is being read.
+    Case(Branch),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Branch {
+    When,
+    Then,
+    Else,
+}
+
+/// How tightly operators bind.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Binding {
+    Or,
+    And,
+    Not,
+    Is,
+    Comparison,
+    Bits,
+    Sum,
+    Product,
+    Sign,
+}
+
+/// Unfinished symbols that pgbench's parser holds.
+const ROOM: usize = 9_998;
+/// Arguments that pgbench passes to a function.
+const ARGUMENTS_MAX: usize = 16;
+
+impl Open {
+    /// Symbols that pgbench's parser holds for it.
+    const fn weight(&self) -> usize {
+        match self {
+            Open::Prefix(..) | Open::Plus | Open::Bracket => 1,
+            Open::Binary(..) | Open::Call(_, 0) => 2,
+            Open::Call(..) | Open::Case(_) => 4,
+        }
+    }
+}
+
 struct Parser {
     tokens: Peekable<IntoIter<Result<Placed, Mistake>>>,
     line_end: usize,
-    variables: Vec<String>,
+    steps: Vec<Step>,
+    /// Innermost last.
+    open: Vec<Open>,
+    /// For further symbols.
+    room: usize,
 }
-
-/// A part of an expression: as Lua, and as words where it has integers alone.
-struct Code {
-    lua: String,
-    plain: Option<Vec<Word>>,
-}
-
-impl Code {
-    /// What only Lua computes.
-    fn of(lua: String) -> Code {
-        Code { lua, plain: None }
-    }
-
-    fn word(lua: String, word: Word) -> Code {
-        Code { lua, plain: Some(vec![word]) }
-    }
-
-    /// A call of the runtime.
-    fn call(name: &str, arguments: Vec<Code>) -> Code {
-        let operator = match name {
-            "add" => Some("+"),
-            "subtract" => Some("-"),
-            "multiply" => Some("*"),
-            "divide" => Some("/"),
-            "remainder" => Some("%"),
-            "random" => Some("random"),
-            _ => None,
-        };
-        let (lua, plain): (Vec<String>, Vec<_>) = arguments.into_iter().map(|code| (code.lua, code.plain)).unzip();
-        let plain = plain
-            .into_iter()
-            .collect::<Option<Vec<_>>>()
-            .zip(operator)
-            .map(|(operands, operator)| operands.into_iter().flatten().chain([Word::Operator(operator)]).collect());
-        Code { lua: format!("R.{name}({})", lua.join(", ")), plain }
-    }
-
-    /// With these texts around it.
-    fn within(self, before: &str, after: &str) -> Code {
-        Code { lua: format!("{before}{}{after}", self.lua), ..self }
-    }
-}
-
-type Compiled = Result<Code, Mistake>;
 
 impl Parser {
     fn next(&mut self) -> Result<Placed, Mistake> {
         self.tokens.next().unwrap_or(Ok((Token::End, self.line_end)))
     }
 
-    /// Takes one of these operators, if it comes next.
-    fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
-        match self.tokens.peek() {
-            Some(Ok((Token::Sign(sign), _))) if signs.contains(sign) => {
-                let sign = *sign;
-                self.tokens.next();
-                Some(sign)
-            }
-            _ => None,
-        }
+    fn peek(&mut self) -> Result<Placed, Mistake> {
+        self.tokens.peek().cloned().unwrap_or(Ok((Token::End, self.line_end)))
     }
 
-    /// Takes this word, if it comes next.
-    fn word(&mut self, word: &str) -> bool {
-        let is = matches!(self.tokens.peek(), Some(Ok((Token::Word(next), _))) if next == word);
-        if is {
-            self.tokens.next();
-        }
-        is
+    fn push(&mut self, open: Open, at: usize) -> Result<(), Mistake> {
+        let full = || Mistake { what: "memory exhausted".to_owned(), more: None, at };
+        self.room = self.room.checked_sub(open.weight()).ok_or_else(full)?;
+        self.open.push(open);
+        Ok(())
     }
 
-    fn expect_sign(&mut self, sign: &'static str) -> Result<usize, Mistake> {
-        match self.next()? {
-            (Token::Sign(next), at) if next == sign => Ok(at),
-            (_, at) => Err(syntax(at)),
-        }
+    fn pop(&mut self) -> Option<Open> {
+        let open = self.open.pop()?;
+        self.room += open.weight();
+        Some(open)
     }
 
-    fn either(&mut self) -> Compiled {
-        let mut left = self.both()?;
-        while self.word("or") {
-            left = Code::of(format!("R.either({}, function() return {} end)", left.lua, self.both()?.lua));
-        }
-        Ok(left)
+    fn call(&mut self, name: &'static str, operands: usize) {
+        self.steps.push(Step::Call(name, operands));
     }
 
-    fn both(&mut self) -> Compiled {
-        let mut left = self.negation()?;
-        while self.word("and") {
-            left = Code::of(format!("R.both({}, function() return {} end)", left.lua, self.negation()?.lua));
-        }
-        Ok(left)
-    }
-
-    fn negation(&mut self) -> Compiled {
-        if self.word("not") {
-            return Ok(Code::call("negate", vec![self.negation()?]));
-        }
-        self.test()
-    }
-
-    fn test(&mut self) -> Compiled {
-        let left = self.comparison()?;
-        if self.word("isnull") {
-            return Ok(Code::call("is_null", vec![left]));
-        }
-        if self.word("notnull") {
-            return Ok(Code::call("is_null", vec![left]).within("not ", ""));
-        }
-        if !self.word("is") {
-            return Ok(left);
-        }
-        let not = if self.word("not") { "not " } else { "" };
-        match self.next()? {
-            (Token::Word(word), _) if word == "null" => {
-                Ok(Code::call("is_null", vec![left]).within(&format!("({not}"), ")"))
-            }
-            (Token::Word(word), _) if word == "true" || word == "false" => {
-                Ok(Code::of(format!("({not}({} == {word}))", left.lua)))
-            }
-            (_, at) => Err(syntax(at)),
-        }
-    }
-
-    fn comparison(&mut self) -> Compiled {
-        let left = self.bits()?;
-        let Some(sign) = self.sign(&["<>", "!=", "<=", ">=", "<", ">", "="]) else { return Ok(left) };
-        let right = self.bits()?;
-        Ok(match sign {
-            "<" => Code::call("less", vec![left, right]),
-            ">" => Code::call("less", vec![right, left]),
-            "<=" => Code::call("at_most", vec![left, right]),
-            ">=" => Code::call("at_most", vec![right, left]),
-            "=" => Code::call("equal", vec![left, right]),
-            _ => Code::call("unequal", vec![left, right]),
-        })
-    }
-
-    fn bits(&mut self) -> Compiled {
-        let mut left =
-            if self.sign(&["~"]).is_some() { Code::call("bit_not", vec![self.bits_operand()?]) } else { self.sum()? };
-        while let Some(sign) = self.sign(&["|", "#", "&", "<<", ">>"]) {
-            let name = match sign {
-                "|" => "bit_or",
-                "#" => "bit_xor",
-                "&" => "bit_and",
-                "<<" => "shift_left",
-                _ => "shift_right",
-            };
-            left = Code::call(name, vec![left, self.bits_operand()?]);
-        }
-        Ok(left)
-    }
-
-    fn bits_operand(&mut self) -> Compiled {
-        match self.sign(&["~"]) {
-            Some(_) => Ok(Code::call("bit_not", vec![self.bits_operand()?])),
-            None => self.sum(),
-        }
-    }
-
-    fn sum(&mut self) -> Compiled {
-        let mut left = self.product()?;
-        while let Some(sign) = self.sign(&["+", "-"]) {
-            let name = if sign == "+" { "add" } else { "subtract" };
-            left = Code::call(name, vec![left, self.product()?]);
-        }
-        Ok(left)
-    }
-
-    fn product(&mut self) -> Compiled {
-        let mut left = self.signed()?;
-        while let Some(sign) = self.sign(&["*", "/", "%"]) {
-            let name = match sign {
-                "*" => "multiply",
-                "/" => "divide",
-                _ => "remainder",
-            };
-            left = Code::call(name, vec![left, self.signed()?]);
-        }
-        Ok(left)
-    }
-
-    fn signed(&mut self) -> Compiled {
-        if self.sign(&["+"]).is_some() {
-            return self.signed();
-        }
-        if self.sign(&["-"]).is_some() {
-            // The smallest 64-bit number has no positive counterpart.
-            if let Some(Ok((Token::Int(number), _))) = self.tokens.peek()
-                && *number == 1 << 63
+    /// Finishes the operators that bind at least as tightly as this.
+    fn finish(&mut self, binding: Binding) {
+        while let Some(Open::Plus | Open::Prefix(..) | Open::Binary(..)) = self.open.last() {
+            if let Some(Open::Prefix(other, _) | Open::Binary(other, _)) = self.open.last()
+                && *other < binding
             {
-                self.tokens.next();
-                return Ok(Code::word("R.LEAST".to_owned(), Word::Integer(i64::MIN)));
+                return;
             }
-            let zero = Code::word("0".to_owned(), Word::Integer(0));
-            return Ok(Code::call("subtract", vec![zero, self.signed()?]));
+            match self.pop() {
+                Some(Open::Prefix(_, name)) => self.call(name, if name == "subtract" { 2 } else { 1 }),
+                Some(Open::Binary(_, step)) => self.steps.push(step),
+                _ => {}
+            }
         }
-        // `~` binds less tightly than what may precede it.
-        if self.sign(&["~"]).is_some() {
-            return Ok(Code::call("bit_not", vec![self.sum()?]));
-        }
-        self.operand()
     }
 
-    fn operand(&mut self) -> Compiled {
-        match self.next()? {
-            (Token::Int(number), at) => {
-                let integer = i64::try_from(number).map_err(|_| syntax(at))?;
-                // What a double represents exactly is a Lua number.
-                let suffix = if integer < 1 << 53 { "" } else { "LL" };
-                Ok(Code::word(format!("{integer}{suffix}"), Word::Integer(integer)))
-            }
-            (Token::Double(number), _) => Ok(Code::of(format!("R.double_of({number:?})"))),
-            (Token::Variable(name), _) => {
-                let code = Code::word(format!("R.value(v, {})", quoted(&name)), Word::Variable(name.clone()));
-                if !self.variables.contains(&name) {
-                    self.variables.push(name);
+    /// Everything up to and including a value.
+    fn operand(&mut self) -> Result<(), Mistake> {
+        loop {
+            let (token, at) = self.next()?;
+            match token {
+                Token::Int(number) => {
+                    self.steps.push(Step::Integer(i64::try_from(number).map_err(|_| syntax(at))?));
+                    return Ok(());
                 }
-                Ok(code)
+                Token::Double(number) => {
+                    self.steps.push(Step::Double(number));
+                    return Ok(());
+                }
+                Token::Variable(name) => {
+                    self.steps.push(Step::Variable(name));
+                    return Ok(());
+                }
+                Token::Sign("+") => self.push(Open::Plus, at)?,
+                Token::Sign("-") => {
+                    // The smallest 64-bit number has no positive counterpart.
+                    if let (Token::Int(number), _) = self.peek()?
+                        && number == 1 << 63
+                    {
+                        self.next()?;
+                        self.steps.push(Step::Integer(i64::MIN));
+                        return Ok(());
+                    }
+                    self.steps.push(Step::Integer(0));
+                    self.push(Open::Prefix(Binding::Sign, "subtract"), at)?;
+                }
+                Token::Sign("~") => self.push(Open::Prefix(Binding::Bits, "bit_not"), at)?,
+                Token::Sign("(") => self.push(Open::Bracket, at)?,
+                Token::Word(word) => match word.as_str() {
+                    "true" => return self.constant("true"),
+                    "false" => return self.constant("false"),
+                    "null" => return self.constant("R.NULL"),
+                    "not" => self.push(Open::Prefix(Binding::Not, "negate"), at)?,
+                    "case" => {
+                        self.expect(|token| matches!(token, Token::Word(word) if word == "when"))?;
+                        self.push(Open::Case(Branch::When), at)?;
+                        self.steps.push(Step::Case);
+                    }
+                    word if KEYWORDS.contains(&word) => return Err(syntax(at)),
+                    word => {
+                        if self.begin_call(word, at)? {
+                            return Ok(());
+                        }
+                    }
+                },
+                _ => return Err(syntax(at)),
             }
-            (Token::Sign("("), _) => {
-                let inner = self.either()?;
-                self.expect_sign(")")?;
-                Ok(inner.within("(", ")"))
-            }
-            (Token::Word(word), at) => match word.as_str() {
-                "true" | "false" => Ok(Code::of(word)),
-                "null" => Ok(Code::of("R.NULL".to_owned())),
-                "case" => self.case(),
-                word if KEYWORDS.contains(&word) => Err(syntax(at)),
-                word => self.call(word, at),
-            },
-            (_, at) => Err(syntax(at)),
         }
     }
 
-    /// After CASE.
-    fn case(&mut self) -> Compiled {
-        let mut lua = "(function() ".to_owned();
-        let mut branches = 0;
-        while self.word("when") {
-            let condition = self.either()?.lua;
-            match self.next()? {
-                (Token::Word(word), _) if word == "then" => {}
-                (_, at) => return Err(syntax(at)),
-            }
-            lua.push_str(&format!("if R.holds({condition}) then return {} end ", self.either()?.lua));
-            branches += 1;
-        }
-        if branches == 0 {
-            let (_, at) = self.next()?;
-            return Err(syntax(at));
-        }
-        let otherwise = if self.word("else") { self.either()?.lua } else { "R.NULL".to_owned() };
-        match self.next()? {
-            (Token::Word(word), _) if word == "end" => Ok(Code::of(format!("{lua}return {otherwise} end)()"))),
-            (_, at) => Err(syntax(at)),
-        }
+    fn constant(&mut self, lua: &'static str) -> Result<(), Mistake> {
+        self.steps.push(Step::Constant(lua));
+        Ok(())
     }
 
-    /// After the name of a function, whose last letter is at `named`.
-    fn call(&mut self, name: &str, named: usize) -> Compiled {
-        let known = FUNCTIONS.iter().find(|(known, _, _)| *known == name);
-        let Some((_, least, most)) = known else {
+    /// Takes the next token, which must be this one. Returns its place.
+    fn expect(&mut self, is: impl Fn(&Token) -> bool) -> Result<usize, Mistake> {
+        let (token, at) = self.next()?;
+        if is(&token) { Ok(at) } else { Err(syntax(at)) }
+    }
+
+    /// After the name of a function, whose last letter is at `named`. Whether the call is complete: it has no
+    /// arguments.
+    fn begin_call(&mut self, name: &str, named: usize) -> Result<bool, Mistake> {
+        let Some((name, ..)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
             let what = "unexpected function name".to_owned();
             return Err(Mistake { what, more: Some(name.to_owned()), at: named });
         };
-        self.expect_sign("(")?;
-        let mut arguments = Vec::new();
-        let mut end = None;
-        if let Some(Ok((Token::Sign(")"), at))) = self.tokens.peek() {
-            end = Some(*at);
-            self.tokens.next();
+        let at = self.expect(|token| *token == Token::Sign("("))?;
+        if let (Token::Sign(")"), at) = self.peek()? {
+            self.next()?;
+            self.end_call(name, 0, at)?;
+            return Ok(true);
         }
-        while end.is_none() {
-            arguments.push(self.either()?);
-            match self.next()? {
-                (Token::Sign(")"), at) => end = Some(at),
-                (Token::Sign(","), _) => {}
-                (_, at) => return Err(syntax(at)),
-            }
+        // pgbench's list of arguments may start with a comma.
+        if let (Token::Sign(","), _) = self.peek()? {
+            self.next()?;
         }
-        if arguments.len() < *least || arguments.len() > *most {
+        self.push(Open::Call(name, 0), at)?;
+        Ok(false)
+    }
+
+    /// The bracket at `at` ends a call.
+    fn end_call(&mut self, name: &'static str, arguments: usize, at: usize) -> Result<(), Mistake> {
+        let (_, least, most) = FUNCTIONS.iter().find(|(known, ..)| *known == name).expect("it was found before");
+        if arguments < *least || arguments > *most {
             let what =
                 if *most == usize::MAX { "at least one argument expected" } else { "unexpected number of arguments" };
-            let at = end.expect("the loop ended");
             return Err(Mistake { what: what.to_owned(), more: Some(name.to_owned()), at });
         }
-        let name = match name {
+        let function = match name {
             "mod" => "remainder",
             "pow" => "power",
             "hash" => "hash_murmur2",
             name => name,
         };
-        let seeded = matches!(name, "hash_fnv1a" | "hash_murmur2" | "permute");
-        if seeded && arguments.len() < *most {
-            arguments.push(Code::of("R.value(v, \"default_seed\")".to_owned()));
+        let mut operands = arguments;
+        if matches!(function, "hash_fnv1a" | "hash_murmur2" | "permute") && arguments < *most {
+            self.steps.push(Step::Variable("default_seed".to_owned()));
+            operands += 1;
         }
-        if name == "debug" {
-            arguments.push(Code::of("self".to_owned()));
+        if operands > ARGUMENTS_MAX {
+            self.steps.push(Step::TooMany(operands));
+        } else {
+            self.steps.push(Step::Call(function, operands));
         }
-        Ok(Code::call(name, arguments))
+        Ok(())
+    }
+
+    /// What follows a value, up to and including an operator that needs another value. True: the expression is complete.
+    fn operators(&mut self) -> Result<bool, Mistake> {
+        loop {
+            let (token, at) = self.next()?;
+            match token {
+                Token::Sign(sign) => {
+                    if let Some((binding, name)) = operator(sign) {
+                        self.finish(binding);
+                        return self.push(Open::Binary(binding, Step::Call(name, 2)), at).map(|()| false);
+                    }
+                    if let Some(name) = comparison(sign) {
+                        self.finish(Binding::Bits);
+                        if let Some(Open::Binary(Binding::Comparison, _)) = self.open.last() {
+                            return Err(syntax(at));
+                        }
+                        return self.push(Open::Binary(Binding::Comparison, Step::Call(name, 2)), at).map(|()| false);
+                    }
+                    self.finish(Binding::Or);
+                    match (sign, self.pop()) {
+                        (")", Some(Open::Bracket)) => {}
+                        (")", Some(Open::Call(name, before))) => self.end_call(name, before + 1, at)?,
+                        (",", Some(Open::Call(name, before))) => {
+                            return self.push(Open::Call(name, before + 1), at).map(|()| false);
+                        }
+                        _ => return Err(syntax(at)),
+                    }
+                }
+                Token::Word(word) => match word.as_str() {
+                    "or" | "and" => {
+                        let (binding, step) =
+                            if word == "or" { (Binding::Or, Step::Or) } else { (Binding::And, Step::And) };
+                        self.finish(binding);
+                        self.steps.push(step);
+                        return self.push(Open::Binary(binding, Step::Joined), at).map(|()| false);
+                    }
+                    "is" | "isnull" | "notnull" => {
+                        self.finish(Binding::Is);
+                        self.test(&word)?;
+                    }
+                    word => {
+                        self.finish(Binding::Or);
+                        let Some(Open::Case(branch)) = self.pop() else { return Err(syntax(at)) };
+                        let next = match (branch, word) {
+                            (Branch::When, "then") => Branch::Then,
+                            (Branch::Then, "when") => Branch::When,
+                            (Branch::Then, "else") => Branch::Else,
+                            (Branch::Then | Branch::Else, "end") => {
+                                if branch == Branch::Then {
+                                    self.steps.extend([Step::Then, Step::Constant("R.NULL")]);
+                                }
+                                self.steps.push(Step::End);
+                                continue;
+                            }
+                            _ => return Err(syntax(at)),
+                        };
+                        self.steps.push(if branch == Branch::When { Step::When } else { Step::Then });
+                        return self.push(Open::Case(next), at).map(|()| false);
+                    }
+                },
+                Token::End => {
+                    self.finish(Binding::Or);
+                    return if self.open.is_empty() { Ok(true) } else { Err(syntax(at)) };
+                }
+                _ => return Err(syntax(at)),
+            }
+        }
+    }
+
+    /// After IS, ISNULL or NOTNULL.
+    fn test(&mut self, word: &str) -> Result<(), Mistake> {
+        let mut not = word == "notnull";
+        let mut name = "is_null";
+        if word == "is" {
+            let (mut token, mut at) = self.next()?;
+            if token == Token::Word("not".to_owned()) {
+                not = true;
+                (token, at) = self.next()?;
+            }
+            name = match token {
+                Token::Word(word) if word == "null" => "is_null",
+                Token::Word(word) if word == "true" => "is_true",
+                Token::Word(word) if word == "false" => "is_false",
+                _ => return Err(syntax(at)),
+            };
+        }
+        self.call(name, 1);
+        if not {
+            self.call("negate", 1);
+        }
+        Ok(())
+    }
+}
+
+/// An operator of two values, other than a comparison.
+fn operator(sign: &str) -> Option<(Binding, &'static str)> {
+    Some(match sign {
+        "|" => (Binding::Bits, "bit_or"),
+        "#" => (Binding::Bits, "bit_xor"),
+        "&" => (Binding::Bits, "bit_and"),
+        "<<" => (Binding::Bits, "shift_left"),
+        ">>" => (Binding::Bits, "shift_right"),
+        "+" => (Binding::Sum, "add"),
+        "-" => (Binding::Sum, "subtract"),
+        "*" => (Binding::Product, "multiply"),
+        "/" => (Binding::Product, "divide"),
+        "%" => (Binding::Product, "remainder"),
+        _ => return None,
+    })
+}
+
+fn comparison(sign: &str) -> Option<&'static str> {
+    Some(match sign {
+        "<" => "less",
+        ">" => "more",
+        "<=" => "at_most",
+        ">=" => "at_least",
+        "=" => "equal",
+        "<>" | "!=" => "unequal",
+        _ => return None,
+    })
+}
+
+/// Lua for an expression: statements that come first, and then its value.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lua {
+    /// Empty for most expressions.
+    pub before: String,
+    /// A Lua expression.
+    pub value: String,
+}
+
+/// Registers that one Lua expression may need: it has 250.
+const REGISTERS_MAX: usize = 60;
+
+/// Values that were computed or can be. The first ones may have been stored by `before`, each at its own place in a
+/// table of the runtime, `t`.
+#[derive(Default)]
+struct Stack {
+    /// Lua of each, and the registers that it needs: none if it can be computed at any time.
+    values: Vec<(String, usize)>,
+    before: String,
+    labels: usize,
+}
+
+impl Stack {
+    fn push(&mut self, lua: String, registers: usize) {
+        self.values.push((lua, registers));
+    }
+
+    fn pop(&mut self) -> String {
+        self.values.pop().expect("the parser puts steps behind their operands").0
+    }
+
+    /// Stores all values in the order of their evaluation.
+    fn store(&mut self) {
+        for (at, (lua, registers)) in self.values.iter_mut().enumerate() {
+            if *registers > 0 {
+                let place = format!("t[{}]", at + 1);
+                let _ = write!(self.before, "{place} = {lua} ");
+                (*lua, *registers) = (place, 0);
+            }
+        }
+    }
+
+    /// The same, and the last one even if it is a constant: other ways lead to the same place.
+    fn store_last(&mut self) {
+        if let Some((_, registers)) = self.values.last_mut() {
+            *registers = 1;
+        }
+        self.store();
+    }
+
+    fn label(&mut self) -> usize {
+        self.labels += 1;
+        self.labels
+    }
+
+    fn line(&mut self, lua: std::fmt::Arguments<'_>) {
+        let _ = self.before.write_fmt(lua);
+    }
+}
+
+impl Expression {
+    /// The expression as Lua over the variables `v` and the functions of the runtime, `R`.
+    pub fn lua(&self) -> Lua {
+        let mut stack = Stack::default();
+        // The labels at which the open ANDs, ORs and CASEs end, and the next branch of a CASE begins.
+        let mut ends: Vec<(usize, usize)> = Vec::new();
+        for step in &self.steps {
+            match step {
+                Step::Integer(i64::MIN) => stack.push("R.LEAST".to_owned(), 0),
+                // What a double represents exactly is a Lua number.
+                Step::Integer(number) if *number < 1 << 53 => stack.push(number.to_string(), 0),
+                Step::Integer(number) => stack.push(format!("{number}LL"), 0),
+                Step::Double(number) => stack.push(format!("R.double_of({number:?})"), 2),
+                Step::Constant(lua) => stack.push((*lua).to_owned(), 0),
+                Step::Variable(name) => stack.push(format!("R.value(v, {})", quoted(name)), 3),
+                Step::Call(name, operands) => {
+                    let first = stack.values.len() - operands;
+                    let needed = |stack: &Stack| stack.values[first..].iter().map(|(_, registers)| *registers).max();
+                    if needed(&stack).unwrap_or(0) + operands >= REGISTERS_MAX {
+                        stack.store();
+                    }
+                    let registers = needed(&stack).unwrap_or(0) + operands + 1;
+                    let mut arguments: Vec<String> = stack.values.drain(first..).map(|(lua, _)| lua).collect();
+                    if *name == "debug" {
+                        arguments.push("self".to_owned());
+                    }
+                    stack.push(format!("R.{name}({})", arguments.join(", ")), registers);
+                }
+                Step::TooMany(operands) => {
+                    stack.values.truncate(stack.values.len() - operands);
+                    stack.push("R.too_many_arguments()".to_owned(), 1);
+                }
+                Step::And | Step::Or => {
+                    let left = stack.pop();
+                    stack.push(format!("R.truth({left})"), 1);
+                    stack.store();
+                    let (left, end) = (stack.pop(), stack.label());
+                    stack.line(format_args!("if {left} ~= {} then goto l{end} end ", *step == Step::And));
+                    ends.push((end, 0));
+                }
+                Step::Joined => {
+                    let right = stack.pop();
+                    stack.push(format!("R.truth({right})"), 1);
+                    stack.store();
+                    let (end, _) = ends.pop().expect("AND and OR begin before they end");
+                    stack.line(format_args!("::l{end}:: "));
+                }
+                Step::Case => ends.push((stack.label(), 0)),
+                Step::When => {
+                    let condition = stack.pop();
+                    stack.store();
+                    let next = stack.label();
+                    ends.last_mut().expect("CASE comes first").1 = next;
+                    stack.line(format_args!("if not R.holds({condition}) then goto l{next} end "));
+                }
+                Step::Then => {
+                    stack.store_last();
+                    stack.pop();
+                    let (end, next) = *ends.last().expect("CASE comes first");
+                    stack.line(format_args!("goto l{end} ::l{next}:: "));
+                }
+                Step::End => {
+                    stack.store_last();
+                    let (end, _) = ends.pop().expect("CASE comes first");
+                    stack.line(format_args!("::l{end}:: "));
+                }
+            }
+        }
+        let before =
+            if stack.before.is_empty() { String::new() } else { format!("local t = R.stored {}", stack.before) };
+        Lua { before, value: stack.pop() }
+    }
+
+    /// The same as words for a plain program; `None` where it is not of integers alone.
+    pub fn plain(&self) -> Option<Vec<Word>> {
+        let word = |step: &Step| {
+            Some(match step {
+                Step::Integer(number) => Word::Integer(*number),
+                Step::Variable(name) => Word::Variable(name.clone()),
+                Step::Call(name, _) => Word::Operator(match *name {
+                    "add" => "+",
+                    "subtract" => "-",
+                    "multiply" => "*",
+                    "divide" => "/",
+                    "remainder" => "%",
+                    "random" => "random",
+                    _ => return None,
+                }),
+                _ => return None,
+            })
+        };
+        self.steps.iter().map(word).collect()
     }
 }
 
@@ -507,7 +724,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, lua: &str) {
-        assert_eq!(parse(text, 0).unwrap().lua, lua, "{text}");
+        let Lua { before, value } = parse(text, 0).unwrap().lua();
+        assert_eq!(format!("{before}{value}"), lua, "{text}");
     }
 
     #[test]
@@ -515,21 +733,58 @@ mod tests {
         check("1 + 2 * 3", "R.add(1, R.multiply(2, 3))");
         check("1 | 2 & 4", "R.bit_and(R.bit_or(1, 2), 4)");
         check("~1 + 1", "R.bit_not(R.add(1, 1))");
+        check("- ~ 1 + 1", "R.subtract(0, R.bit_not(R.add(1, 1)))");
         check("1 << 1 + 1", "R.shift_left(1, R.add(1, 1))");
         check("not 1 = 2", "R.negate(R.equal(1, 2))");
-        check("1 = 1 is true", "((R.equal(1, 1) == true))");
+        check("1 + not 2 = 3", "R.add(1, R.negate(R.equal(2, 3)))");
+        check("1 = 1 is true", "R.is_true(R.equal(1, 1))");
+        check("1 isnull notnull", "R.negate(R.is_null(R.is_null(1)))");
         check("1 - 2 - 3", "R.subtract(R.subtract(1, 2), 3)");
-        check(
-            ":a > 3 and not :b isnull",
-            "R.both(R.less(3, R.value(v, \"a\")), function() return R.negate(R.is_null(R.value(v, \"b\"))) end)",
-        );
         check("-9223372036854775808", "R.LEAST");
         check("9223372036854775807", "9223372036854775807LL");
         check("Random(1, 5)", "R.random(1, 5)");
+        check("abs(, -1)", "R.abs(R.subtract(0, 1))");
+    }
+
+    #[test]
+    fn what_decides_between_operands_comes_first() {
         check(
-            "case when 1 > 2 then 3 end",
-            "(function() if R.holds(R.less(2, 1)) then return 3 end return R.NULL end)()",
+            ":a > 3 and not :b isnull",
+            "local t = R.stored t[1] = R.truth(R.more(R.value(v, \"a\"), 3)) if t[1] ~= true then goto l1 end \
+             t[1] = R.truth(R.negate(R.is_null(R.value(v, \"b\")))) ::l1:: t[1]",
         );
+        check(
+            "1 + case when 1 > 2 then 3 end",
+            "local t = R.stored if not R.holds(R.more(1, 2)) then goto l2 end t[2] = 3 goto l1 ::l2:: t[2] = R.NULL \
+             ::l1:: R.add(1, t[2])",
+        );
+    }
+
+    /// Lua has 250 registers and 200 levels.
+    #[test]
+    fn lua_nests_little_however_deep_the_expression_is() {
+        let deep = |before: &str, after: &str| format!("{}1{}", before.repeat(2_000), after.repeat(2_000));
+        for text in [
+            deep("(", ")"),
+            deep("- ", ""),
+            deep("abs(", ")"),
+            deep("1+(", ")"),
+            deep("", " + 1"),
+            deep("case when 1 then ", " end"),
+            deep("true and ", ""),
+        ] {
+            let Lua { before, value } = parse(&text, 0).unwrap().lua();
+            let nests = |lua: &str| {
+                lua.bytes().fold((0, 0), |(depth, most): (usize, usize), byte| match byte {
+                    b'(' => (depth + 1, most.max(depth + 1)),
+                    b')' => (depth - 1, most),
+                    _ => (depth, most),
+                })
+            };
+            assert!(nests(&before).1 < 60 && nests(&value).1 < 60, "{}", &text[..30]);
+        }
+        let too_deep = parse(&"(".repeat(10_000), 0).unwrap_err();
+        assert_eq!(too_deep.what, "memory exhausted");
     }
 
     #[test]
@@ -540,7 +795,7 @@ mod tests {
                 Word::Variable(name) => format!(":{name}"),
                 Word::Operator(operator) => operator.to_owned(),
             };
-            parse(text, 0).unwrap().plain.map(|words| words.into_iter().map(word).collect::<Vec<_>>().join(" "))
+            parse(text, 0).unwrap().plain().map(|words| words.into_iter().map(word).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(plain("random(1, 10 * :scale) - -3").unwrap(), "1 10 :scale * random 0 3 - -");
         assert_eq!(plain("mod(:a, (7 + 1))").unwrap(), ":a 7 1 + %");

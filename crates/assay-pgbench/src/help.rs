@@ -44,6 +44,7 @@ Benchmarking options:
   -T, --time=NUM           seconds
   -v, --vacuum-all         vacuum all four tables before the run
   --aggregate-interval=NUM log aggregates over NUM seconds
+  --continue-on-error      count a transaction with an SQL error as failed, and continue (as in pgbench 19)
   --exit-on-abort          end the run if a client is aborted
   --failures-detailed      failures by kind
   --log-prefix=PREFIX      beginning of the log files' names (default: \"pgbench_log\")
@@ -55,11 +56,14 @@ Benchmarking options:
   --verbose-errors         print each failure
 
 Common options:
-  -d, --debug              accepted
+  -d, --debug              print what clients do
   --dbname=DBNAME          database to connect to
+  --pgbench-version=NUM    meaning of options that changed: from 17 on, -d is --dbname (default: 15)
   -h, --host=HOSTNAME      server's host, or directory of its socket
   -p, --port=PORT          server's port
   -U, --username=USERNAME  user to connect as
   -V, --version            print the version
   -?, --help               print this help
+
+Report bugs to assay's developers: this is not PostgreSQL's pgbench.
 ";

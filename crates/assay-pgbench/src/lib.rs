@@ -18,7 +18,7 @@ pub mod report;
 pub mod script;
 
 pub use arguments::{Arguments, Mode, Refusal};
-pub use program::{Front, compile, workload};
+pub use program::{Front, check_parameters, compile, workload};
 pub use script::{Command, Script, ScriptError};
 
 /// pgbench's own part of what sessions see, in Lua: for `assay_script::Front::overlay`.

@@ -16,6 +16,8 @@ pub enum Ending {
     Serialization,
     /// A deadlock in the last try.
     Deadlock,
+    /// Another error, with `--continue-on-error`.
+    Other,
     /// Skipped because it was too late.
     Skipped,
 }
@@ -48,7 +50,8 @@ pub fn line(arguments: &Arguments, entry: &Entry) -> String {
         Ending::Skipped => "skipped".to_owned(),
         Ending::Serialization if arguments.failures_detailed => "serialization".to_owned(),
         Ending::Deadlock if arguments.failures_detailed => "deadlock".to_owned(),
-        Ending::Serialization | Ending::Deadlock => "failed".to_owned(),
+        Ending::Other if arguments.failures_detailed => "other".to_owned(),
+        Ending::Serialization | Ending::Deadlock | Ending::Other => "failed".to_owned(),
     };
     let (seconds, micros) = (entry.ended / 1_000_000, entry.ended % 1_000_000);
     let mut text = format!("{} {} {took} {} {seconds} {micros}", entry.client, entry.number, entry.script);
@@ -73,6 +76,7 @@ struct Sums {
     retries: u64,
     serialization: u64,
     deadlock: u64,
+    other: u64,
 }
 
 /// Sum, sum of squares, least, greatest.
@@ -94,13 +98,21 @@ pub struct Aggregation {
     /// Intervals written.
     written: u64,
     with_lag: bool,
+    with_others: bool,
 }
 
 impl Aggregation {
     /// Intervals of this many seconds from `start` on, in Unix time.
     pub fn new(arguments: &Arguments, start: u64) -> Aggregation {
         let interval = u64::from(arguments.aggregate_interval.unwrap_or(1));
-        Aggregation { interval, start, open: BTreeMap::new(), written: 0, with_lag: arguments.rate.is_some() }
+        Aggregation {
+            interval,
+            start,
+            open: BTreeMap::new(),
+            written: 0,
+            with_lag: arguments.rate.is_some(),
+            with_others: arguments.continue_on_error,
+        }
     }
 
     /// A transaction has ended.
@@ -119,6 +131,7 @@ impl Aggregation {
             Ending::Skipped => sums.skipped += 1,
             Ending::Serialization => sums.serialization += 1,
             Ending::Deadlock => sums.deadlock += 1,
+            Ending::Other => sums.other += 1,
         }
         sums.retried += u64::from(entry.retries > 0);
         sums.retries += entry.retries;
@@ -144,11 +157,15 @@ impl Aggregation {
             for number in sums.latency.into_iter().chain(sums.lag) {
                 let _ = write!(text, " {number}");
             }
-            let _ = writeln!(
+            let _ = write!(
                 text,
                 " {} {} {} {} {}",
                 sums.skipped, sums.retried, sums.retries, sums.serialization, sums.deadlock
             );
+            if self.with_others {
+                let _ = write!(text, " {}", sums.other);
+            }
+            text.push('\n');
             self.written += 1;
         }
         text

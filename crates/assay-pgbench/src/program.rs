@@ -1,15 +1,17 @@
 //! Generates Lua from pgbench scripts.
 //!
-//! A script becomes one function of its variables `v`, its connection `c` and its prepared statements `S`; each command
-//! stays on its line of the script, so that messages name the right line. `\if` becomes Lua's `if`, an expression
-//! becomes calls of the runtime `R`, SQL becomes a query with the values in its text (simple mode) or a prepared
-//! statement with parameters. A script of integers and SQL alone also becomes a plain program, which runs without Lua.
+//! Each command becomes a function of the client `self`, its variables `v`, its connection `c` and its prepared
+//! statements `S`, on its line of the script, so that messages name the right line. `R.run` calls one after the other;
+//! a function returns the number of the next one if that is not the following one: so `\if` neither nests nor grows a
+//! function, both of which Lua limits. An expression becomes calls of the runtime `R`, SQL becomes a query with the
+//! values in its text (simple mode) or a prepared statement with parameters. A script of integers and SQL alone also
+//! becomes a plain program, which runs without Lua.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::arguments::Mode;
-use crate::expression::{Word, quoted};
+use crate::expression::{Expression, Lua, Word, quoted};
 use crate::script::{Command, Doing, Keep, Part, Script};
 
 /// How clients of `assay pgbench` run scripts.
@@ -30,47 +32,35 @@ pub struct Front<'a> {
 /// The program of `assay pgbench`: clients with their own loop.
 pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
     let mut lua = "local R, C = assay.share(\"pgbench_runtime\"), assay.share(\"pgbench_client\")\n".to_owned();
-    lua.push_str("local scripts = {\n");
+    lua.push_str("local scripts = assay.constant(\"pgbench scripts\", function() return {\n");
     for (script, weight) in scripts.iter().zip(front.weights) {
+        let begins = script.commands.iter().any(may_begin);
         let mut plain = if front.timed || front.debug { None } else { plain(script, front.mode) };
         if let Some(plain) = &mut plain
-            && script.commands.iter().any(may_begin)
+            && begins
         {
             plain.text.insert_str(0, &format!("begins{SEPARATOR}"));
         }
-        let _ = writeln!(lua, "{{ weight = {weight}, names = {{ {} }},", names(script));
+        let _ = writeln!(
+            lua,
+            "{{ name = {}, weight = {weight}, names = {{ {} }}, count = {}, begins = {begins}, timed = {}, debug = {},",
+            quoted(&script.name),
+            names(script),
+            script.commands.len(),
+            front.timed,
+            front.debug
+        );
         if let Some(Plain { text, variables }) = &plain {
             let _ = writeln!(lua, "plain = {{ text = {}, variables = {{ {} }} }},", quoted(text), all(variables));
         }
         if front.mode == Mode::Extended {
             let _ = writeln!(lua, "texts = {{ {} }},", numbered_texts(script));
         }
-        lua.push_str("body = function(self, v, c, S)\n");
-        if plain.is_some() {
-            lua.push_str(FROM);
-            lua.push('\n');
-        }
-        if front.debug {
-            let _ = writeln!(lua, "C.tell(self, {})", quoted(&format!("executing script \"{}\"", script.name)));
-        }
-        let mut place = Place { mode: front.mode, is_piped: false, pipeline: PIPELINE_OF_CLIENTS };
-        for (number, command) in script.commands.iter().enumerate() {
-            let (before, after) = guard(plain.as_ref(), number);
-            if front.timed {
-                let _ = writeln!(lua, "C.step(self, {number})");
-            } else {
-                let _ = writeln!(lua, "{before}self.at = {number}");
-            }
-            if front.debug && !matches!(command.doing, Doing::Else | Doing::Elif(_)) {
-                let _ = writeln!(lua, "C.tell(self, {})", told(command, number, front.mode));
-            }
-            lua.push_str(&of_command(&script.commands, number, &mut place));
-            lua.push_str(after);
-            lua.push('\n');
-        }
-        let _ = writeln!(lua, "C.finish(self, {})\nend }},", script.commands.iter().any(may_begin));
+        let mut place = Place::new(script, front.mode, PIPELINE_OF_CLIENTS);
+        place.debug = front.debug;
+        let _ = writeln!(lua, "commands = {} }},", commands(&mut place));
     }
-    lua.push_str("}\nlocal given = {\n");
+    lua.push_str("} end)\nlocal given = {\n");
     for (name, value) in front.variables {
         let _ = writeln!(lua, "[{}] = {},", quoted(name), quoted(value));
     }
@@ -80,22 +70,33 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
     lua
 }
 
+/// Parameters of a statement that pgbench accepts.
+const PARAMETERS_MAX: usize = 255;
+
+/// Refuses statements that have too many parameters for this mode, in pgbench's words.
+pub fn check_parameters(script: &Script, mode: Mode) -> Result<(), String> {
+    for command in &script.commands {
+        let Doing::Sql { parts, .. } = &command.doing else { continue };
+        let count = parts.iter().filter(|part| matches!(part, Part::Variable { .. })).count();
+        if mode != Mode::Simple && count > PARAMETERS_MAX {
+            let text: String = parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => text.clone(),
+                    Part::Variable { name, .. } => format!(":{name}"),
+                })
+                .collect();
+            return Err(format!("statement has too many arguments (maximum is {PARAMETERS_MAX}): {text}"));
+        }
+    }
+    Ok(())
+}
+
 /// A script that needs no Lua: the text of a plain program (`plain` in assay-script says how it is read), and the names
 /// of its variables in the order of their numbers.
 struct Plain {
     text: String,
     variables: Vec<String>,
-}
-
-/// A transaction that was begun without Lua goes on in the middle: from this command on.
-const FROM: &str = "local from = self.from self.from = 0";
-
-/// What stands around command `number` of a script, so that it can be left out.
-fn guard(plain: Option<&Plain>, number: usize) -> (String, &'static str) {
-    match plain {
-        Some(_) => (format!("if from <= {number} then "), " end"),
-        None => (String::new(), ""),
-    }
 }
 
 /// Texts as the items of a table.
@@ -122,7 +123,7 @@ fn plain(script: &Script, mode: Mode) -> Option<Plain> {
         match &command.doing {
             Doing::Set { variable, value } if is_name(variable) => {
                 words.extend(["set".to_owned(), number(variable)]);
-                words.extend(value.plain.as_ref()?.iter().map(|word| match word {
+                words.extend(value.plain()?.iter().map(|word| match word {
                     Word::Integer(integer) => integer.to_string(),
                     Word::Variable(name) => number(name),
                     Word::Operator(operator) => (*operator).to_owned(),
@@ -164,10 +165,13 @@ fn may_begin(command: &Command) -> bool {
 
 /// The output of `-d` before a command, as Lua.
 fn told(command: &Command, number: usize, mode: Mode) -> String {
-    match &command.doing {
+    let text = match &command.doing {
         Doing::Sql { parts, keep } => match parameterized(parts, keep, mode) {
-            Some(_) if mode == Mode::Prepared => quoted(&format!("sending P_{number}")),
-            Some((text, _)) => quoted(&format!("sending {text}")),
+            Some(_) if mode == Mode::Prepared => {
+                let tell = |what: &str| format!("C.tell(self, \"{what} P_{number}\") ");
+                return format!("if not S[{number}] then {}end {}", tell("preparing"), tell("sending"));
+            }
+            Some(_) => quoted(&format!("sending {}", numbered_text(parts))),
             None => format!("\"sending \" .. {}", text_of(parts)),
         },
         Doing::Set { variable, .. } => quoted(&format!("executing \\set {variable}")),
@@ -177,12 +181,14 @@ fn told(command: &Command, number: usize, mode: Mode) -> String {
         Doing::Shell { words, .. } => quoted(&format!("executing \\shell {}", words.join(" "))),
         Doing::Sleep { amount, .. } => quoted(&format!("executing \\sleep {amount}")),
         Doing::If(_) => quoted("executing \\if"),
-        Doing::Elif(_) | Doing::Else => String::new(),
+        Doing::Elif(_) => quoted("executing \\elif"),
+        Doing::Else => quoted("executing \\else"),
         Doing::EndIf => quoted("executing \\endif"),
         Doing::StartPipeline => quoted("executing \\startpipeline"),
         Doing::SyncPipeline => quoted("executing \\syncpipeline"),
         Doing::EndPipeline => quoted("executing \\endpipeline"),
-    }
+    };
+    format!("C.tell(self, {text}) ")
 }
 
 /// Names of commands in messages.
@@ -228,21 +234,15 @@ pub fn workload(script: &Script) -> String {
     if let Some(Plain { text, variables }) = &plain {
         let _ = write!(lua, "assay.run_plain(R.plain({}, {{ {} }}, self, v, c, S)) ", quoted(text), all(variables));
     }
-    lua.push_str("end function event() ");
-    if plain.is_some() {
-        let _ = write!(lua, "{FROM} ");
-    }
-    let mut line = 1;
-    let mut place = Place { mode: Mode::Prepared, is_piped: false, pipeline: PIPELINE_OF_SESSIONS };
-    for (number, command) in script.commands.iter().enumerate() {
-        while line < command.line {
-            lua.push('\n');
-            line += 1;
-        }
-        let (before, after) = guard(plain.as_ref(), number);
-        let _ = write!(lua, "{before}{}{after} ", of_command(&script.commands, number, &mut place));
-    }
-    lua.push_str("end\n");
+    let mut place = Place::new(script, Mode::Prepared, PIPELINE_OF_SESSIONS);
+    place.keeps_lines = true;
+    let _ = write!(
+        lua,
+        "end local commands = assay.constant(\"pgbench commands\", function() return {} end) \
+         function event() local from = self.from self.from = 0 R.run(commands, {}, from, self, v, c, S) end\n",
+        commands(&mut place),
+        script.commands.len()
+    );
     lua
 }
 
@@ -281,28 +281,113 @@ fn open_variables(script: &Script) -> Vec<String> {
     open
 }
 
-/// Position of a command.
-struct Place {
+/// How the commands of a script are translated, and where that is.
+struct Place<'a> {
+    commands: &'a [Command],
     mode: Mode,
     /// Whether it is between the start and the end of a pipeline.
     is_piped: bool,
     /// The functions that start a pipeline, synchronize and end it.
     pipeline: [&'static str; 3],
+    debug: bool,
+    /// Whether commands stand on their lines.
+    keeps_lines: bool,
+    /// By number, for `\if`, `\elif` and `\else`: the next command of these if the condition does not hold, and the
+    /// `\endif`.
+    branches: BTreeMap<usize, (usize, usize)>,
+}
+
+impl Place<'_> {
+    fn new<'a>(script: &'a Script, mode: Mode, pipeline: [&'static str; 3]) -> Place<'a> {
+        let mut branches = BTreeMap::new();
+        // The branches of each open `\if`.
+        let mut open: Vec<Vec<usize>> = Vec::new();
+        for (number, command) in script.commands.iter().enumerate() {
+            match &command.doing {
+                Doing::If(_) => open.push(vec![number]),
+                Doing::Elif(_) | Doing::Else => open.last_mut().expect("the parser checked it").push(number),
+                Doing::EndIf => {
+                    let mut parts = open.pop().expect("the parser checked it");
+                    parts.push(number);
+                    for pair in parts.windows(2) {
+                        branches.insert(pair[0], (pair[1], number));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let commands = &script.commands;
+        Place { commands, mode, is_piped: false, pipeline, debug: false, keeps_lines: false, branches }
+    }
 }
 
 const PIPELINE_OF_CLIENTS: [&str; 3] = ["C.begin_pipeline(self)", "C.synchronize(self)", "C.end_pipeline(self)"];
 /// If the driver does not know pipelines, nothing waits.
 const PIPELINE_OF_SESSIONS: [&str; 3] = ["", "c:synchronize()", "c:flush()"];
 
+/// Functions that one function of Lua creates: each is one of its constants.
+const PART: usize = 1000;
+
+/// The functions of all commands, as a Lua expression: a table by number. A negative number is that of an `\elif` whose
+/// condition decides; the positive one ends the branch before it.
+fn commands(place: &mut Place<'_>) -> String {
+    let mut lua = "(function() local B = {} ".to_owned();
+    let mut line = 1;
+    for (number, command) in place.commands.iter().enumerate() {
+        if number % PART == 0 {
+            lua.push_str(if number == 0 {
+                "do local function part() "
+            } else {
+                "end part() end do local function part() "
+            });
+        }
+        while place.keeps_lines && line < command.line {
+            lua.push('\n');
+            line += 1;
+        }
+        let mut function = |number: i64, code: &str| {
+            let _ = write!(lua, "B[{number}] = function(self, v, c, S) {code} end ");
+        };
+        let told = if place.debug { told(command, number, place.mode) } else { String::new() };
+        let at = number as i64;
+        match &command.doing {
+            Doing::If(condition) => function(at, &format!("{told}{}", branch(condition, number, place))),
+            Doing::Elif(condition) => {
+                function(-at, &format!("{told}{}", branch(condition, number, place)));
+                function(at, &format!("{told}return {}", place.branches[&number].1 + 1));
+            }
+            Doing::Else => function(at, &format!("{told}return {}", place.branches[&number].1 + 1)),
+            Doing::Sql { .. } if place.debug => {
+                function(at, &format!("{told}{} C.tell(self, \"receiving\")", of_command(number, place)));
+            }
+            _ => function(at, &format!("{told}{}", of_command(number, place))),
+        }
+    }
+    lua.push_str("end part() end return B end)()");
+    lua
+}
+
+/// `\if` or `\elif`: goes on with the next branch unless the condition holds.
+fn branch(condition: &Expression, number: usize, place: &Place<'_>) -> String {
+    let Lua { before, value } = condition.lua();
+    let (next, _) = place.branches[&number];
+    let next = match &place.commands[next].doing {
+        Doing::Elif(_) => format!("-{next}"),
+        _ => (next + 1).to_string(),
+    };
+    format!("{before}if R.holds({value}) then return {} end return {next}", number + 1)
+}
+
 /// Command `number`, from 0, of a script.
-fn of_command(commands: &[Command], number: usize, place: &mut Place) -> String {
-    match &commands[number].doing {
+fn of_command(number: usize, place: &mut Place<'_>) -> String {
+    match &place.commands[number].doing {
         Doing::Sql { parts, keep } => of_sql(parts, keep, number, place),
         Doing::Set { variable, value } => {
+            let Lua { before, value } = value.lua();
             if is_name(variable) {
-                format!("v[{}] = {}", quoted(variable), value.lua)
+                format!("{before}v[{}] = {value}", quoted(variable))
             } else {
-                format!("R.set(v, {}, {})", quoted(variable), value.lua)
+                format!("{before}R.set(v, {}, {value})", quoted(variable))
             }
         }
         Doing::Shell { variable, words } => {
@@ -311,13 +396,10 @@ fn of_command(commands: &[Command], number: usize, place: &mut Place) -> String 
             format!("R.shell(v, {{ {} }}{variable})", words.join(", "))
         }
         Doing::Sleep { amount, seconds } => format!("R.sleep(v, {}, {seconds})", quoted(amount)),
-        Doing::If(condition) => format!("if R.holds({}) then", condition.lua),
-        Doing::Elif(condition) => format!("elseif R.holds({}) then", condition.lua),
-        Doing::Else => "else".to_owned(),
-        Doing::EndIf => "end".to_owned(),
+        Doing::If(_) | Doing::Elif(_) | Doing::Else | Doing::EndIf => String::new(),
         Doing::StartPipeline => {
             place.is_piped = true;
-            place.pipeline[0].to_owned() + &preparations(commands, number, place.mode)
+            place.pipeline[0].to_owned() + &preparations(place.commands, number, place.mode)
         }
         Doing::SyncPipeline => place.pipeline[1].to_owned(),
         Doing::EndPipeline => {
@@ -353,29 +435,31 @@ fn parameterized(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec
     Some((text, values))
 }
 
-/// The texts of parameterized statements as the server reads them, with `$1` for the first value: errors point into
-/// them.
+/// The texts of parameterized statements: errors point into them.
 fn numbered_texts(script: &Script) -> String {
     let mut texts = String::new();
     for (number, command) in script.commands.iter().enumerate() {
         let Doing::Sql { parts, keep } = &command.doing else { continue };
-        if parameterized(parts, keep, Mode::Extended).is_none() {
-            continue;
+        if parameterized(parts, keep, Mode::Extended).is_some() {
+            let _ = write!(texts, "[{number}] = {}, ", quoted(&numbered_text(parts)));
         }
-        let mut values = 0;
-        let text: String = parts
-            .iter()
-            .map(|part| match part {
-                Part::Text(text) => text.clone(),
-                Part::Variable { .. } => {
-                    values += 1;
-                    format!("${values}")
-                }
-            })
-            .collect();
-        let _ = write!(texts, "[{number}] = {}, ", quoted(&text));
     }
     texts
+}
+
+/// SQL as the server reads it, with `$1` for the first value.
+fn numbered_text(parts: &[Part]) -> String {
+    let mut values = 0;
+    parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Variable { .. } => {
+                values += 1;
+                format!("${values}")
+            }
+        })
+        .collect()
 }
 
 /// SQL with the values in it.
@@ -384,8 +468,22 @@ fn text_of(parts: &[Part]) -> String {
         Part::Text(text) => quoted(text),
         Part::Variable { name, .. } => format!("R.text(v, {})", quoted(name)),
     };
-    parts.iter().map(piece).collect::<Vec<_>>().join(" .. ")
+    joined(parts.iter().map(piece).collect())
 }
+
+/// Pieces that one Lua expression joins.
+const PIECES_MAX: usize = 32;
+
+/// A Lua expression that joins texts, as a tree: each piece takes a register.
+fn joined(mut pieces: Vec<String>) -> String {
+    while pieces.len() > PIECES_MAX {
+        pieces = pieces.chunks(PIECES_MAX).map(|some| format!("({})", some.join(" .. "))).collect();
+    }
+    pieces.join(" .. ")
+}
+
+/// Values that a Lua call takes as they are: each takes a register.
+const VALUES_MAX: usize = 50;
 
 /// Prepares statement `number`.
 fn preparation(number: usize, text: &str, values: &[String]) -> String {
@@ -406,11 +504,15 @@ fn preparations(commands: &[Command], begin: usize, mode: Mode) -> String {
     lua
 }
 
-fn of_sql(parts: &[Part], keep: &Keep, number: usize, place: &Place) -> String {
+fn of_sql(parts: &[Part], keep: &Keep, number: usize, place: &Place<'_>) -> String {
     if let Some((text, values)) = parameterized(parts, keep, place.mode) {
         let how = if place.is_piped { "pipe" } else { "perform" };
         let prepared = format!("S[{number}] or {}", preparation(number, &text, &values));
-        return format!("do local s = {prepared} s:{how}({}) end", values.join(", "));
+        let mut arguments = values.join(", ");
+        if values.len() > VALUES_MAX {
+            arguments = format!("R.unpack({{ {arguments} }}, 1, {})", values.len());
+        }
+        return format!("local s = {prepared} s:{how}({arguments})");
     }
     let refused = |name: &str| format!("R.fail(\"\", \"\\\\{name} is not allowed in pipeline mode\", \"{name}\")");
     match keep {
@@ -439,10 +541,7 @@ mod tests {
         let lines: Vec<&str> = lua.lines().collect();
         assert!(lines[0].contains("[\"scale\"] = { \"Value of :scale\", 1 }, [\"delta\"] ="), "{lua}");
         assert!(!lines[0].contains("Value of :aid"), "{lua}");
-        assert!(
-            lines[0].ends_with("then v[\"aid\"] = R.random(1, R.multiply(100, R.value(v, \"scale\"))) end "),
-            "{lua}"
-        );
+        assert!(lines[0].ends_with("v[\"aid\"] = R.random(1, R.multiply(100, R.value(v, \"scale\"))) end "), "{lua}");
         assert!(lines[1].contains("\"BEGIN;\"") && lines[2].contains("UPDATE t") && lines[4].contains("END;"), "{lua}");
         assert!(lines[2].contains(":perform(R.parameter(v[\"delta\"]), R.parameter(v[\"aid\"]))"), "{lua}");
     }
@@ -454,6 +553,21 @@ mod tests {
         assert_eq!(names, ["pgbench_tpcb_like", "pgbench_simple_update", "pgbench_select_only"]);
         for (name, text) in &modules {
             assert!(text.contains("assay.run_plain(") && !text.contains("END;"), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn branches_are_jumps() {
+        let script = Script::parse("x", "\\if 1\n\\set a 1\n\\elif 2\n\\set a 2\n\\else\n\\set a 3\n\\endif").unwrap();
+        let lua = commands(&mut Place::new(&script, Mode::Simple, PIPELINE_OF_SESSIONS));
+        for code in [
+            "B[0] = function(self, v, c, S) if R.holds(1) then return 1 end return -2 end",
+            "B[-2] = function(self, v, c, S) if R.holds(2) then return 3 end return 5 end",
+            "B[2] = function(self, v, c, S) return 7 end",
+            "B[4] = function(self, v, c, S) return 7 end",
+            "B[6] = function(self, v, c, S)  end",
+        ] {
+            assert!(lua.contains(code), "{code}: {lua}");
         }
     }
 
@@ -485,8 +599,7 @@ mod tests {
     fn what_cannot_be_a_parameter_goes_as_text() {
         let lua = |text: &str| {
             let script = Script::parse("x", text).unwrap();
-            let mut place = Place { mode: Mode::Prepared, is_piped: false, pipeline: PIPELINE_OF_SESSIONS };
-            of_command(&script.commands, 0, &mut place)
+            of_command(0, &mut Place::new(&script, Mode::Prepared, PIPELINE_OF_SESSIONS))
         };
         assert_eq!(lua("SELECT ':a';"), "c:query(\"SELECT '\" .. R.text(v, \"a\") .. \"';\")");
         assert_eq!(lua("SELECT a ? 'b' FROM t;"), "c:query(\"SELECT a ? 'b' FROM t;\")");

@@ -43,6 +43,8 @@ pub struct Tally {
     pub serialization: u64,
     /// After a deadlock.
     pub deadlock: u64,
+    /// After another error, with `--continue-on-error`.
+    pub other: u64,
     /// Skipped because they were too late.
     pub skipped: u64,
     /// Tried more than once.
@@ -54,7 +56,7 @@ pub struct Tally {
 impl Tally {
     /// Given up.
     pub fn failed(&self) -> u64 {
-        self.serialization + self.deadlock
+        self.serialization + self.deadlock + self.other
     }
 
     fn all(&self) -> u64 {
@@ -69,6 +71,7 @@ impl Tally {
         self.done.max = self.done.max.max(other.done.max);
         self.serialization += other.serialization;
         self.deadlock += other.deadlock;
+        self.other += other.other;
         self.skipped += other.skipped;
         self.retried += other.retried;
         self.retries += other.retries;
@@ -242,6 +245,9 @@ fn outcomes(text: &mut String, dash: &str, arguments: &Arguments, tally: &Tally)
     if arguments.failures_detailed {
         count("serialization failures", tally.serialization);
         count("deadlock failures", tally.deadlock);
+        if arguments.continue_on_error {
+            count("other failures", tally.other);
+        }
     }
     if arguments.tries != 1 {
         count("transactions retried", tally.retried);

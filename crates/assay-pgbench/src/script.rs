@@ -105,7 +105,7 @@ pub enum Part {
 impl Script {
     /// Parses `text`; `name` is its name in reports and messages.
     pub fn parse(name: &str, text: &str) -> Result<Script, ScriptError> {
-        let mut reader = Reader { name, text, at: 0, commands: Vec::new() };
+        let mut reader = Reader { name, text, at: 0, counted: (0, 1), commands: Vec::new() };
         reader.read()?;
         let commands = reader.commands;
         if commands.is_empty() {
@@ -143,12 +143,18 @@ struct Reader<'a> {
     name: &'a str,
     text: &'a str,
     at: usize,
+    /// A place, and its line.
+    counted: (usize, usize),
     commands: Vec<Command>,
 }
 
 impl Reader<'_> {
-    fn line(&self, at: usize) -> usize {
-        1 + self.text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
+    /// The line of a place at or behind that of the last call.
+    fn line(&mut self, at: usize) -> usize {
+        let (from, line) = self.counted;
+        let lines = self.text.as_bytes()[from..at].iter().filter(|byte| **byte == b'\n').count();
+        self.counted = (at, line + lines);
+        line + lines
     }
 
     fn rest(&self) -> &str {
@@ -229,7 +235,8 @@ impl Reader<'_> {
         }
         let shown = shown(&parts);
         let doing = Doing::Sql { parts, keep: Keep::Nothing };
-        self.commands.push(Command { line: self.line(start), shown, doing });
+        let line = self.line(start);
+        self.commands.push(Command { line, shown, doing });
     }
 
     /// A backslash command.
@@ -248,6 +255,9 @@ impl Reader<'_> {
         let number = self.line(start);
         let words = words(&line[1..], 1);
         let name = words.first().map_or("", |(word, _)| word).to_owned();
+        if name.is_empty() {
+            return Ok(());
+        }
         // Like pgbench: the error, details, whether the line is shown, and the position in it.
         let name_of_file = self.name;
         let refuse = |what: &str, more: Option<&str>, shows: bool, at: Option<usize>| {
@@ -264,10 +274,15 @@ impl Reader<'_> {
         let mistake = |mistake: Mistake| refuse(&mistake.what, mistake.more.as_deref(), true, Some(mistake.at));
         let behind = |word: usize| words.get(word).map_or(line.len(), |(text, at)| at + text.len());
         let without_arguments = |doing: Doing| match words.get(1) {
-            Some((_, at)) => Err(refuse("unexpected argument", None, true, Some(*at))),
+            Some(_) => Err(refuse("unexpected argument", None, true, None)),
             None => Ok(doing),
         };
-        let doing = match name.as_str() {
+        let command = name.to_ascii_lowercase();
+        let is_expression = matches!(command.as_str(), "set" | "if" | "elif");
+        if words.len() > WORDS_MAX && !is_expression {
+            return Err(refuse("too many arguments", None, false, None));
+        }
+        let doing = match command.as_str() {
             "set" => {
                 let Some((variable, _)) = words.get(1) else {
                     return Err(refuse("missing argument", None, false, None));
@@ -283,15 +298,26 @@ impl Reader<'_> {
             "syncpipeline" => without_arguments(Doing::SyncPipeline)?,
             "endpipeline" => without_arguments(Doing::EndPipeline)?,
             "sleep" => {
-                let Some((amount, at)) = words.get(1) else { return Err(refuse("missing argument", None, true, None)) };
+                let Some(&(mut amount, at)) = words.get(1) else {
+                    return Err(refuse("missing argument", None, true, None));
+                };
                 if let Some((_, at)) = words.get(3) {
                     return Err(refuse("too many arguments", None, true, Some(*at)));
                 }
+                let mut unit = words.get(2).copied();
+                // A number may be followed by its unit without a blank.
+                let digits = amount.strip_prefix(['+', '-']).unwrap_or(amount);
+                let behind = digits.find(|letter: char| !letter.is_ascii_digit()).filter(|end| *end > 0);
+                if let (None, Some(end)) = (unit, behind) {
+                    let end = amount.len() - digits.len() + end;
+                    unit = Some((&amount[end..], at + end));
+                    amount = &amount[..end];
+                }
                 if !amount.starts_with(':') && amount.parse::<i64>().is_err() {
                     let what = "invalid sleep time, must be an integer";
-                    return Err(refuse(what, Some(amount), true, Some(*at)));
+                    return Err(refuse(what, Some(amount), true, Some(at)));
                 }
-                let seconds = match words.get(2) {
+                let seconds = match unit {
                     None => 1.0,
                     Some((unit, at)) => match unit.to_ascii_lowercase().as_str() {
                         "us" => 1e-6,
@@ -299,15 +325,15 @@ impl Reader<'_> {
                         "s" => 1.0,
                         _ => {
                             let what = "unrecognized time unit, must be us, ms or s";
-                            return Err(refuse(what, Some(unit), true, Some(*at)));
+                            return Err(refuse(what, Some(unit), true, Some(at)));
                         }
                     },
                 };
-                Doing::Sleep { amount: (*amount).to_owned(), seconds }
+                Doing::Sleep { amount: amount.to_owned(), seconds }
             }
             "shell" | "setshell" => {
                 let mut given = words[1..].iter().map(|(word, _)| (*word).to_owned());
-                let variable = (name == "setshell").then(|| given.next());
+                let variable = (command == "setshell").then(|| given.next());
                 let words: Vec<String> = given.collect();
                 if words.is_empty() {
                     let what = if variable.is_none() { "missing command" } else { "missing argument" };
@@ -316,18 +342,18 @@ impl Reader<'_> {
                 Doing::Shell { variable: variable.flatten(), words }
             }
             "gset" | "aset" => {
-                if let Some((_, at)) = words.get(2) {
-                    return Err(refuse("too many arguments", None, true, Some(*at)));
+                if words.len() > 2 {
+                    return Err(refuse("too many arguments", None, true, None));
                 }
                 let prefix = words.get(1).map_or(String::new(), |(word, _)| (*word).to_owned());
-                let wrong = |what: &str| Err(ScriptError(format!("{name_of_file}:{number}: \\{name} {what}")));
+                let wrong = |what: &str| Err(ScriptError(format!("{name_of_file}:{number}: \\gset {what}")));
                 let before = self.commands.last().map(|command| format!(" ({})", command.shown)).unwrap_or_default();
                 return match self.commands.last_mut().map(|command| &mut command.doing) {
                     Some(Doing::Sql { keep: keep @ Keep::Nothing, .. }) => {
-                        *keep = if name == "gset" { Keep::One(prefix) } else { Keep::All(prefix) };
+                        *keep = if command == "gset" { Keep::One(prefix) } else { Keep::All(prefix) };
                         Ok(())
                     }
-                    Some(Doing::Sql { .. }) => wrong("cannot follow one of its kind"),
+                    Some(Doing::Sql { .. }) => wrong("must follow an SQL command"),
                     _ => wrong(&format!("must follow an SQL command{before}")),
                 };
             }
@@ -339,22 +365,23 @@ impl Reader<'_> {
     }
 }
 
-/// Words and the position of each, plus `offset`. Double quotes hold a word together.
+/// Words of a command that pgbench accepts, its name included.
+const WORDS_MAX: usize = 256;
+
+/// Words and the position of each, plus `offset`.
 fn words(line: &str, offset: usize) -> Vec<(&str, usize)> {
     let mut words = Vec::new();
     let mut start = None;
-    let mut is_quoted = false;
     for (at, letter) in line.char_indices().chain([(line.len(), ' ')]) {
         let is_blank = letter.is_whitespace() || (letter == '\\' && line[at + 1..].starts_with('\n'));
-        match (start, is_blank && (!is_quoted || at == line.len())) {
+        match (start, is_blank) {
             (None, false) => start = Some(at),
             (Some(from), true) => {
-                words.push((line[from..at].trim_matches('"'), offset + from));
+                words.push((&line[from..at], offset + from));
                 start = None;
             }
             _ => {}
         }
-        is_quoted ^= letter == '"';
     }
     words
 }

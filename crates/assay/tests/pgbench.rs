@@ -1,8 +1,8 @@
 //! Conformance with pgbench: the same command lines for PostgreSQL's pgbench 15 and for our binary called as `pgbench`.
 //!
 //! Each runs in a folder with the same files, on the same server, in its own database. Exit code, stdout and stderr
-//! must be identical once times, rates and the server's additions to errors (notices, details) are masked. Tests avoid
-//! races: nothing depends on which transaction is first, or on how many fit into a time.
+//! must be identical once times and rates are masked. Tests avoid races: nothing depends on which transaction is first,
+//! or on how many fit into a time.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -36,7 +36,9 @@ fn masked(text: &[u8], database: &str) -> String {
     static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         [
             (r"(?m)^pgbench \((?:PostgreSQL\) )?15.*$", "pgbench (#)"),
-            (r"(?m)^(?:NOTICE|WARNING|DETAIL|HINT|CONTEXT):.*\n", ""),
+            // Once for each packet in pgbench.
+            (r"(?m)^pgbench: client \d+ receiving\n", ""),
+            (r"random seed to \d+", "random seed to #"),
             // Their number depends on the time.
             (r"(?m)^\d+ of \d+ tuples .*\n", ""),
             (r"\s+-?\d+\.\d+", " #"),
@@ -450,6 +452,250 @@ fn scripts_are_read_and_carried_out_alike() {
         ("-M prepared", "\\startpipeline\n\\startpipeline\n"),
         ("-M prepared", "\\startpipeline\nSELECT 1;\n"),
     ]);
+}
+
+/// Scripts become Lua, which allows few levels, registers and constants.
+#[test]
+fn long_and_deep_scripts_run_as_in_pgbench() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    let nested = |before: &str, after: &str, times: usize| {
+        let (before, after) = (before.repeat(times), after.repeat(times));
+        format!("\\set x {before}1{after}\nSELECT 'is ' || :x || nosuch;\n")
+    };
+    let list = |item: &str, times: usize| vec![item; times].join(", ");
+    let scripts = [
+        ("", nested("(", ")", 1_000)),
+        ("", nested("(", ")", 9_000)),
+        ("", nested("(", ")", 11_000)),
+        ("", nested("", " + 1", 1_000)),
+        ("", nested("2 * (1 + ", " - 2)", 1_000)),
+        ("", nested("- ", "", 501)),
+        ("", nested("abs(-", ")", 500)),
+        ("", nested("case when false then 5 else ", " end", 300)),
+        ("", nested("case when true and ", " > 0 then 3 end", 50)),
+        ("", format!("\\set x {}true\nSELECT :x / 0;\n", "false or not null is null and true or ".repeat(300))),
+        ("", format!("\\set x greatest({})\n", list("1", 16))),
+        ("", format!("\\set x greatest({})\n", list("1", 17))),
+        ("-D a=1", format!("SELECT {}, nosuch;\n", list(":a", 2_000))),
+        ("-D a=1", format!("SELECT 1{};\nSELECT nosuch;\n", " \\; SELECT :a".repeat(500))),
+        ("-D a=1 -M extended", format!("SELECT {}, nosuch;\n", list(":a", 250))),
+        ("-D a=1 -M prepared", format!("SELECT {};\nSELECT 1 / 0;\n", list(":a::int", 255))),
+        ("-D a=1 -M prepared", format!("SELECT {};\n", list(":a::int", 256))),
+        ("", format!("{}SELECT 1 / 0;\n{}", "\\if true\n".repeat(300), "\\endif\n".repeat(300))),
+        ("", format!("\\if 0\n{}\\else\nSELECT 1 / 0;\n\\endif\n", "SELECT nosuch;\n".repeat(5_000))),
+        ("", format!("{}SELECT 1 / (:x - 3000);\n", "\\set x 0\n".to_owned() + &"\\set x :x + 1\n".repeat(3_000))),
+    ];
+    let scripts: Vec<(&str, &str)> = scripts.iter().map(|(options, text)| (*options, text.as_str())).collect();
+    bench.same_scripts(&scripts);
+}
+
+#[test]
+fn commands_are_read_as_in_pgbench_to_the_last_detail() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.same_scripts(&[
+        ("-r", "\\sleep 1ms\n\\sleep 5us\n\\sleep 0s\n\\sleep 0 S\n\\sleep -1ms\n\\sleep +1MS\n"),
+        ("", "\\sleep 10xx\n"),
+        ("", "\\sleep 1.5ms\n"),
+        ("", "\\sleep ms\n"),
+        ("", "\\sleep 1m s\n"),
+        ("-D x=1", "\\sleep :x us\n\\sleep :xus\n"),
+        ("", "SELECT \\gset\nSELECT 1 / 0;\n"),
+        ("", "SELECT \\aset\nSELECT 1 / 0;\n"),
+        ("", "SELECT 1 \\gset\n"),
+        ("", "SELECT 1 \\aset\n"),
+        ("", "SELECT 1 AS \"not a name\" \\gset\n"),
+        ("", "SELECT 1 AS a, 2 AS b \\gset x-\n"),
+        ("", "SELECT 1 AS a \\gset 1x\n"),
+        ("", "SELECT 1 AS a \\gset p_ q_\n"),
+        ("", "SELECT 1 AS a \\gset\n\\gset\n"),
+        ("", "SELECT 1 AS a \\gset\n\\aset\n"),
+        ("", "BEGIN \\gset\n"),
+        ("", "SELECT NULL AS a \\gset\nSELECT ':a';\nSELECT 1 / length(':a');\n"),
+        ("", "SELECT NULL AS a \\gset\n\\if :a is null\n\\endif\n"),
+        ("", "\\set x debug(null)\n\\set x debug(true)\n\\set x debug(1.5)\n\\set x debug(-1)\n"),
+        ("", "\\set x 1 + not true\n"),
+        ("", "\\set x debug((1 = 1) = (not 2 = 3))\n"),
+        ("", "\\set x debug(1 isnull isnull)\n\\set x debug(- ~ 1 + 1)\n\\set x debug(not 1 is null)\n"),
+        ("", "\\set x debug(abs(,-1))\n\\set x debug(greatest(,1,2))\n"),
+        ("", "\\set x greatest(1,,2)\n"),
+        ("", "\\set x abs(,)\n"),
+        ("", "\\set x foo + 1\n"),
+        ("", "\\set x abs 1\n"),
+        ("", "\\set x random(1 2)\n"),
+        ("", "\\set x 1 is 2\n"),
+        ("", "\\set x 1 is not\n"),
+        ("", "\\set x case\n"),
+        ("", "\\set x case 1 when 1 then 1 end\n"),
+        ("", "\\set x case when 1 else 2 end\n"),
+        ("", "\\set x case when 1 then 2 when 3 end\n"),
+        ("", "\\set x case when (1 then 2 end\n"),
+        ("", "\\set x (case when 1 then 2 end\n"),
+        ("", "\\set x 5 - 9223372036854775808\n"),
+        ("", "\\set x debug(5 - -9223372036854775807)\n"),
+        ("", "\\set x debug(1) < debug(2) and debug(3) = debug(4)\n"),
+        ("", "\\set x debug(1) and debug(2)\n"),
+        ("", "\\SLEEP 1 us\n\\SetShell x echo abc\n"),
+        ("", "\\IF 1\nSELECT 1/0;\n\\ENDIF\n"),
+        ("", "\\ELSE\n"),
+        ("", "\\\n"),
+        ("", "\\aset\n"),
+        ("", "\\else x\n"),
+        ("-M prepared", "\\startpipeline x\n"),
+        ("", "\\set \"x\" 1\n"),
+        ("", "\\sleep \"1\" us\n"),
+        ("", "\\setshell x echo \"5\"\nSELECT 1 / (:x - 5);\n"),
+        ("", "\\setshell 1x echo 1\n"),
+        ("", "\\shell echo :undefined\n"),
+        ("-D b=nan -D c=inf", "\\set x debug(:b)\n\\set x debug(:c)\n"),
+        ("-D b=9223372036854775808", "\\set x debug(:b)\n"),
+        ("-D b=1e400", "\\set x debug(:b)\n"),
+        ("'-Db=5 '", "\\set x debug(:b)\n"),
+        ("--random-seed=-1", "\\set x debug(:random_seed)\n"),
+        ("--random-seed=18446744073709551616", "SELECT 1;\n"),
+        ("-L 0.0001", "SELECT 1;\n"),
+        ("", "\\set x debug(null and false)\n\\set x debug(true and null)\n\\set x debug(false or null)\n"),
+        ("", "\\set x true and 1\n"),
+        ("", "\\set x debug(case when null then 1 when 0 then 2 when 2.0 then debug(3) else debug(4) end)\n"),
+        ("", "\\if false\n\\elif 1 / 0\n\\endif\n"),
+        ("-d", "\\if false\nSELECT 1;\n\\elif true\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\n"),
+        ("-d", "\\if 0\nSELECT 1;\n\\elif 0\nSELECT 2;\n\\elif 1\nSELECT 3;\n\\elif 1\n\\else\nSELECT 4;\n\\endif\n"),
+        ("-d", "\\if 1\n\\if 0\nSELECT 3;\n\\else\nSELECT 4;\n\\endif\n\\elif 1\nSELECT 1;\n\\else\n\\endif\n"),
+        ("-d -D x=1", "SELECT :x;\nBEGIN;\nSELECT 2;\nEND;\n"),
+        ("-d -t 2 -M prepared -D x=1", "SELECT :x;\nSELECT 2;\n"),
+        ("-d -t 2 -M extended -D x=1", "SELECT :x;\nSELECT 2;\n"),
+        ("-d -C -t 2", "SELECT 1;\n"),
+        ("", "BEGIN;\nSELECT 1;\n"),
+        ("-M prepared", "BEGIN;\nSELECT 1;\n"),
+        ("-M extended -t 3", "BEGIN;\nSELECT 1;\n"),
+        ("-M prepared", "\\startpipeline\nBEGIN;\nSELECT 1;\n\\endpipeline\n"),
+    ]);
+}
+
+/// DETAIL, HINT and CONTEXT of errors, and notices, as libpq shows them.
+#[test]
+fn everything_the_server_says_is_shown() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    for of in 0..2 {
+        bench.rows(
+            of,
+            "CREATE TABLE one(a int PRIMARY KEY); INSERT INTO one VALUES (1); \
+             CREATE FUNCTION fail() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / 0; END $$",
+        );
+    }
+    let again = "DO $$ BEGIN RAISE 'again' USING ERRCODE = '40001', DETAIL = 'because'; END $$;\n";
+    let mut wrong = Vec::new();
+    for mode in ["simple", "extended", "prepared"] {
+        for (options, text) in [
+            ("", "DO $$ BEGIN RAISE EXCEPTION 'x' USING HINT = 'h', DETAIL = 'd'; END $$;\n"),
+            ("", "DO $$ BEGIN RAISE NOTICE 'n' USING HINT = 'h', DETAIL = 'd'; END $$;\nSELECT 1;\n"),
+            ("", "DO $$ BEGIN RAISE WARNING 'w'; RAISE INFO 'i'; RAISE LOG 'l'; END $$;\n"),
+            ("", "INSERT INTO one VALUES (1);\n"),
+            ("", "SELECT fail();\n"),
+            ("-D x=abc", "SELECT :x::int;\n"),
+            ("", "SELECT pg_terminate_backend(pg_backend_pid());\n"),
+            ("-C -t 2", "SELECT pg_terminate_backend(pg_backend_pid());\n"),
+            ("--verbose-errors", again),
+            ("--verbose-errors --max-tries=3", again),
+            ("--debug --max-tries=2", again),
+        ] {
+            bench.write("f.sql", text);
+            if options == "-D x=abc" && mode == "simple" {
+                continue;
+            }
+            wrong.extend(bench.difference(&format!("-n -t 1 -f f.sql -M {mode} {options}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Tables that a builtin script needs are looked for first.
+#[test]
+fn missing_tables_are_reported_before_the_run() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    let missing = ["-n -t 1", "-t 1 -S", "-n -b si -t 1 -s 3"];
+    bench.same(&missing);
+    for of in 0..2 {
+        bench.rows(of, "CREATE TABLE pgbench_branches(bid int)");
+    }
+    bench.same(&missing);
+    for of in 0..2 {
+        bench.rows(of, "CREATE TABLE pgbench_accounts(aid int, abalance int)");
+    }
+    bench.same(&["-n -t 1 -S", "-n -t 1 -S -s 7"]);
+    bench.same(&["-i nosuchdb", "-i -h 127.0.0.1 -p 1", "-n -C -c 2 nosuchdb", "-i -q", "-t 1 -s 5", "-v -t 1 -s 4"]);
+}
+
+/// The first line names the server's version only if it is another one than pgbench's.
+#[test]
+fn the_first_line_names_two_versions_only_if_they_differ() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("e.sql", "SELECT 1;\n");
+    let server = bench.rows(1, "SHOW server_version");
+    let ours = assay_pgbench_version(&bench);
+    let first = bench.ours("-n -t 1 -f e.sql").stdout.lines().next().unwrap().to_owned();
+    let expected = match server.trim().split(' ').next() {
+        Some(version) if version == ours => format!("pgbench ({})", server.trim()),
+        _ => format!("pgbench ({ours}, server {})", server.trim()),
+    };
+    assert_eq!(first, expected);
+}
+
+fn assay_pgbench_version(bench: &Bench) -> String {
+    let line = bench.ours("--version").stdout;
+    line.trim().rsplit(' ').next().unwrap().to_owned()
+}
+
+/// pgbench 19's `--continue-on-error`, and `-d` as from 17 on: there is no such pgbench here to compare with.
+#[test]
+fn options_of_later_versions_work() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.rows(1, "CREATE TABLE once(n int PRIMARY KEY); CREATE SEQUENCE turn");
+    bench.write("f.sql", "BEGIN;\nINSERT INTO once SELECT nextval('turn') % 4;\nEND;\n");
+    let database = &bench.databases[1];
+    let line = "-n -f f.sql -t 10 --continue-on-error --failures-detailed -r -l --max-tries=5 --pgbench-version=19";
+    let ran = bench.ours(&format!("{line} -d {database}"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    for line in [
+        "number of transactions actually processed: 4/10",
+        "number of failed transactions: 6 (60.000%)",
+        "number of serialization failures: 0 (0.000%)",
+        "number of other failures: 6 (60.000%)",
+        "total number of retries: 0",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    let names = std::fs::read_dir(bench.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let log = names.into_iter().find(|path| path.to_string_lossy().contains("pgbench_log.")).expect("a log file");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert_eq!(log.lines().filter(|line| line.split(' ').nth(2) == Some("other")).count(), 6, "{log}");
+    let told = bench.ours("-n -f f.sql -t 1 --continue-on-error --verbose-errors");
+    let error = "pgbench: client 0 got an error in command 1 (SQL) of script 0; ERROR:  duplicate key value";
+    assert!(
+        told.code == Some(0) && told.stderr.starts_with(error) && told.stderr.contains("\nDETAIL:  Key"),
+        "{told:?}"
+    );
+    // A lost connection still ends the client.
+    bench.write("g.sql", "SELECT pg_terminate_backend(pg_backend_pid());\n");
+    let lost = bench.ours("-n -f g.sql -t 2 --continue-on-error");
+    assert!(lost.code == Some(2) && lost.stderr.contains("FATAL:  terminating connection"), "{lost:?}");
 }
 
 /// From the second transaction on, a script of integers and SQL runs without Lua until a decision is needed.

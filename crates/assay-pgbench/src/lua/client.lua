@@ -11,7 +11,7 @@ local C = {}
 -- Kinds of reports: `Figure` in commands/pgbench.
 local SKIPPED, RETRIED, FAILED, ABORTED, COMMAND, CONNECTED = 1, 2, 3, 4, 5, 6
 -- How a transaction ends: in the journal, and for `front.ending`.
-local SERIALIZATION, DEADLOCK, SKIPPED_ENDING = 1, 2, 3
+local SERIALIZATION, DEADLOCK, SKIPPED_ENDING, OTHER = 1, 2, 3, 4
 local FAILS, IS_NOT_DONE = 2, 3
 
 local clients = {} -- by number
@@ -37,7 +37,7 @@ local function connection_error(failure)
   end
   local prefix = failure.class == "host" and "" or sysbench.opt.place .. " failed: "
   if failure.class ~= "connection" and failure.class ~= "host" then prefix = prefix .. "FATAL:  " end
-  return prefix .. words
+  return prefix .. words .. (failure.details or "")
 end
 
 --- A connection, or nil and the reason.
@@ -112,13 +112,29 @@ local function place_of(self, failure)
   return text and front.marked(text, position) or ""
 end
 
---- What to do about an error: SERIALIZATION or DEADLOCK, or nil if the client ends, which is reported then.
+--- The server's message as libpq shows it, from its severity on.
+local function shown(self, failure, words)
+  -- These end the connection.
+  local severity = failure.sql_state:find("^57P0") and "FATAL" or "ERROR"
+  return severity .. ":  " .. words .. place_of(self, failure) .. (failure.details or "")
+end
+
+--- With --verbose-errors: an error that does not end the client.
+local function tell_error(self, failure)
+  if options.verbose_errors then
+    front.tell(("client %d got an error in command %d (SQL) of script %d; %s"):format(self.tid, self.at, self.script - 1,
+      shown(self, failure, failure.sql_errmsg)))
+  end
+end
+
+--- What to do about an error: SERIALIZATION, DEADLOCK or OTHER, or nil if the client ends, which is reported then.
 local function judge(self, failure)
   local script, command = self.script - 1, self.at
   if type(failure) ~= "table" then
     front.say(tostring(failure))
     return nil
   elseif failure.pgbench_end then
+    self.is_complete = failure.is_complete
     front.say(("client %d aborted: %s"):format(self.tid, failure.pgbench_end))
     return nil
   elseif failure.pgbench then
@@ -128,15 +144,13 @@ local function judge(self, failure)
       failure.while_at))
     return nil
   elseif failure.pgbench_rows then
+    if failure.first then front.say(failure.first) end
     front.say(("client %d script %d command %d %s"):format(self.tid, script, command, failure.pgbench_rows))
     return nil
   end
   for kind, state in ipairs(NAMES) do
     if failure.sql_state == state then
-      if options.verbose_errors then
-        front.tell(("client %d got an error in command %d (SQL) of script %d; ERROR:  %s"):format(self.tid, command, script,
-          failure.sql_errmsg))
-      end
+      tell_error(self, failure)
       return kind
     end
   end
@@ -146,12 +160,16 @@ local function judge(self, failure)
     front.say("COPY is not supported in pgbench, aborting")
     return nil
   end
+  if options.continues and failure.sql_state ~= "" and not failure.sql_state:find("^57P0") then
+    tell_error(self, failure)
+    return OTHER
+  end
   if failure.sql_state == "" then
     front.say(("client %d aborted in command %d (SQL) of script %d; perhaps the backend died while processing"):format(
       self.tid, command, script))
   else
-    front.say(("client %d script %d aborted in command %d query 0: ERROR:  %s%s"):format(self.tid, script, command, words,
-      place_of(self, failure)))
+    front.say(("client %d script %d aborted in command %d query 0: %s"):format(self.tid, script, command,
+      shown(self, failure, words)))
   end
   return nil
 end
@@ -168,8 +186,12 @@ local function reconnect(self)
       return false
     end
   else
-    local ok = pcall(self.c.reconnect, self.c)
+    local ok, failure = pcall(self.c.reconnect, self.c)
     if not ok then
+      if type(failure) == "table" and failure.sql_errmsg then
+        local class = failure.sql_state == "" and "connection" or "server"
+        front.say(connection_error { refused = failure.sql_errmsg, class = class, details = failure.details })
+      end
       front.say(("client %d aborted while establishing connection"):format(self.tid))
       return false
     end
@@ -216,7 +238,15 @@ end
 --- What still waited is forgotten by the rollback.
 local function roll_back(self)
   self.pipeline, self.c.deferring = nil, false
-  front.roll_back(self.c)
+  if self.c:in_transaction() then front.roll_back(self.c) end
+end
+
+--- The commands of a script, from where a plain program left it.
+local function perform(self, script, statements)
+  local from = self.from
+  self.from = 0
+  R.run(script.commands, script.count, from, self, self.v, self.c, statements, script.timed and C.step)
+  C.finish(self, script.begins)
 end
 
 --- One transaction, with its retries. False: the client ends.
@@ -233,8 +263,9 @@ local function transaction(self, late)
     if writes_journal then write_line(self, SKIPPED_ENDING, 0) end
     return true
   end
+  local script, statements = self.scripts[which], self.statements[which]
+  if script.debug then C.tell(self, ('executing script "%s"'):format(script.name)) end
   if reconnects and not reconnect(self) then return false end
-  local body, statements = self.scripts[which].body, self.statements[which]
   local kept, begun
   if tries_max ~= 1 then
     kept, begun = {}, front.now()
@@ -244,15 +275,18 @@ local function transaction(self, late)
   local tries, ending = 1, 0
   while true do
     self.since = nil
-    local ok, failure = pcall(body, self, self.v, self.c, statements)
+    local ok, failure = pcall(perform, self, script, statements)
     if ok then
       if self.since then took(self, front.now() - self.since) end
       break
     end
     local kind = judge(self, failure)
-    if not kind then return false end
+    if not kind then
+      if self.is_complete then break end
+      return false
+    end
     roll_back(self)
-    if not (kept and may_try_again(tries, begun)) then
+    if kind == OTHER or not (kept and may_try_again(tries, begun)) then
       ending = kind
       give_up(self, which, kind, tries)
       break
@@ -270,7 +304,7 @@ local function transaction(self, late)
   end
   if tries > 1 then front.figures(RETRIED, which - 1, tries - 1) end
   if writes_journal then write_line(self, ending, tries - 1) end
-  return true
+  return not self.is_complete
 end
 
 --- Does what a plain program leaves to be decided. False: the client ends.
@@ -283,7 +317,7 @@ local function decide(self, form, what, at, text, ...)
   elseif what == assay.plain.OPEN then
     ok, failure = pcall(C.finish, self, true)
   else
-    ok, failure = pcall(self.scripts[1].body, self, self.v, self.c, form.statements)
+    ok, failure = pcall(perform, self, self.scripts[1], form.statements)
   end
   self.from = 0
   if ok then return true end
@@ -321,7 +355,7 @@ function C.run(tid)
     end
     if not goes_on then
       front.figures(ABORTED, tid)
-      front.stop()
+      if not self.is_complete then front.stop() end
     end
     if is_over or not goes_on then break end
   end
@@ -342,7 +376,8 @@ function C.finish(self, begins)
     self.pipeline = nil
     error({ pgbench_end = "end of script reached with pipeline open" }, 0)
   elseif begins and self.c:in_transaction() then
-    error({ pgbench_end = "end of script reached without completing the last transaction" }, 0)
+    -- pgbench counts this transaction.
+    error({ pgbench_end = "end of script reached without completing the last transaction", is_complete = true }, 0)
   end
 end
 

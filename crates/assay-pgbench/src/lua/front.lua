@@ -72,18 +72,18 @@ function front.marked(text, position)
 end
 
 --- A connection that could not be made is an error with just the message.
-function core.front.refuse_connection(_, _, _, _, message, _, class)
-  error({ refused = message, class = class }, 0)
+function core.front.refuse_connection(_, _, _, _, message, _, class, details)
+  error({ refused = message, class = class, details = details }, 0)
 end
 
 --- A statement that the server refuses to prepare is reported at once; its execution then finds none.
-function core.front.refuse_prepare(_, text, _, state, message, position)
+function core.front.refuse_prepare(_, text, _, state, message, position, _, details)
   if state == "" then return end -- the connection is lost
   local value = 0
   text = text:gsub("%?", function()
     value = value + 1
     return "$" .. value
   end)
-  front.say("ERROR:  " .. message .. front.marked(text, position))
+  front.say("ERROR:  " .. message .. front.marked(text, position) .. details)
   error({ is_unprepared = true, query = "<prepared statement>", sql_state = "26000", sql_errmsg = "" }, 0)
 end

@@ -18,6 +18,8 @@ local Double = {}
 local EXACT = 2 ^ 53
 local LEAST = int64(-0x7fffffffffffffffLL - 1)
 R.NULL, R.LEAST = NULL, LEAST
+R.stored = {} -- values of an expression that is being evaluated: nothing yields meanwhile
+R.unpack = unpack
 
 -- Errors -------------------------------------------------------------------------------------------------------------
 
@@ -86,6 +88,7 @@ local WORDS = { null = NULL, ["true"] = true, yes = true, on = true, ["false"] =
 --- The meaning of a variable's text.
 local function meaning(name, text)
   local lower = text:lower()
+  if lower == "" and front then fail("") end
   if lower ~= "" then
     if lower == "on" or lower == "off" or lower == "null" then return WORDS[lower] end
     if lower == "of" then return false end
@@ -107,9 +110,11 @@ local function meaning(name, text)
       local integer = ffi.cast(int64, value)
       return small(sign == "-" and -integer or integer)
     end
+    fail(('value "%s" is out of range for type bigint'):format(text))
   end
-  local number = text:find("^%s*[+-]?[%d.]") and tonumber(text)
-  if number then return double_of(number) end
+  local number = not text:find("%s$") and tonumber(text)
+  local is_finite = number and number - number == 0
+  if is_finite or (number and lower:find("^%s*[+-]?[in]")) then return double_of(number) end
   fail(('malformed variable "%s" value: "%s"'):format(name, text))
 end
 
@@ -282,24 +287,19 @@ local function comparison(compare)
 end
 
 R.less = comparison(function(a, b) return a < b end)
+R.more = comparison(function(a, b) return a > b end)
 R.at_most = comparison(function(a, b) return a <= b end)
+R.at_least = comparison(function(a, b) return a >= b end)
 R.equal = comparison(function(a, b) return a == b end)
 R.unequal = comparison(function(a, b) return a ~= b end)
 
---- The second is evaluated only if the first does not decide; NULL decides.
-function R.both(a, b)
-  if a == NULL then return NULL end
-  if not boolean_of(a) then return false end
-  b = b()
-  return b == NULL and NULL or boolean_of(b)
+--- An operand of AND and OR: a boolean or NULL.
+function R.truth(a)
+  return a == NULL and NULL or boolean_of(a)
 end
 
-function R.either(a, b)
-  if a == NULL then return NULL end
-  if boolean_of(a) then return true end
-  b = b()
-  return b == NULL and NULL or boolean_of(b)
-end
+function R.is_true(a) return a == true end
+function R.is_false(a) return a == false end
 
 function R.negate(a)
   if a == NULL then return NULL end
@@ -307,6 +307,8 @@ function R.negate(a)
 end
 
 -- Functions ----------------------------------------------------------------------------------------------------------
+
+function R.too_many_arguments() fail("too many function arguments, maximum is 16") end
 
 local function any_null(...)
   for i = 1, select("#", ...) do
@@ -366,7 +368,8 @@ R.least = extreme(function(a, b) return a < b end)
 function R.debug(a, self)
   local kind = is_double(a) and "double" or type(a) == "boolean" and "boolean" or a == NULL and "null" or "int"
   if front then
-    front.print(("debug(script=%d,command=%d): %s %s\n"):format(self.script - 1, self.at + 1, kind, text_of(a)))
+    local shown = a == NULL and kind or kind .. " " .. text_of(a)
+    front.print(("debug(script=%d,command=%d): %s\n"):format(self.script - 1, self.at + 1, shown))
   end
   return a
 end
@@ -512,11 +515,22 @@ end
 
 -- Commands -----------------------------------------------------------------------------------------------------------
 
---- Sets a variable.
-function R.set(v, name, value)
-  if not name:find("^[%a_\128-\255][%w_\128-\255]*$") then
-    local text = ('set: invalid variable name: "%s"'):format(name)
-    fail(text, "assignment of meta-command failed")
+--- Runs the `count` commands of a script from number `at` on. `step`, if any, is called before each.
+function R.run(commands, count, at, self, v, c, S, step)
+  while at < count do
+    local number = at < 0 and -at or at
+    if step then step(self, number) else self.at = number end
+    at = commands[at](self, v, c, S) or at + 1
+  end
+end
+
+local function is_name(text) return text:find("^[%a_\128-\255][%w_\128-\255]*$") end
+
+--- Sets a variable. `command`: its name, `set` if it is missing.
+function R.set(v, name, value, command)
+  if not is_name(name) then
+    fail(('%s: invalid variable name: "%s"'):format(command or "set", name),
+      (command and "execution" or "assignment") .. " of meta-command failed")
   end
   v[name] = value
 end
@@ -533,7 +547,9 @@ function R.sleep(v, amount, seconds)
   local variable = amount:match("^:(.*)$")
   if variable then
     amount = v[variable]
-    if amount == nil then fail(('undefined variable "%s"'):format(variable), "execution of meta-command failed") end
+    if amount == nil then
+      fail(('sleep: undefined variable "%s"'):format(variable), "execution of meta-command failed")
+    end
     amount = text_of(amount)
   end
   local number = tonumber(amount:match("^%s*[+-]?%d+")) or 0
@@ -546,7 +562,7 @@ function R.shell_words(v, words)
   for i, word in ipairs(words) do
     local name = word:match("^:([^:].*)$")
     if name then
-      if v[name] == nil then fail(('%s: undefined variable "%s"'):format(words[1], name), "execution of meta-command failed") end
+      if v[name] == nil then fail(('%s: undefined variable "%s"'):format(words[1], word), "execution of meta-command failed") end
       parts[i] = text_of(v[name])
     else
       parts[i] = word:find("^::") and word:sub(2) or word
@@ -569,29 +585,43 @@ function R.shell(v, words, variable)
   if answer == "" then fail(words[1] .. ": could not read result of shell command", failed) end
   local number = answer:match("^%s*([+-]?%d+)%s*$")
   if not number then fail(('%s: shell command must return an integer (not "%s")'):format(words[1], answer), failed) end
-  R.set(v, variable, meaning(variable, number))
+  R.set(v, variable, meaning(variable, number), "setshell")
 end
 
 --- Makes variables of a result's last row. `result`: of one statement or several; `only`: it must be one row, of the
--- last.
+--- last.
 function R.keep(v, c, result, prefix, only)
   local query = 0
+  local function refuse(text, first)
+    text = ("query %d: %s"):format(query, text)
+    if front then error(setmetatable({ pgbench_rows = text, first = first, text = text }, Failure), 0) end
+    fail(first or text)
+  end
   while true do
     local rows = result ~= nil and result.nrows or 0
+    -- Rows without columns are not counted; there is one, unless the query says otherwise.
+    if result ~= nil and result.nfields == 0 then rows = 1 end
     local next_result = result ~= nil and c:more_results() and c:next_result() or nil
-    if next_result == nil and only and rows ~= 1 then
-      local text = ("query %d: expected one row, got %d"):format(query, rows)
-      if front then error(setmetatable({ pgbench_rows = text, text = text }, Failure), 0) end
-      fail(text)
-    end
+    if next_result == nil and only and rows ~= 1 then refuse("expected one row, got " .. rows) end
     if rows > 0 and (not only or next_result == nil) then
       local row
-      for _ = 1, rows do row = result:fetch_row() end
-      local names = result:names()
-      if #names == 0 then fail("\\gset and \\aset need the names of columns, which the driver does not tell") end
+      local names = {}
+      if result.nfields > 0 then
+        for _ = 1, rows do row = result:fetch_row() end
+        names = result:names()
+      end
+      if #names == 0 and result.nfields > 0 then
+        fail("\\gset and \\aset need the names of columns, which the driver does not tell")
+      end
       for column, name in ipairs(names) do
         local value = row[column]
-        v[prefix .. name] = value == nil and NULL or value
+        name = prefix .. name
+        if not is_name(name) then
+          refuse("error storing into variable " .. name,
+            ('%s: invalid variable name: "%s"'):format(only and "gset" or "aset", name))
+        end
+        -- pgbench keeps NULL as an empty text.
+        if value == nil then v[name] = front and "" or NULL else v[name] = value end
       end
     end
     if next_result == nil then return end

@@ -6,11 +6,12 @@ local S = {}
 -- Kinds of reports: `Figure` in commands/pgbench.
 local SCALE, PARTITIONS = 7, 8
 
-local function connect()
+--- `purpose`: in the words of the error.
+local function connect(purpose)
   local connection, why = C.connect()
   if connection then return connection end
   front.say(why)
-  front.say("could not create connection for setup")
+  front.say("could not create connection for " .. purpose)
   error("told", 0)
 end
 
@@ -19,31 +20,37 @@ local function execute(connection, text)
   local ok, result = pcall(connection.query, connection, text)
   if ok then return result end
   if not connection.sql_errmsg then error(result, 0) end
-  front.say("query failed: ERROR:  " .. connection.sql_errmsg)
+  local place = front.marked(text, connection.sql_position)
+  front.say("query failed: ERROR:  " .. connection.sql_errmsg .. place .. (connection.sql_details or ""))
   front.tell("detail: Query was: " .. text)
+  error("told", 0)
+end
+
+local function suggest_initialization(opt)
+  front.tell(('hint: Perhaps you need to do initialization ("pgbench -i") in database "%s".'):format(opt.database))
   error("told", 0)
 end
 
 --- Finds the scale, and vacuums.
 function S.before()
   local opt = sysbench.opt
-  local connection = connect()
-  front.banner(("pgbench (%s, server %s)"):format(opt.version, (connection:query_row("show server_version"))))
+  local connection = connect("setup")
+  local server = connection:query_row("show server_version")
+  if server == opt.version or server:sub(1, #opt.version + 1) == opt.version .. " " then
+    front.banner(("pgbench (%s)"):format(server))
+  else
+    front.banner(("pgbench (%s, server %s)"):format(opt.version, server))
+  end
   if opt.finds_scale then
     local text = "select count(*) from pgbench_branches"
     local ok, result = pcall(connection.query, connection, text)
     if not ok then
       if not connection.sql_errmsg then error(result, 0) end
       local place = front.marked(text, connection.sql_position)
-      front.say("could not count number of branches: ERROR:  " .. connection.sql_errmsg .. place)
-      front.tell(('hint: Perhaps you need to do initialization ("pgbench -i") in database "%s".'):format(opt.database))
-      error("told", 0)
+      front.say("could not count number of branches: ERROR:  " .. connection.sql_errmsg .. place .. (connection.sql_details or ""))
+      suggest_initialization(opt)
     end
     local scale = tonumber(result:fetch_row()[1])
-    if scale < 1 then
-      front.say(('invalid count(*) from pgbench_branches: "%d"'):format(scale))
-      error("told", 0)
-    end
     front.figures(SCALE, scale)
     local partitions = connection:query_row([[
       select case p.partstrat when 'r' then 1 when 'h' then 2 else 0 end || ' ' || count(i.inhparent)
@@ -51,8 +58,15 @@ function S.before()
       left join pg_catalog.pg_partitioned_table as p on p.partrelid = c.oid
       left join pg_catalog.pg_inherits as i on c.oid = i.inhparent
       where c.oid = pg_catalog.to_regclass('pgbench_accounts') group by p.partstrat]])
-    local method, count = (partitions or "0 0"):match("^(%d) (%d+)$")
+    if not partitions then
+      front.say("no pgbench_accounts table found in search_path")
+      suggest_initialization(opt)
+    end
+    local method, count = partitions:match("^(%d) (%d+)$")
     front.figures(PARTITIONS, tonumber(method), tonumber(count))
+    if opt.scale_given then
+      front.tell(("warning: scale option ignored, using count from pgbench_branches table (%d)"):format(scale))
+    end
   end
   if opt.vacuums then
     front.print("starting vacuum...")
@@ -60,7 +74,7 @@ function S.before()
       local ok, failure = pcall(connection.query, connection, text)
       if not ok then
         if not connection.sql_errmsg then error(failure, 0) end
-        front.tell("error: ERROR:  " .. connection.sql_errmsg)
+        front.tell("error: ERROR:  " .. connection.sql_errmsg .. (connection.sql_details or ""))
         front.tell("detail: (ignoring this error and continuing anyway)")
       end
     end
@@ -218,7 +232,7 @@ end
 --- Runs the steps in turn.
 function S.initialize()
   local opt = sysbench.opt
-  local connection = connect()
+  local connection = connect("initialization")
   local begun, parts = front.now(), {}
   for step in opt.steps:gmatch("[dtgGvpf]") do
     local from = front.now()

@@ -55,6 +55,10 @@ const CONNECTED: u32 = 6;
 const SCALE: u32 = 7;
 const PARTITIONS: u32 = 8;
 
+/// Kinds of failures; any other number is a serialization failure.
+pub(super) const DEADLOCK: u32 = 2;
+pub(super) const OTHER: u32 = 4;
+
 impl Desk {
     pub(super) fn new(scripts: &[Script]) -> Desk {
         let notes = Notes {
@@ -144,9 +148,12 @@ impl Front for Desk {
             }
             (FAILED, [_, kind]) => {
                 if let Some(at) = script {
-                    let is_deadlock = *kind == 2.0;
-                    notes.scripts[at].deadlock += u64::from(is_deadlock);
-                    notes.scripts[at].serialization += u64::from(!is_deadlock);
+                    let tally = &mut notes.scripts[at];
+                    match *kind as u32 {
+                        DEADLOCK => tally.deadlock += 1,
+                        OTHER => tally.other += 1,
+                        _ => tally.serialization += 1,
+                    }
                 }
             }
             (ABORTED, _) => {

@@ -10,7 +10,7 @@ use assay_pgbench::log::{self, Aggregation, Ending, Entry};
 use assay_pgbench::report::{self, Figures, Span, Sums, Tally};
 use assay_seam::Nanos;
 
-use super::desk::{Desk, words_of};
+use super::desk::{DEADLOCK, Desk, OTHER, words_of};
 use super::plan::keeps_journal;
 use crate::terminal;
 
@@ -84,7 +84,8 @@ impl<'a> Life<'a> {
             let ending = match ending as u32 {
                 0 => Ending::Done,
                 1 => Ending::Serialization,
-                2 => Ending::Deadlock,
+                DEADLOCK => Ending::Deadlock,
+                OTHER => Ending::Other,
                 _ => Ending::Skipped,
             };
             let (took, lag) = (line.done - line.due, line.sent - line.due);
@@ -143,6 +144,7 @@ impl<'a> Life<'a> {
             done: sums(&interval.response.expand()),
             serialization: told.serialization - before.serialization,
             deadlock: told.deadlock - before.deadlock,
+            other: told.other - before.other,
             skipped: told.skipped - before.skipped,
             retried: told.retried - before.retried,
             retries: told.retries - before.retries,

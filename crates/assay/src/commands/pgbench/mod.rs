@@ -83,11 +83,6 @@ fn work(arguments: &Arguments) -> Result<u8, String> {
     alone(arguments, &desk, &target, "before", plan::options_of_setup(arguments, &target), seed)?;
     let found = desk.found();
     let scale = found.scale.or(arguments.scale).unwrap_or(1);
-    if let (Some(found), Some(_)) = (found.scale, arguments.scale) {
-        terminal::say(&format!(
-            "pgbench: warning: scale option ignored, using count from pgbench_branches table ({found})\n"
-        ));
-    }
     let partitions = found.partitions.filter(|(_, count)| *count > 0 && arguments.has_builtin());
     let program = program_of_clients(arguments, &scripts, &desk, scale, seed)?;
     let plan = plan::of_clients(arguments, &program, &desk, target, seed);
@@ -113,7 +108,9 @@ fn read_scripts(arguments: &Arguments) -> Result<Vec<Script>, String> {
                 (path.clone(), String::from_utf8_lossy(&bytes).into_owned())
             }
         };
-        Script::parse(&name, &text).map_err(|error| error.0)
+        let script = Script::parse(&name, &text).map_err(|error| error.0)?;
+        assay_pgbench::check_parameters(&script, arguments.mode)?;
+        Ok(script)
     };
     arguments.scripts.iter().map(|(source, _)| read(source)).collect()
 }
@@ -157,7 +154,7 @@ fn program_of_clients(
 ) -> Result<Arc<Program>, String> {
     let mut variables = vec![
         ("scale".to_owned(), scale.to_string()),
-        ("random_seed".to_owned(), seed.to_string()),
+        ("random_seed".to_owned(), seed.cast_signed().to_string()),
         ("default_seed".to_owned(), ((seed >> 1) ^ 0x5bd1_e995).to_string()),
     ];
     variables.extend(arguments.variables.iter().cloned());

@@ -15,7 +15,7 @@ use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode};
 use assay_sysbench::conninfo;
 
 use super::desk::Desk;
-use crate::registry;
+use crate::{registry, terminal};
 
 /// Longer than anybody waits.
 const FOREVER: Nanos = Nanos::from_secs(10 * 365 * 86_400);
@@ -37,9 +37,10 @@ pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
         unnamed: arguments.mode == Mode::Extended,
         session_sql: Vec::new(),
         application_name: "pgbench",
-        notices: None,
+        notices: Some(terminal::say),
     };
-    let setup_failed = |text: String| format!("{text}\npgbench: error: could not create connection for setup");
+    let purpose = if arguments.initialize { "initialization" } else { "setup" };
+    let setup_failed = |text: String| format!("{text}\npgbench: error: could not create connection for {purpose}");
     let database = registry::open(&url(arguments)?, &connect).map_err(|trouble| setup_failed(trouble.cause))?;
     let settings = database.tls();
     let tls = match settings.mode {
@@ -107,15 +108,20 @@ fn number(value: impl Into<f64>) -> OptionValue {
 
 /// The first lines of `-d`.
 pub(super) fn told(arguments: &Arguments, target: &Target) -> String {
-    let given = |value: &Option<String>| value.clone().unwrap_or_default();
+    let (host, port) = match target.database.endpoints().first() {
+        Some(Endpoint::Unix(path)) => {
+            let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+            (text(path.parent().map(|folder| folder.as_os_str())), text(path.extension()))
+        }
+        Some(Endpoint::Tcp { host, port }) => (host.clone(), port.to_string()),
+        _ => Default::default(),
+    };
     let length = match arguments.time {
         Some(seconds) => format!("duration: {seconds}"),
         None => format!("nxacts: {}", arguments.transactions.unwrap_or(0)),
     };
     format!(
-        "pgbench: pghost: {} pgport: {} nclients: {} {length} dbName: {}\n",
-        given(&arguments.host),
-        given(&arguments.port),
+        "pgbench: pghost: {host} pgport: {port} nclients: {} {length} dbName: {}\n",
         arguments.clients,
         database(target),
     )
@@ -140,6 +146,7 @@ pub(super) fn options_of_setup(arguments: &Arguments, target: &Target) -> Vec<(S
     let vacuums = !arguments.no_vacuum;
     let more = [
         ("finds_scale", OptionValue::Bool(arguments.has_builtin())),
+        ("scale_given", OptionValue::Bool(arguments.scale.is_some())),
         ("vacuums", OptionValue::Bool(vacuums)),
         ("vacuums_all", OptionValue::Bool(vacuums && arguments.vacuum_all)),
         ("version", text(assay_pgbench::VERSION)),
@@ -177,6 +184,7 @@ fn options_of_clients(arguments: &Arguments, target: &Target) -> Vec<(String, Op
         ("transactions", number(arguments.transactions.unwrap_or(0) as f64)),
         ("reconnects", OptionValue::Bool(arguments.reconnects)),
         ("verbose_errors", OptionValue::Bool(arguments.verbose_errors)),
+        ("continues", OptionValue::Bool(arguments.continue_on_error)),
         ("mode", text(mode)),
         ("journal", OptionValue::Bool(keeps_journal(arguments))),
     ];
