@@ -657,7 +657,7 @@ fn the_first_line_names_two_versions_only_if_they_differ() {
 
 fn assay_pgbench_version(bench: &Bench) -> String {
     let line = bench.ours("--version").stdout;
-    line.trim().rsplit(' ').next().unwrap().to_owned()
+    line.split(' ').nth(2).expect("pgbench (PostgreSQL) and the version").trim().to_owned()
 }
 
 /// pgbench 19's `--continue-on-error`, and `-d` as from 17 on: there is no such pgbench here to compare with.

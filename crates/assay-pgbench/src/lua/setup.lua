@@ -52,6 +52,9 @@ function S.before()
     end
     local scale = tonumber(result:fetch_row()[1])
     front.figures(SCALE, scale)
+    if opt.scale_given then
+      front.tell(("warning: scale option ignored, using count from pgbench_branches table (%d)"):format(scale))
+    end
     local partitions = connection:query_row([[
       select case p.partstrat when 'r' then 1 when 'h' then 2 else 0 end || ' ' || count(i.inhparent)
       from pg_catalog.pg_class as c
@@ -64,9 +67,6 @@ function S.before()
     end
     local method, count = partitions:match("^(%d) (%d+)$")
     front.figures(PARTITIONS, tonumber(method), tonumber(count))
-    if opt.scale_given then
-      front.tell(("warning: scale option ignored, using count from pgbench_branches table (%d)"):format(scale))
-    end
   end
   if opt.vacuums then
     front.print("starting vacuum...")
