@@ -9,6 +9,7 @@
 
 mod agents;
 mod cases;
+mod disk;
 mod event;
 mod file;
 mod fleet;
@@ -27,12 +28,12 @@ mod trial;
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
+pub use disk::{
+    COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
+};
 pub use event::{
     Connected, Ended, Event, Fold, Moment, Readings, ScopeReadings, ServerName, StageInterval, StageStarted, Started,
     Totals, WaitReadings,
-};
-pub use file::{
-    COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
 };
 pub use fleet::{Share, interval_of_all};
 pub use hdrhistogram::Histogram;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use zstd::zstd_safe;
 
+use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
 use crate::event::{Event, Fold, Known, Moment};
-use crate::file::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
 use crate::status::Status;
 use crate::trial::{FORMAT, Record, Tool};
 
@@ -225,18 +225,18 @@ impl RecordFile {
     /// Creates the file of a run that starts.
     pub fn create(path: &Path, record: &Record, existing: Existing) -> Result<RecordFile, WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
-        if file::is_special(path) {
+        if disk::is_special(path) {
             let file = File::options().append(true).open(path).map_err(failed)?;
             return Ok(RecordFile { path: path.to_owned(), sink: Sink::Device(file) });
         }
-        file::may_create(path, existing)?;
+        disk::may_create(path, existing)?;
         let (events, known) = Known::begin(record, Moment::Underway);
         let bytes = frames(&events).map_err(failed)?;
         let file = match existing {
-            Existing::Keep => file::persist_new(file::aside(path, path, &bytes)?, path)?,
+            Existing::Keep => disk::persist_new(disk::aside(path, path, &bytes)?, path)?,
             Existing::Replace => {
                 let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-                file::aside(path, &target, &bytes)?.persist(&target).map_err(|error| failed(error.error))?
+                disk::aside(path, &target, &bytes)?.persist(&target).map_err(|error| failed(error.error))?
             }
         };
         Ok(RecordFile::grows(path.to_owned(), file, known))
@@ -245,7 +245,7 @@ impl RecordFile {
     /// The same below `folder`, with a name of its own as `Record::write_new` chooses it.
     pub fn create_new(folder: &Path, record: &Record) -> Result<RecordFile, WriteError> {
         let (events, known) = Known::begin(record, Moment::Underway);
-        let (path, file) = file::persist_numbered(folder, record, |path| {
+        let (path, file) = disk::persist_numbered(folder, record, |path| {
             frames(&events).map_err(|source| WriteError::Io { path: path.to_owned(), source })
         })?;
         Ok(RecordFile::grows(path, file, known))
@@ -296,7 +296,7 @@ impl RecordFile {
         }
         let Sink::Grows(file, _) = &self.sink else { unreachable!("devices were handled above") };
         file.sync_all().map_err(failed)?;
-        match file::is_plain(&path) {
+        match disk::is_plain(&path) {
             true => record.write(&path).map(|()| path),
             false => Ok(path),
         }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::file::{COMPRESSED_BYTES_MAX, ReadError, WriteError, bytes_of, json_of};
+use crate::disk::{COMPRESSED_BYTES_MAX, ReadError, WriteError, bytes_of};
+use crate::file::json_of;
 use crate::stream::{self, AmendError};
 use crate::trial::Record;
 

@@ -158,7 +158,10 @@ fn a_record_of_another_format_is_refused_with_who_wrote_it() {
 fn files_that_are_no_records_are_refused_and_say_why() {
     let text = json_of(&example()).to_string();
     // As format 1 was compressed.
-    let whole = zstd::encode_all(text.as_bytes(), 3).unwrap();
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    std::io::Write::write_all(&mut encoder, text.as_bytes()).unwrap();
+    let whole = encoder.finish().unwrap();
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 0x55;
     let stream = example().to_bytes();
