@@ -5,7 +5,7 @@
 //! missing is listed before anything is installed. What is present is left alone, so that a second run takes no time
 //! and needs no network.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -98,6 +98,8 @@ fn missing_packages() -> Vec<&'static str> {
         // To look at pages, and a font to show them in.
         ("chromium", !program("chromium")),
         ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),
+        // To negotiate TLS with.
+        ("openssl", !program("openssl")),
         // Shells that completions are tested with.
         ("zsh", !program("zsh")),
         ("fish", !program("fish")),
@@ -112,9 +114,11 @@ fn missing_packages() -> Vec<&'static str> {
     wanted.into_iter().filter(|(_, missing)| *missing).map(|(name, _)| name).collect()
 }
 
+/// Whether a program is in PATH, or where an administrator has it: `mkfs.btrfs` is not in an ordinary user's PATH.
 fn program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    let theirs = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(theirs).any(|folder| folder.join(name).is_file())
 }
 
 fn library(name: &str) -> bool {

@@ -22,7 +22,7 @@ pub(crate) fn compile() -> Result<()> {
 }
 
 /// Runs all tests, as many binaries at once as there are CPUs. The output of each is shown as a whole when it has
-/// ended. `ready` completes each command.
+/// ended, and at the end what was not tested. `ready` completes each command.
 ///
 /// # Errors
 /// Names the suites that failed, after all have run.
@@ -31,6 +31,7 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
     let count = suites.len();
     let left = Mutex::new(suites.into_iter());
     let outcome = Mutex::new((0, Vec::new()));
+    let skipped = Mutex::new(Vec::new());
     let next = || left.lock().expect("nobody panics with it").next();
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
@@ -39,6 +40,10 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
                     let start = Instant::now();
                     let result = one(&suite, ready);
                     let name = suite.join(" ");
+                    if let Ok((output, _)) = &result {
+                        let lines = output.lines().filter(|line| line.contains("SKIPPED ALOUD: "));
+                        skipped.lock().expect("nobody panics with it").extend(lines.map(str::to_owned));
+                    }
                     let (done, failed) = &mut *outcome.lock().expect("nobody panics with it");
                     *done += 1;
                     let (said, passed) = match result {
@@ -59,6 +64,10 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
             });
         }
     });
+    let skipped = skipped.into_inner().expect("nobody panics with it");
+    if !skipped.is_empty() {
+        println!("-- not tested here:\n{}", skipped.join("\n"));
+    }
     let (_, failed) = outcome.into_inner().expect("nobody panics with it");
     ensure!(failed.is_empty(), "{}", failed.join(", "));
     Ok(())

@@ -14,6 +14,7 @@ mod licenses;
 mod metadata;
 mod places;
 mod refusals;
+mod skips;
 mod texts;
 pub(crate) mod width;
 
@@ -37,6 +38,7 @@ fn complaints() -> Result<Vec<String>> {
     all.extend(licenses::complaints(&metadata));
     all.extend(places::complaints(&files));
     all.extend(refusals::complaints(&metadata, &files));
+    all.extend(skips::complaints(&files));
     all.extend(width::complaints(&files)?);
     Ok(all)
 }

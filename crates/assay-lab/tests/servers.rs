@@ -21,9 +21,10 @@ use assay_lab::{
 };
 use assay_lab::{image, topology};
 use nix::sys::signal::Signal;
-use testkit::{Kind, Mounted};
+use testkit::{Kind, Mounted, aloud, installed, root};
 
 const PATIENCE: Duration = Duration::from_secs(90);
+const HAPROXY: &str = "/usr/sbin/haproxy";
 
 /// A description of a server with a unique name.
 fn of(wanted: &str) -> Description {
@@ -276,7 +277,7 @@ fn a_data_directory_that_the_servers_user_may_not_write_is_named() {
 
 #[test]
 fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
-    let Some(wanted) = here().first().copied() else { return };
+    let Some(wanted) = here().first().copied().filter(|_| root("a disk of its own")) else { return };
     let disks = tempfile::tempdir().unwrap();
     for (kind, options) in [("btrfs", ["-q", "-f"]), ("xfs", ["-q", "-f"])] {
         let disk = disks.path().join(kind);
@@ -482,7 +483,7 @@ fn fronts_stand_before_a_server_one_behind_the_other() {
         let wrong = refused(&Description { fronts: vec![front("pgbouncer", Vec::new())], ..of("mysql:8.0") });
         assert!(wrong.cause.contains("does not work with MySQL"), "{wrong}");
     }
-    if !Kind::Postgres.present() || !Kind::PgBouncer.present() || !Path::new("/usr/sbin/haproxy").exists() {
+    if !Kind::Postgres.present() || !Kind::PgBouncer.present() || !installed(HAPROXY) {
         return;
     }
     let fronts = vec![front("pgbouncer", vec![Asked::new("pool_mode", "session")]), front("haproxy", Vec::new())];
@@ -505,7 +506,7 @@ fn fronts_stand_before_a_server_one_behind_the_other() {
 
 #[test]
 fn a_proxy_stands_before_several_servers() {
-    if !Path::new("/usr/sbin/haproxy").exists() && !testkit::absent("haproxy is missing") {
+    if !installed(HAPROXY) {
         return;
     }
     let front = |text: &str| FrontDescription::parse(text).unwrap();
@@ -564,14 +565,6 @@ fn an_image_of_loaded_data_starts_another_server_with_it() {
 }
 
 /// Whether this machine allows it; reports if not.
-fn root(what: &str) -> bool {
-    let is_root = nix::unistd::geteuid().is_root();
-    if !is_root {
-        testkit::absent(&format!("{what} needs root"));
-    }
-    is_root
-}
-
 #[test]
 fn a_server_runs_on_the_cpus_it_was_given_and_as_a_user_that_is_not_root() {
     let here = here();
@@ -673,7 +666,7 @@ fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
             Ok(topology) => topology,
             // Memory held by other programs is in the way: then nothing of the change remains.
             Err(fault) if fault.cause.contains("the kernel found room for") => {
-                eprintln!("SKIPPED ALOUD: {fault}");
+                aloud(&format!("SKIPPED ALOUD: {fault}"));
                 assert_eq!(state(), before, "{wanted}");
                 continue;
             }
@@ -696,8 +689,7 @@ fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
 
 #[test]
 fn myrocks_is_used_where_its_plugin_is() {
-    let plugin = Path::new("/usr/lib/mysql/plugin/ha_rocksdb.so");
-    if !Kind::MariaDb.present() || (!plugin.exists() && !testkit::absent("MariaDB's plugin of MyRocks is missing")) {
+    if !Kind::MariaDb.present() || !installed("/usr/lib/mysql/plugin/ha_rocksdb.so") {
         return;
     }
     let settings = vec![

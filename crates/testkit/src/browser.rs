@@ -45,7 +45,7 @@ impl Browser {
     /// Whether it is installed, for a test to continue or return; like `Kind::present`.
     pub fn present() -> bool {
         let why = "there is no chromium (`cargo xtask install` gets what the tests need)";
-        Browser::program().is_some() || crate::kind::absent(why)
+        Browser::program().is_some() || crate::absent(why)
     }
 
     /// Starts it.

@@ -13,8 +13,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
 
-use crate::kind::absent;
-use crate::proxy;
+use crate::{proxy, refused, root};
 
 const NEAR: &str = "10.77.0.1/24";
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
@@ -33,15 +32,15 @@ enum Order {
 }
 
 impl Cable {
-    /// Whether two machines can be created here, which needs root and the program `ip`. If something is missing, that
-    /// is a failure where tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set), otherwise a message.
+    /// Whether two machines can be created here, which needs root and the program `ip`; see `refused`.
     pub fn present() -> bool {
+        if !root("a network namespace") {
+            return false;
+        }
         let tried = thread::spawn(|| Cable::lay().map(drop)).join().expect("nothing in it panics");
         match tried {
             Ok(()) => true,
-            Err(error) => {
-                absent(&format!("no network namespaces here (they take root, and `ip` of iproute2): {error:#}"))
-            }
+            Err(error) => refused(&format!("no network namespaces here (they need `ip` of iproute2): {error:#}")),
         }
     }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use crate::kind::aloud;
+use crate::aloud;
 
 /// Podman, Buildah, or Docker with a running daemon.
 pub struct ImageBuilder {
@@ -24,7 +24,9 @@ impl ImageBuilder {
         };
         let found = ["podman", "buildah", "docker"].into_iter().find(works);
         if found.is_none() {
-            aloud("no container image is built: neither podman nor buildah is installed, and no Docker daemon runs");
+            aloud(
+                "SKIPPED ALOUD: no container image is built: neither podman nor buildah is installed, and no Docker daemon runs",
+            );
         }
         Some(ImageBuilder { program: found?, store })
     }

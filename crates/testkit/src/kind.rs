@@ -1,6 +1,5 @@
 //! The kinds of servers, where their binaries are, and what to do if they are missing.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use assay_lab::binaries::PRODUCTS;
 use assay_lab::{Description, Home, Wanted};
 
-use crate::cache;
+use crate::{absent, cache};
 
 /// A kind of server that can be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,10 +64,7 @@ impl Kind {
         }
     }
 
-    /// Whether it can be started here, for a test to continue or return.
-    ///
-    /// An absent server is a failure where tests must be complete (`CI` or `ASSAY_TEST_STRICT` is set); otherwise it is
-    /// reported past the test harness, which hides the output of passing tests.
+    /// Whether it can be started here, for a test to continue or return; see `absent`.
     pub fn present(self) -> bool {
         match self.available() {
             Ok(()) => true,
@@ -171,19 +167,4 @@ fn catalog(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
         all.extend(places.map(|place| format!("{}:{}", product.name(), versions[place].version)));
     }
     all
-}
-
-/// Something that a test needs is missing: a failure where tests must be complete, otherwise reported past the test
-/// harness. Always false.
-pub fn absent(why: &str) -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    assert!(!set("CI") && !set("ASSAY_TEST_STRICT"), "{why}");
-    aloud(&format!("SKIPPED ALOUD: {why}"));
-    false
-}
-
-/// Reports something past the test harness, with the name of the test.
-pub(crate) fn aloud(what: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "{test}: {what}");
 }

@@ -41,6 +41,7 @@ mod proxy;
 pub mod redact;
 mod scrape;
 mod server;
+mod skip;
 mod start;
 
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};
 pub use image_builder::ImageBuilder;
-pub use kind::{Kind, absent, fetch_versions, missing_versions, versions};
+pub use kind::{Kind, fetch_versions, missing_versions, versions};
 pub use kubernetes::{
     check_manifest, fetch_kubernetes_schemas, has_kubernetes_schemas, has_pip, misses_kubernetes_schemas,
 };
@@ -63,6 +64,7 @@ pub use nats_programs::{NatsProgram, fetch_nats, has_go, missing_nats};
 pub use proxy::{Fault, Proxy, Way};
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
+pub use skip::{absent, aloud, installed, matrix, refused, root};
 pub use start::start_version;
 
 /// How a server is to be set up. The default: no TLS, everybody may log in without a password, 300 connections,

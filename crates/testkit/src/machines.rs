@@ -15,8 +15,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, setns, unshare};
 
+use crate::aloud;
 use crate::cable::run;
-use crate::kind::aloud;
 
 /// See the module. They vanish with the programs that were started on them.
 pub struct Machines(Vec<Machine>);

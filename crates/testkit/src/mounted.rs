@@ -7,17 +7,16 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::kind::{absent, aloud};
+use crate::{refused, root};
 
 /// A mounted file system; unmounted when dropped.
 pub struct Mounted(TempDir);
 
 impl Mounted {
-    /// Mounts with these options of `mount`. `None`, reported past the test harness, where mounting is not allowed:
-    /// root in a container may not.
+    /// Mounts with these options of `mount`. `None`, where mounting is not allowed, see `refused`: root in a container
+    /// may not.
     pub fn new(options: &[&str]) -> Option<Mounted> {
-        if !nix::unistd::geteuid().is_root() {
-            absent("mounting needs root");
+        if !root("mounting") {
             return None;
         }
         let mounted = Mounted(tempfile::tempdir().unwrap());
@@ -27,7 +26,7 @@ impl Mounted {
         let output = Command::new("mount").args(options).arg(mounted.path()).output().unwrap();
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            aloud(&format!("SKIPPED ALOUD: nothing can be mounted here: {why}"));
+            refused(&format!("nothing can be mounted here: {why}"));
             return None;
         }
         fs::set_permissions(mounted.path(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -7,8 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::kind::aloud;
-use crate::{absent, cache};
+use crate::{absent, aloud, cache};
 
 /// A NATS server that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -538,7 +538,7 @@ fn openssl(folder: &Path, arguments: &[&str]) -> Option<(Address, Program)> {
     command.arg(folder.join("server.pem")).arg("-key").arg(folder.join("server.key")).args(arguments);
     let mut program = match command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            testkit::absent("openssl is not installed (`apt-get install openssl`)");
+            testkit::absent("openssl is missing (`cargo xtask install` gets what the tests need)");
             return None;
         }
         child => Program(child.unwrap()),

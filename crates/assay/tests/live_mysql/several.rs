@@ -6,7 +6,7 @@ use crate::kinds;
 #[test]
 fn sessions_are_spread_over_two_servers_that_are_shown_apart_and_together() {
     let servers: Vec<_> = kinds().map(|kind| (kind.shared(), kind.shared().fresh_database().unwrap())).collect();
-    if servers.len() < 2 {
+    if kinds().count() < 2 {
         return;
     }
     let folder = Folder::new();

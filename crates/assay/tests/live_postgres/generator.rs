@@ -99,7 +99,8 @@ fn a_generator_that_is_starved_of_cpu_says_so_and_one_that_is_not_does_not() {
     // A machine with other load may starve it too, and then it is reported.
     let findings = on_one_cpu(&folder, &open);
     let Some(share) = waited(&findings) else {
-        assert!(!std::path::Path::new("/proc/self/schedstat").exists(), "the kernel would tell");
+        assert!(!std::path::Path::new("/proc/self/schedstat").exists(), "the kernel counts it");
+        testkit::refused("the kernel does not count how long a thread waits for a CPU");
         return;
     };
     assert_eq!(told(&findings), share >= 0.2, "{findings}");

@@ -72,7 +72,7 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
                 wait_for_reading(&mut run, port, written, |bytes| bytes >= Some(before + FILE_BYTES));
             }
             None => {
-                testkit::absent("the data directory is on no drive of its own");
+                testkit::refused("the data directory is on no drive of its own");
             }
         }
         let commits = "assay_server_commits_total";
@@ -135,8 +135,7 @@ fn a_pooler_that_is_named_is_read_too() {
 #[test]
 fn a_machine_elsewhere_is_read_from_its_node_exporter() {
     let program = "/usr/bin/prometheus-node-exporter";
-    if !std::path::Path::new(program).is_file() {
-        testkit::absent(&format!("{program} is missing (`cargo xtask install` gets what the tests need)"));
+    if !testkit::installed(program) {
         return;
     }
     let (folder, server) = (Folder::new(), testkit::Kind::Postgres.start(&ServerSetup::default()).unwrap());
