@@ -167,12 +167,16 @@ fn out_of_container(
     })?;
     let folders = container::places(&tree);
     let candidates = folders.iter().flat_map(|folder| product.programs().iter().map(move |name| folder.join(name)));
+    let mut last = None;
     for program in candidates.filter(|program| program.is_file()) {
-        if let Some(found) = asked(product, &program, Origin::Container, Some(&tree), account)? {
-            return Ok(found);
+        match asked(product, &program, Origin::Container, Some(&tree), account) {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) => {}
+            Err(fault) => last = Some(fault),
         }
     }
-    Err(Fault::usage(format!("no {} in the image {name}", product.programs().join(" or "))))
+    let none = || Fault::usage(format!("no {} in the image {name}", product.programs().join(" or ")));
+    Err(last.unwrap_or_else(none))
 }
 
 /// The programs in a folder, an archive, or a program itself.
@@ -262,7 +266,16 @@ fn asked(
         return Err(Fault::environment(format!("{} cannot run: the library {library} is missing", program.display()))
             .hint(format!("install the package that contains it{}", package_of(library))));
     }
-    Ok(product.version_said(&words).map(|version| Binaries { version, ..draft }))
+    match product.version_said(&words) {
+        Some(version) => Ok(Some(Binaries { version, ..draft })),
+        // `unshare` or a mount failed before the program started, or the program did.
+        None if origin == Origin::Container && !said.status.success() => {
+            let inside = tree.and_then(|tree| program.strip_prefix(tree).ok()).unwrap_or(program);
+            Err(Fault::environment(format!("/{} of the image cannot run here: {}", inside.display(), said.status))
+                .detail(words.trim_end()))
+        }
+        None => Ok(None),
+    }
 }
 
 /// Libraries that archives of MySQL need and fresh systems lack.

@@ -107,7 +107,8 @@ pub(crate) fn command(tree: &Path, account: &Account, program: &Path, folders: &
             String::new()
         }
     };
-    command.args(["--mount", "sh", "-ec", ENTER, "assay"]).arg(tree).arg(user);
+    // ENTER keeps its mounts to itself. `unshare` would do it, but fails in a chroot whose root is not a mount point.
+    command.args(["--mount", "--propagation", "unchanged", "sh", "-ec", ENTER, "assay"]).arg(tree).arg(user);
     command.arg(folders.len().to_string()).args(folders).arg(program).current_dir("/");
     command
 }
@@ -118,6 +119,10 @@ const ENTER: &str = r#"
 PATH=$PATH:/usr/sbin:/sbin
 tree=$1 user=$2 folders=$3
 shift 3
+mount --make-rprivate / 2>/dev/null || {
+  mount --bind "$tree" "$tree"
+  mount --make-private "$tree"
+}
 while [ "$folders" -gt 0 ]; do
   mkdir -p "$tree$1"
   mount --bind "$1" "$tree$1"

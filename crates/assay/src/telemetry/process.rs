@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use assay_record::without_secrets;
 use assay_seam::Nanos;
 use assay_telemetry::facts::{cgroup_path, chosen, command_line, field, limit};
-use assay_telemetry::procfs::{self, Sum};
+use assay_telemetry::procfs::{self, Mount, Sum};
 use assay_telemetry::question::Process;
 
 use super::hardware::Hardware;
@@ -308,11 +308,14 @@ fn drive(folder: Option<&str>) -> (Result<(u32, u32), String>, BTreeMap<String, 
     let Ok(path) = fs::canonicalize(folder) else {
         return (Err(format!("the data directory {folder} is not accessible")), facts);
     };
-    let Some(mount) = procfs::mount_of(&line("/proc/self/mountinfo"), &path.display().to_string()) else {
+    let listed = procfs::mount_of(&line("/proc/self/mountinfo"), &path.display().to_string());
+    let Some(mount) = listed.or_else(|| unlisted_mount(&path)) else {
         return (Err(format!("the filesystem of {folder} is not known")), facts);
     };
     facts.insert("filesystem".to_owned(), mount.filesystem.clone());
-    facts.insert("mount options".to_owned(), mount.options.clone());
+    if !mount.options.is_empty() {
+        facts.insert("mount options".to_owned(), mount.options.clone());
+    }
     // Filesystems on several devices have device numbers of their own.
     let device = match mount.device {
         (0, _) => fs::metadata(&mount.source).ok().map(|metadata| numbers_of(metadata.rdev())).filter(|it| it.0 > 0),
@@ -323,6 +326,18 @@ fn drive(folder: Option<&str>) -> (Result<(u32, u32), String>, BTreeMap<String, 
     };
     facts.extend(drive_facts(device));
     (Ok(device), facts)
+}
+
+/// The filesystem of a file by its device number, without mount options. In a chroot whose root is not a mount point,
+/// mountinfo lacks the mount that holds most files.
+fn unlisted_mount(path: &Path) -> Option<Mount> {
+    let device = numbers_of(fs::metadata(path).ok()?.dev());
+    let disks = line("/proc/diskstats");
+    let name = procfs::device_name(&disks, device)?;
+    // `/sys/fs/ext4/sda1` is a folder.
+    let mut kinds = fs::read_dir("/sys/fs").ok()?.flatten();
+    let filesystem = kinds.find(|kind| kind.path().join(name).is_dir())?.file_name().into_string().ok()?;
+    Some(Mount { device, filesystem, source: format!("/dev/{name}"), options: String::new() })
 }
 
 /// As Linux packs them.
@@ -373,6 +388,25 @@ mod tests {
         assert_eq!(numbers_of(0xfe00), (254, 0));
         assert_eq!(numbers_of(0x801), (8, 1));
         assert_eq!(numbers_of((1 << 20) | (8 << 8) | 2), (8, 258));
+    }
+
+    #[test]
+    fn a_filesystem_that_is_not_listed_is_found_by_its_device() {
+        let path = std::env::current_exe().unwrap();
+        let found = unlisted_mount(&path).map(|mount| (mount.device, mount.filesystem));
+        match procfs::mount_of(&line("/proc/self/mountinfo"), &path.display().to_string()) {
+            // A chroot.
+            None => assert!(found.is_some()),
+            Some(known) => {
+                // Filesystems on several devices, or on none, are not found.
+                let disks = line("/proc/diskstats");
+                let expected = procfs::device_name(&disks, known.device)
+                    .filter(|name| Path::new("/sys/fs").join(&known.filesystem).join(name).is_dir())
+                    .map(|_| (known.device, known.filesystem));
+                assert_eq!(found, expected);
+            }
+        }
+        assert_eq!(unlisted_mount(Path::new("/proc/self")), None);
     }
 
     #[test]

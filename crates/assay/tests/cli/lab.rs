@@ -244,7 +244,7 @@ const OF_SOME: [(&str, &str, (u32, u32)); 22] = [
 /// With `ASSAY_TEST_MATRIX`; otherwise none: they would have to be fetched.
 #[test]
 fn every_version_has_the_metrics_that_are_promised_for_it() {
-    if std::env::var_os("ASSAY_TEST_MATRIX").is_none() {
+    if !testkit::matrix() {
         return;
     }
     let (folder, mut wrong) = (Folder::new(), Vec::new());
@@ -314,7 +314,7 @@ fn a_shell_is_the_products_own_client() {
 /// If these tests run as root, this one needs a plain user; otherwise all of them run as one.
 #[test]
 fn a_plain_user_starts_servers_too() {
-    if !Kind::Postgres.present() || !nix::unistd::geteuid().is_root() {
+    if !Kind::Postgres.present() || !testkit::root("becoming a plain user") {
         return;
     }
     let folder = Folder::new();
@@ -356,7 +356,7 @@ fn a_plain_user_starts_servers_too() {
 /// The programs of a container image; a script takes the place of podman, which itself is not tested.
 #[test]
 fn a_server_runs_out_of_a_container_image() {
-    if !Kind::Postgres.present() || !nix::unistd::geteuid().is_root() {
+    if !Kind::Postgres.present() || !testkit::root("the user of a server in a container image") {
         return;
     }
     let (folder, name) = (Folder::new(), own("contained"));
@@ -390,6 +390,54 @@ fn a_server_runs_out_of_a_container_image() {
     assert!(!mounts.contains("/binaries/container-"), "{mounts}");
     std::fs::remove_dir_all(lab().join("binaries").join(root.file_name().unwrap())).unwrap();
 }
+
+/// A bare system installed in a folder: its root is not a mount point, so that the kernel refuses to change how its
+/// mounts spread.
+#[test]
+fn a_container_image_is_used_in_a_chroot_too() {
+    if !Kind::Postgres.present() || !testkit::root("a chroot") {
+        return;
+    }
+    let (folder, name) = (Folder::new(), own("chroot"));
+    let (bin, root) = (folder.path().join("bin"), folder.path().join("root"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::create_dir(&root).unwrap();
+    let script = bin.join("podman");
+    std::fs::write(&script, PODMAN).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let inside = |line: &str| {
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-ec", CHROOT, "sh"])
+            .arg(&root)
+            .arg(folder.path())
+            .arg(env!("CARGO_BIN_EXE_assay"))
+            .args(line.split(' '))
+            .env("ASSAY_LAB", lab())
+            .env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.display()))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{line}: {said}");
+        said
+    };
+    let image = "--binaries container:localhost/postgres:15.999";
+    let said = inside(&format!("server start postgres --name {name} {image}"));
+    assert!(said.contains("(user nobody, container image)"), "{said}");
+    expect(&folder, &format!("server stop {name} --remove"), 0);
+}
+
+/// The whole system, in a folder that is not a mount point itself.
+const CHROOT: &str = r#"
+root=$1 folder=$2
+shift 2
+for place in /*; do
+  if [ -L "$place" ]; then cp -a "$place" "$root$place" 2>/dev/null || true
+  elif [ -d "$place" ]; then mkdir -p "$root$place" && mount --rbind "$place" "$root$place"
+  fi
+done
+exec chroot "$root" sh -ec 'cd "$1"; shift; exec "$@"' sh "$folder" "$@"
+"#;
 
 /// It has one image: this machine's PostgreSQL with the libraries that it needs.
 const PODMAN: &str = r#"#!/bin/sh
