@@ -292,6 +292,7 @@ impl<'a> Coordinator<'a> {
                         return self.finish(Command::Abort, now);
                     }
                     self.tell_connecting();
+                    self.observer.notice(Notice::StageReady);
                     self.at_gate = true;
                     self.pass_gate(now);
                 }

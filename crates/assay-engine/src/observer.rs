@@ -71,7 +71,9 @@ pub enum Notice<'a> {
         /// Everything.
         outcome: &'a Outcome,
     },
-    /// A stage starts (with its warm-up, if it has one).
+    /// All sessions of a stage are ready, and none has started a transaction. The stage starts next.
+    StageReady,
+    /// A stage starts (with its warm-up, if it has one). Transactions may be in progress already.
     StageBegins {
         /// Counted from 0.
         stage: usize,

@@ -223,7 +223,7 @@ impl Observer for Watch<'_> {
                     measured.begins(self.plan, clock, started);
                 }
             }
-            Notice::Ends { .. } | Notice::Overdue { .. } => {}
+            Notice::StageReady | Notice::Ends { .. } | Notice::Overdue { .. } => {}
             Notice::Log { session: _, text } => self.line(text),
             Notice::Journal { columns, lines, now } => {
                 let journal = self.live.as_mut().and_then(Live::journal);

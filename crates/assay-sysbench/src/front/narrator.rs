@@ -289,7 +289,8 @@ impl Observer for Narrator<'_> {
                     self.process.exit(GIVEN_UP.into());
                 }
             }
-            Notice::StageBegins { .. } => {
+            // Before any output of an event.
+            Notice::StageReady => {
                 self.phase = Phase::Running;
                 self.process.hear_interrupts(true);
                 self.say_of_each("initialized");
@@ -319,6 +320,7 @@ impl Observer for Narrator<'_> {
             }
             // sysbench does not report outages either; scripts print to the console.
             Notice::Connecting { .. }
+            | Notice::StageBegins { .. }
             | Notice::Loading { .. }
             | Notice::Journal { .. }
             | Notice::Log { .. }

@@ -120,6 +120,7 @@ impl Observer for Reporter<'_> {
             Notice::StageEnds { stage: _, so_far } => self.store(so_far),
             Notice::Begins { .. }
             | Notice::Ends { .. }
+            | Notice::StageReady
             | Notice::StageBegins { .. }
             | Notice::Overdue { .. }
             | Notice::Journal { .. } => {}
