@@ -207,6 +207,9 @@ pub struct Policy {
     /// Whether errors outside transactions count with everything else outside (`Outside`), not with the errors of the
     /// run.
     pub errors_outside_apart: bool,
+    /// Whether transactions in flight at the end of the warm-up count although there is a limit of transactions, which
+    /// then may be exceeded. Only in a closed loop.
+    pub carried_over_count: bool,
     /// Whether a statement that cannot be prepared counts as an error.
     pub failed_prepares_count: bool,
     /// Whether the other sessions run to their end if one cannot get ready, or fails in a command.

@@ -85,6 +85,7 @@ mod tests {
             on_error,
             rollback: true,
             errors_outside_apart: false,
+            carried_over_count: false,
             failed_prepares_count: true,
             failures_are_alone: false,
             grace_bounds_leaving: true,

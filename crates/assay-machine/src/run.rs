@@ -47,7 +47,7 @@ pub trait Worker {
 pub struct MachinePlan {
     /// At least 1.
     pub threads: u32,
-    /// Events over all threads, after the warm-up.
+    /// Events over all threads that begin after the warm-up. Those in flight at its end count too.
     pub events: Option<u64>,
     /// After the warm-up. Events begun before the end are finished.
     pub time: Option<Duration>,
@@ -130,7 +130,7 @@ struct Shared {
     /// Events taken, and how many may be.
     taken: AtomicU64,
     limit: Option<u64>,
-    /// Events started while it is true do not count.
+    /// Events that end while it is true do not count.
     warming: AtomicBool,
     epoch: AtomicU32,
     busy: AtomicU32,
@@ -360,7 +360,8 @@ fn work<W: Worker>(
         let begin = due.unwrap_or_else(Instant::now);
         worker.execute(request, if counted { &slot.counts } else { &slot.uncounted })?;
         let nanos = begin.elapsed().as_nanos() as u64;
-        if counted {
+        // One that began in the warm-up and ended after it counts, beyond the limit, as in sysbench.
+        if counted || !shared.warming.load(Relaxed) {
             slot.record(scale, shared.epoch.load(Relaxed), nanos);
         }
         if due.is_some() {

@@ -31,10 +31,21 @@ pub use settings::{CoreSettings, Layout, Shutdown};
 pub use stat::{Share, Stat};
 pub use value::ValueKind;
 
+/// A chunk of Lua, with its name.
+type Part = (&'static CStr, &'static str);
+
+const FRONT: Part = (c"=assay/sysbench", include_str!("lua/front.lua"));
+const STOCK: Part = (c"=assay/stock", include_str!("lua/stock.lua"));
+
 /// sysbench's own part of what scripts see, in Lua: for `assay_script::Front::overlay`. The first part knows sysbench,
-/// the second its stock scripts.
-pub const OVERLAY: &[(&CStr, &str)] =
-    &[(c"=assay/sysbench", include_str!("lua/front.lua")), (c"=assay/stock", include_str!("lua/stock.lua"))];
+/// the second its stock scripts. `luajit_cmd`: `--luajit-cmd`, which holds for every state.
+pub fn overlay(luajit_cmd: &str) -> &'static [Part] {
+    match luajit_cmd {
+        "off" => &[FRONT, STOCK, (c"=assay/luajit", "jit.off()")],
+        // `on` is the default, and there is nothing to flush in a new state.
+        _ => &[FRONT, STOCK],
+    }
+}
 
 /// The version whose interface this implements: `sysbench.version`, the banner, `--version`.
 pub const VERSION: &str = "1.0.20";

@@ -149,16 +149,22 @@ pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Opti
     }
     say(&format!("         sum:                              {:10.2}", stat.latency_sum * 1000.0));
     say("");
+    if !(style.layout == Layout::Master && style.counted) {
+        fairness(&mut say, shares);
+    }
+    if style.by_session {
+        text += &by_session(log, shares);
+    }
+    text
+}
+
+fn fairness(say: &mut impl FnMut(&str), shares: &[Share]) {
     let (events, events_deviation) = mean_and_deviation(shares.iter().map(|share| share.events as f64));
     let (busy, busy_deviation) = mean_and_deviation(shares.iter().map(|share| share.busy));
     say("Threads fairness:");
     say(&format!("    events (avg/stddev):           {events:.4}/{events_deviation:.2}"));
     say(&format!("    execution time (avg/stddev):   {busy:.4}/{busy_deviation:.2}"));
     say("");
-    if style.by_session {
-        text += &by_session(log, shares);
-    }
-    text
 }
 
 /// The table of `--debug`.
@@ -262,6 +268,16 @@ Threads fairness:
 
 "
         );
+    }
+
+    #[test]
+    fn a_test_with_its_own_block_has_no_fairness_in_the_layout_of_the_development_branch() {
+        let share = Share { events: 3, busy: 0.0631, min: 0.0201, max: 0.0229 };
+        let said = |layout, counted| {
+            let style = Style { layout, counted, ..style(false) };
+            cumulative(&mut Log::new(3), &stat(), &[share], None, style).contains("Threads fairness:")
+        };
+        assert!(said(Layout::Released, true) && said(Layout::Master, false) && !said(Layout::Master, true));
     }
 
     #[test]

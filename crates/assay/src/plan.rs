@@ -340,6 +340,7 @@ impl Task<'_> {
                 on_error: OnError::Stop,
                 rollback: true,
                 errors_outside_apart: false,
+                carried_over_count: false,
                 failed_prepares_count: true,
                 failures_are_alone: false,
                 grace_bounds_leaving: true,

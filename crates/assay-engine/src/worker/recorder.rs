@@ -4,8 +4,8 @@
 //! when; they never look at the boundaries of the measured part. Each rule is in one place:
 //!
 //! * *The measured part.* A transaction that becomes due on its own (open loop, terminals) is measured if it was due in
-//!   the measured part; in a closed loop with a limit of transactions, if it was sent in it; otherwise, if it ends in
-//!   it. Its statements, errors and retries count as it does.
+//!   the measured part; in a closed loop with a limit of transactions, if it was sent in it, unless the plan says
+//!   otherwise (`carried_over_count`); otherwise, if it ends in it. Its statements, errors and retries count as it does.
 //! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` consumes the value that `begin` returned. So
 //!   every due transaction is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
 //! * *Retries* are counted separately from their transaction. One is in doubt if the answer to a commit was lost before
@@ -138,8 +138,8 @@ impl Recorder {
             shared,
             membership: match (&plan.load, plan.limit.transactions) {
                 (Load::Open { .. } | Load::Trace { .. } | Load::Terminals { .. }, _) => Membership::Due,
-                (Load::Closed, Some(_)) => Membership::Sent,
-                (Load::Closed, None) => Membership::Done,
+                (Load::Closed, Some(_)) if !plan.policy.carried_over_count => Membership::Sent,
+                (Load::Closed, _) => Membership::Done,
             },
             is_closed: plan.load == Load::Closed,
             has_warmup,

@@ -376,6 +376,7 @@ impl World {
                 on_error: OnError::Stop,
                 rollback: true,
                 errors_outside_apart: false,
+                carried_over_count: false,
                 failed_prepares_count: true,
                 failures_are_alone: false,
                 grace_bounds_leaving: true,

@@ -49,7 +49,7 @@ local set_columns = core.bind("result_columns", "uint32_t (*)(void *, uint32_t, 
 -- table, which needs one allocation where fields need two and a lookup for each. Scripts see fields all the same. Most
 -- results are about the first set and the first row, which need no entry.
 local CONNECTION, SERIAL, LENGTH, WIDTH, SET, NEXT = 1, 2, 3, 4, 5, 6
-local Result = {}
+local Result = { opaque = true } -- a front may hide what is inside
 local places = { connection = CONNECTION, serial = SERIAL, nrows = LENGTH, nfields = WIDTH }
 Result.__index = function(self, key)
   local place = places[key]
@@ -125,7 +125,7 @@ end
 -- number of statements so far. Everything else is a field, created when needed.
 local NUMBER, BUSY, FAILED, SETS, PREPARED = 1, 2, 3, 4, 5
 
-local Connection = { error = NONE, sql_errno = 0, closed = false, loading = false, deferring = false, set = 0 }
+local Connection = { opaque = true, error = NONE, sql_errno = 0, closed = false, loading = false, deferring = false, set = 0 }
 
 --- Raises a statement error: a table that restarts the transaction, or a string. `ignorable` is the engine's verdict,
 --- unless the front judges; the script's hook may turn a fatal error into an ignorable one, and may use the connection
@@ -409,7 +409,7 @@ end
 
 -- Drivers -----------------------------------------------------------------------------------------------------------
 
-local Driver = {}
+local Driver = { opaque = true }
 Driver.__index = Driver
 Driver.__tostring = function() return "<sql_driver>" end
 

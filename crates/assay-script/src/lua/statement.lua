@@ -29,7 +29,7 @@ local function classify(statement, name, methods, id, text, wanted, kinds)
   local class = statement_classes[key]
   if not class then
     class = {
-      __tostring = function() return "<sql_statement>" end,
+      __tostring = function() return "<sql_statement>" end, opaque = true,
       name = name, methods = methods, id = id, text = text, wanted = wanted, kinds = kinds,
     }
     for method, body in next, Statement do class[method] = body end

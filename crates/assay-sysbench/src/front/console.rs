@@ -13,6 +13,8 @@ use crate::{Level, Log};
 #[derive(Debug)]
 pub(super) struct Console {
     process: &'static dyn Process,
+    /// `--luajit-cmd`
+    luajit_cmd: String,
     log: Mutex<Log>,
     database: AtomicBool,
     /// Script output so far, and how many of the next messages were already printed.
@@ -22,9 +24,10 @@ pub(super) struct Console {
 
 impl Console {
     /// Prints what `verbosity` allows.
-    pub(super) fn new(process: &'static dyn Process, verbosity: i64) -> Console {
+    pub(super) fn new(process: &'static dyn Process, verbosity: i64, luajit_cmd: &str) -> Console {
         Console {
             process,
+            luajit_cmd: luajit_cmd.to_owned(),
             log: Mutex::new(Log::new(verbosity)),
             database: AtomicBool::new(false),
             said: AtomicUsize::new(0),
@@ -103,6 +106,6 @@ impl Front for Console {
     }
 
     fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {
-        crate::OVERLAY
+        crate::overlay(&self.luajit_cmd)
     }
 }

@@ -75,7 +75,7 @@ impl Front {
         let mut options = arguments.options.clone();
         let verbosity = settings::verbosity(&options)
             .map_err(|refusal| print(process, &format!("{}\n", refusal.message)).max(FAILED))?;
-        let console = Arc::new(Console::new(process, verbosity));
+        let console = Arc::new(Console::new(process, verbosity, options.text("luajit_cmd")));
         for warning in settings::replace_old_names(&mut options) {
             // At any verbosity.
             console.with(|_| format!("WARNING: {warning}\n"));

@@ -74,6 +74,8 @@ impl ScriptPlans<'_> {
                 rollback: false,
                 // The last report comes after `thread_done`, so it includes errors there, and statements.
                 errors_outside_apart: true,
+                // An event counts if it ends after the warm-up.
+                carried_over_count: true,
                 failed_prepares_count: false,
                 // Every session reports how its own preparation or command ends.
                 failures_are_alone: true,

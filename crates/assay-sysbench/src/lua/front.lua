@@ -73,11 +73,6 @@ core.base.math.random = core.random_by("tausworthe_random")
 
 front.before_cdef_errors = ""
 
--- `--luajit-cmd`
-local COMPILER = { on = jit.on, off = jit.off, flush = jit.flush }
-local obey = COMPILER[core.options and core.options.luajit_cmd]
-if obey then obey() end
-
 -- Places -------------------------------------------------------------------------------------------------------------
 
 --- The position of a frame of the script, as `file:line: `.
@@ -99,8 +94,8 @@ local function outer_place()
   local level = 2
   while true do
     local info = getinfo(level, "S")
-    if not info or info.what == "C" then return "" end
-    if not is_ours(info.source) then break end
+    if not info then return "" end
+    if not is_ours(info.source) then break end -- C code, too: `pcall(con.query, con, text)`
     level = level + 1
   end
   local info = getinfo(level + 1, "Sl")
@@ -172,6 +167,42 @@ local OPTIONS = {
 function front.wrong_option(what, detail)
   local number, text = unpack(OPTIONS[what])
   error(line("sysbench.cmdline.lua", number) .. text:format(detail), 0)
+end
+
+-- Objects ------------------------------------------------------------------------------------------------------------
+
+-- In sysbench, drivers, connections, statements and results are C structs: `inspect` and its like do not list them.
+local function is_struct(value)
+  local meta = getmetatable(value)
+  return type(value) == "table" and type(meta) == "table" and rawget(meta, "opaque") == true
+end
+
+function core.base.type(...)
+  if select("#", ...) == 0 then core.raise("bad argument #1 to 'type' (value expected)") end
+  local kind = type(...)
+  if kind == "table" and is_struct((...)) then return "cdata" end
+  return kind
+end
+
+local get_metatable, set_metatable, pairs_of = core.base.getmetatable, core.base.setmetatable, core.base.pairs
+
+function core.base.getmetatable(object)
+  if is_struct(object) then return "ffi" end
+  return get_metatable(object)
+end
+
+local function refuse_struct(name)
+  core.raise("bad argument #1 to '" .. name .. "' (table expected, got cdata)")
+end
+
+function core.base.setmetatable(object, meta)
+  if is_struct(object) then refuse_struct("setmetatable") end
+  return set_metatable(object, meta)
+end
+
+function core.base.pairs(object)
+  if is_struct(object) then refuse_struct("pairs") end
+  return pairs_of(object)
 end
 
 -- Results ------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,48 @@ fn bench(script: &str) -> Bench {
     Bench::new(&[("it.lua", &text)])
 }
 
+/// Scripts look into what they hold: the original's objects are C structs.
+#[test]
+fn objects_are_opaque() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "function event()
+           local driver = sysbench.sql.driver()
+           local con = driver:connect()
+           local objects = { driver, con, con:query('SELECT 1'), con:prepare('SELECT 1'), con:query('BEGIN') }
+           for _, object in ipairs(objects) do
+             print(type(object), tostring(object), type(getmetatable(object)))
+             print(pcall(pairs, object) == false, pcall(setmetatable, object, {}) == false)
+           end
+           print(type({}), type(sysbench.rand), type(nil), type(getmetatable({})), type('x'))
+         end",
+    )]);
+    bench.same_on_servers(&["it.lua run --events=1"]);
+}
+
+#[test]
+fn a_closed_connection_blames_the_caller_of_the_caller() {
+    let bench = Bench::new(&[(
+        "it.lua",
+        "function event()
+           local con = sysbench.sql.driver():connect()
+           con:disconnect()
+           local function direct() con:query('SELECT 1') return 1 end
+           local function two()
+             direct()
+             return 1
+           end
+           local function tail() return con:query('SELECT 1') end
+           print(pcall(direct))
+           print(pcall(two))
+           print(pcall(tail))
+           print(pcall(con.query, con, 'SELECT 1'))
+           print(pcall(con.query_row, con, 'SELECT 1'))
+         end",
+    )]);
+    bench.same_on_servers(&["it.lua run --events=1"]);
+}
+
 #[test]
 fn objects_say_what_they_are() {
     same(

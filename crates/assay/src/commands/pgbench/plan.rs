@@ -276,6 +276,7 @@ pub(super) fn of_session(
             on_error: OnError::Continue,
             rollback: true,
             errors_outside_apart: false,
+            carried_over_count: false,
             failed_prepares_count: true,
             failures_are_alone: false,
             grace_bounds_leaving: true,
