@@ -5,7 +5,8 @@
 //!
 //! * *The measured part.* A transaction that becomes due on its own (open loop, terminals) is measured if it was due in
 //!   the measured part; in a closed loop with a limit of transactions, if it was sent in it, unless the plan says
-//!   otherwise (`carried_over_count`); otherwise, if it ends in it. Its statements, errors and retries count as it does.
+//!   otherwise (`carried_over_count`); otherwise, if it ends in it. Its statements, errors and retries count as it
+//!   does.
 //! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` consumes the value that `begin` returned. So
 //!   every due transaction is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
 //! * *Retries* are counted separately from their transaction. One is in doubt if the answer to a commit was lost before
