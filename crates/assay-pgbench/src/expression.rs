@@ -424,7 +424,7 @@ impl Parser {
         Ok(())
     }
 
-    /// What follows a value, up to and including an operator that needs another value. True: the expression is complete.
+    /// Reads what follows a value, up to and including an operator that needs another. True: the expression is complete.
     fn operators(&mut self) -> Result<bool, Mistake> {
         loop {
             let (token, at) = self.next()?;

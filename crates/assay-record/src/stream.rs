@@ -223,7 +223,7 @@ enum Sink {
 
 impl RecordFile {
     /// Creates the file of a run that starts.
-    pub fn create(path: &Path, record: &Record, existing: Existing) -> Result<RecordFile, WriteError> {
+    pub fn begin(path: &Path, record: &Record, existing: Existing) -> Result<RecordFile, WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
         if disk::is_special(path) {
             let file = File::options().append(true).open(path).map_err(failed)?;
@@ -243,7 +243,7 @@ impl RecordFile {
     }
 
     /// The same below `folder`, with a name of its own as `Record::write_new` chooses it.
-    pub fn create_new(folder: &Path, record: &Record) -> Result<RecordFile, WriteError> {
+    pub fn begin_new(folder: &Path, record: &Record) -> Result<RecordFile, WriteError> {
         let (events, known) = Known::begin(record, Moment::Underway);
         let (path, file) = disk::persist_numbered(folder, record, |path| {
             frames(&events).map_err(|source| WriteError::Io { path: path.to_owned(), source })

@@ -77,7 +77,7 @@ fn a_growing_record_is_whole_at_every_frame_and_a_follower_sees_the_same() {
         let path = folder.path().join(name);
         let record = long(3);
         let parts = 6;
-        let mut file = RecordFile::create(&path, &so_far(&record, 0, parts), Existing::Keep).unwrap();
+        let mut file = RecordFile::begin(&path, &so_far(&record, 0, parts), Existing::Keep).unwrap();
         let mut follow = Follow::open(&path).unwrap();
         let mut fold = Fold::default();
         for part in 0..parts {
@@ -105,7 +105,7 @@ fn grown() -> (Vec<u8>, Vec<(usize, Record)>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.json.zst");
     let record = long(1);
-    let mut file = RecordFile::create(&path, &so_far(&record, 0, 4), Existing::Keep).unwrap();
+    let mut file = RecordFile::begin(&path, &so_far(&record, 0, 4), Existing::Keep).unwrap();
     let mut borders = Vec::new();
     let mut note = || borders.push((fs::metadata(&path).unwrap().len() as usize, Record::read(&path).unwrap()));
     note();
@@ -169,7 +169,7 @@ fn an_hour_costs_what_it_adds() {
     let mut record = so_far(&example(), 1, 1);
     record.stages.truncate(1);
     let interval = record.stages[0].intervals[0].clone();
-    let mut file = RecordFile::create(&path, &record, Existing::Keep).unwrap();
+    let mut file = RecordFile::begin(&path, &record, Existing::Keep).unwrap();
     let mut sizes = vec![fs::metadata(&path).unwrap().len()];
     for frame in 0..100 {
         for number in 0..50 {
@@ -193,12 +193,12 @@ fn a_file_that_was_moved_or_replaced_during_the_run_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.json.zst");
     let begun = so_far(&example(), 0, 1);
-    let file = RecordFile::create(&path, &begun, Existing::Keep).unwrap();
+    let file = RecordFile::begin(&path, &begun, Existing::Keep).unwrap();
     fs::remove_file(&path).unwrap();
     file.finish(&example()).unwrap();
     assert_same(&Record::read(&path).unwrap(), &example(), "written again");
-    assert!(matches!(RecordFile::create(&path, &begun, Existing::Keep), Err(WriteError::Exists { .. })));
-    let file = RecordFile::create(&path, &begun, Existing::Replace).unwrap();
+    assert!(matches!(RecordFile::begin(&path, &begun, Existing::Keep), Err(WriteError::Exists { .. })));
+    let file = RecordFile::begin(&path, &begun, Existing::Replace).unwrap();
     fs::remove_file(&path).unwrap();
     fs::write(&path, "somebody else's").unwrap();
     assert!(matches!(file.finish(&example()), Err(WriteError::Exists { .. })));
@@ -210,7 +210,7 @@ fn a_record_gets_tags_when_its_run_is_over_even_if_it_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.json.zst");
     let tags = [("disk".to_owned(), "nvme".to_owned())].into();
-    let mut file = RecordFile::create(&path, &so_far(&example(), 0, 2), Existing::Keep).unwrap();
+    let mut file = RecordFile::begin(&path, &so_far(&example(), 0, 2), Existing::Keep).unwrap();
     file.append(&so_far(&example(), 1, 2), Moment::Underway).unwrap();
     assert!(matches!(tag(&path, &tags), Err(ChangeError::Busy { .. })));
     drop(file);
@@ -238,7 +238,7 @@ fn every_event_satisfies_the_schema() {
     for record in [example_with_telemetry(), example_of_cases(), example_of_a_fleet()] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.json.zst");
-        let mut file = RecordFile::create(&path, &so_far(&record, 0, 2), Existing::Keep).unwrap();
+        let mut file = RecordFile::begin(&path, &so_far(&record, 0, 2), Existing::Keep).unwrap();
         file.append(&so_far(&record, 1, 2), Moment::Underway).unwrap();
         file.finish(&record).unwrap();
         tag(&path, &[("later".to_owned(), "yes".to_owned())].into()).unwrap();

@@ -162,7 +162,7 @@ mod tests {
             let found = Identity::of_answer(product, login, &answer);
             format!("{} {}", found.product, found.version_shown())
         };
-        // Seen: PostgreSQL, MySQL, Dolt. The others are as their manuals show them.
+        // Answers of real servers: PostgreSQL, MySQL, Dolt. The others were not tried.
         for (answer, expected) in [
             ("PostgreSQL 15.4 (Debian 15.4-1) on x86_64-pc-linux-gnu, compiled by gcc", "PostgreSQL 15.4"),
             (

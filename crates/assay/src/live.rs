@@ -75,8 +75,8 @@ impl Live {
         let relay = output.relay.as_deref().map(Relay::create).transpose()?;
         let file = match &output.record {
             _ if output.no_record => None,
-            Some(path) => Some(RecordFile::create(path, &record, existing(output.force)).map_err(unwritable)?),
-            None => Some(RecordFile::create_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
+            Some(path) => Some(RecordFile::begin(path, &record, existing(output.force)).map_err(unwritable)?),
+            None => Some(RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
         let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);

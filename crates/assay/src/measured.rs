@@ -39,8 +39,8 @@ impl Measured {
         let asked = &options.record;
         let file = match &asked.record {
             _ if asked.no_record => return Ok(None),
-            Some(path) => RecordFile::create(path, &record, existing(asked.force)),
-            None => RecordFile::create_new(Path::new(DEFAULT_FOLDER), &record),
+            Some(path) => RecordFile::begin(path, &record, existing(asked.force)),
+            None => RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record),
         };
         let file = file.map_err(unwritable)?;
         let beside = beside(asked.telemetry, &[], &[])?;

@@ -5,7 +5,7 @@ use std::process::Command;
 use testkit::{Kind, Server};
 
 use crate::common::Folder;
-use crate::{kinds, on_each};
+use crate::on_each;
 
 /// The number of sessions, and read/write/other of 100 transactions. One session where two could conflict (deadlocks, a
 /// row deleted twice) and the counts would depend on luck.
