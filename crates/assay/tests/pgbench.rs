@@ -54,6 +54,7 @@ fn masked(text: &[u8], database: &str) -> String {
 
 impl Bench {
     fn new() -> Bench {
+        testkit::accept_interrupts();
         let server = Kind::Postgres.shared();
         let databases = [(); 2].map(|()| server.fresh_database().unwrap());
         let folder = tempfile::tempdir().unwrap();

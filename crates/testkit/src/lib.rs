@@ -30,6 +30,7 @@ mod cable;
 mod certificates;
 mod folder;
 mod image_builder;
+mod interrupts;
 mod kind;
 mod kubernetes;
 mod machines;
@@ -52,6 +53,7 @@ pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};
 pub use image_builder::ImageBuilder;
+pub use interrupts::accept_interrupts;
 pub use kind::{Kind, fetch_versions, missing_versions, versions};
 pub use kubernetes::{
     check_manifest, fetch_kubernetes_schemas, has_kubernetes_schemas, has_pip, misses_kubernetes_schemas,

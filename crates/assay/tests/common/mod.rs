@@ -17,6 +17,7 @@ pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
     pub(crate) fn new() -> Folder {
+        testkit::accept_interrupts();
         Folder(tempfile::tempdir().unwrap())
     }
 

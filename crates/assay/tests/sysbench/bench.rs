@@ -53,6 +53,7 @@ impl Did {
 impl Bench {
     /// With these files: name and text. A name may contain folders.
     pub(crate) fn new(files: &[(&str, &str)]) -> Bench {
+        testkit::accept_interrupts();
         assert!(PathBuf::from(ORACLE).is_file(), "{ORACLE} is missing; `cargo xtask install` gets what the tests need");
         let bench =
             Bench { folder: tempfile::tempdir().unwrap(), variables: Vec::new(), for_oracle: Vec::new(), input: None };
