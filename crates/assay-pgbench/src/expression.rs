@@ -424,7 +424,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads what follows a value, up to and including an operator that needs another. True: the expression is complete.
+    /// Reads what follows a value, up to and including an operator that needs another. True: the expression has ended.
     fn operators(&mut self) -> Result<bool, Mistake> {
         loop {
             let (token, at) = self.next()?;
