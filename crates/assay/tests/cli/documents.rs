@@ -515,7 +515,7 @@ fn the_screen_and_the_chart_of_the_readme_are_what_the_program_prints() {
     let front = root().join("docs/front");
     let record = front.join("run.json.zst").display().to_string();
     let screen = folder.expect(&format!("show {record}"), 0).stdout;
-    let head: Vec<&str> = screen.trim().lines().take(24).collect();
+    let head: Vec<&str> = screen.trim().lines().take(26).collect();
     assert!(
         readme.contains(&format!("\n{}\n…\n```\n", head.join("\n"))),
         "README.md is not true any more, {remedy}:\n{screen}"

@@ -296,7 +296,7 @@ fn an_agent_that_is_killed_or_frozen_leaves_a_partial_result_that_says_so() {
     let _first = lab.agent("a", "");
     for (signal, name) in [(Signal::SIGKILL, "killed"), (Signal::SIGSTOP, "frozen")] {
         let other = lab.agent(name, "");
-        let mut run = lab.folder.start(&lab.short_lease("run sleepy.lua --sessions 4 --time 8s --record x.json"));
+        let mut run = lab.folder.start(&lab.short_lease("run sleepy.lua --sessions 4 --time 8s --record x.json --force"));
         run.wait_for_interval(4);
         other.signal(signal);
         run.wait_for(&format!("agent {name} is lost"));
@@ -355,7 +355,7 @@ fn a_nats_server_that_restarts_or_is_away_or_has_no_room_is_said() {
 
 fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
     let _agents = lab.agents(["a", "b"]);
-    let line = format!("run sleepy.lua --sessions 4 --time 3s --record x.json --db {}", lab.url());
+    let line = format!("run sleepy.lua --sessions 4 --time 3s --record x.json --force --db {}", lab.url());
     let line = format!("{line} --fleet {} --agents 2 --lease 60s", lab.nats);
     let mut run = lab.folder.start(&line);
     run.wait_for_interval(4);

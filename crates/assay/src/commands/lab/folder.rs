@@ -60,6 +60,10 @@ impl Folder {
         let asked = serde_json::json!({ "scale": options.scale, "set": sets });
         for (name, text) in [(RECIPE, recipe.public_text()), (EXPERIMENT, format!("{asked:#}\n"))] {
             let file = path.join(name);
+            // Usually unchanged when an experiment is resumed, which works on a full disk, too.
+            if fs::read(&file).is_ok_and(|known| known == text.as_bytes()) {
+                continue;
+            }
             files::write(&file, text).map_err(|error| unwritable(&file, &error))?;
         }
         let file = path.join(JOURNAL);
