@@ -15,13 +15,14 @@ pub(crate) struct Patience {
     next: Nanos,
     /// Answers to the present question are worth a line: the first one gets it.
     asks: bool,
-    /// Nobody waited for a server when the last question was asked.
+    /// Whether a worker named a server since the last question, and whether none did before it.
+    has_named: bool,
     in_script: bool,
 }
 
 impl Patience {
     pub(crate) fn new(now: Nanos) -> Patience {
-        Patience { since: now, next: now + FIRST, asks: false, in_script: false }
+        Patience { since: now, next: now + FIRST, asks: false, has_named: true, in_script: false }
     }
 
     /// Whether it is time to find out what is waited for; true once for each line.
@@ -29,7 +30,8 @@ impl Patience {
         let is_over = now >= self.next;
         if is_over {
             self.next = now + (now - self.since);
-            self.in_script = std::mem::replace(&mut self.asks, true);
+            self.asks = true;
+            self.in_script = !std::mem::take(&mut self.has_named);
         }
         is_over
     }
@@ -38,8 +40,14 @@ impl Patience {
     /// line if `sessions` get ready, but a command may compute as long as it likes. Workers answer independently: only
     /// if no answer named a server the last time is this one believed.
     pub(crate) fn judge(&mut self, longest: Option<Wait>, sessions: bool, now: Nanos) -> Option<Warning> {
+        self.has_named |= longest.is_some();
         let warning = match longest {
-            Some(wait) if now - wait.since >= FIRST => {
+            Some(wait) if now - wait.since < FIRST => {
+                // The question came a little too early.
+                self.next = self.next.min(wait.since + FIRST);
+                return None;
+            }
+            Some(wait) => {
                 Warning::Waiting { target: Some(wait.target), what: wait.what, waited: now - wait.since }
             }
             None if sessions && self.in_script => {
@@ -47,7 +55,11 @@ impl Patience {
             }
             _ => return None,
         };
-        std::mem::take(&mut self.asks).then_some(warning)
+        if !std::mem::take(&mut self.asks) {
+            return None;
+        }
+        self.next = now + (now - self.since);
+        Some(warning)
     }
 }
 
@@ -74,10 +86,26 @@ mod tests {
         let late = Warning::Waiting { target: Some(1), what: "a login", waited };
         assert_eq!(patience.judge(wait(1), true, second(12)), Some(late));
         assert_eq!(patience.judge(wait(1), true, second(12)), None);
+        assert!(!patience.is_over(second(13)), "it was reported");
         assert!(patience.is_over(second(30)));
         assert_eq!(patience.judge(None, true, second(30)), None, "another worker may wait for a server");
         assert!(patience.is_over(second(60)));
         assert_eq!(patience.judge(None, false, second(60)), None, "a command may compute");
         assert!(patience.judge(None, true, second(60)).is_some());
+    }
+
+    #[test]
+    fn a_wait_that_began_shortly_after_the_first_question_is_asked_about_when_it_is_late() {
+        let second = Nanos::from_secs;
+        let mut patience = Patience::new(Nanos::ZERO);
+        let wait = Wait { target: 0, what: "a statement", since: second(1) };
+        assert!(patience.is_over(second(10)));
+        // Two workers, one of them without sessions.
+        assert_eq!(patience.judge(Some(wait), true, second(10)), None);
+        assert_eq!(patience.judge(None, true, second(10)), None);
+        assert!(patience.is_over(second(11)));
+        assert_eq!(patience.judge(None, true, second(11)), None, "a worker named a server");
+        let late = Warning::Waiting { target: Some(0), what: "a statement", waited: second(10) };
+        assert_eq!(patience.judge(Some(wait), true, second(11)), Some(late));
     }
 }

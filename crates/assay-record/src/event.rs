@@ -155,6 +155,12 @@ pub struct ScopeReadings {
     pub ended_ns: Vec<u64>,
     /// New values of each known series, in their order.
     pub values: Vec<Vec<Option<u64>>>,
+    /// How much of these was the work of sampling, for each known series, as in `Series`; empty if no series has that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<Vec<Option<u64>>>,
+    /// Indices of known series whose values include the work of sampling.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub includes_own: Vec<usize>,
     /// Series that are new, with all their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
@@ -341,6 +347,14 @@ fn take_readings(telemetry: &mut Telemetry, readings: Readings) {
         let scope = &mut telemetry.scopes[number];
         scope.began_ns.extend(new.began_ns);
         scope.ended_ns.extend(new.ended_ns);
+        for (series, own) in scope.series.iter_mut().zip(new.own).filter(|(_, own)| !own.is_empty()) {
+            // It may become known later than the first values.
+            series.own.resize(series.values.len(), None);
+            series.own.extend(own);
+        }
+        for number in new.includes_own {
+            scope.series.get_mut(number).into_iter().for_each(|series| series.includes_own = true);
+        }
         for (series, values) in scope.series.iter_mut().zip(new.values) {
             series.values.extend(values);
         }
@@ -571,17 +585,17 @@ fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Opt
         let of_scope = before.scopes.get(number).cloned().unwrap_or_default();
         let KnownScope { samples, series, events, absent } = of_scope;
         let waits = scope.waits.as_ref().map(|waits| waits_since(waits, events.map(|events| (events, samples))));
+        let known_series = &scope.series[..series.min(scope.series.len())];
+        let new_of = |values: &[Option<u64>]| -> Vec<Option<u64>> { values.iter().skip(samples).copied().collect() };
+        let own: Vec<_> = known_series.iter().map(|series| new_of(&series.own)).collect();
         scopes.push(ScopeReadings {
             kind: scope.kind,
             target: scope.target,
             began_ns: scope.began_ns.iter().skip(samples).copied().collect(),
             ended_ns: scope.ended_ns.iter().skip(samples).copied().collect(),
-            values: scope
-                .series
-                .iter()
-                .take(series)
-                .map(|series| series.values.iter().skip(samples).copied().collect())
-                .collect(),
+            values: known_series.iter().map(|series| new_of(&series.values)).collect(),
+            own: if own.iter().all(Vec::is_empty) { Vec::new() } else { own },
+            includes_own: (0..known_series.len()).filter(|number| known_series[*number].includes_own).collect(),
             series: scope.series.iter().skip(series).cloned().collect(),
             absent: scope.absent.clone(),
             waits,

@@ -30,7 +30,15 @@ fn so_far(record: &Record, parts: usize, of: usize) -> Record {
         scope.ended_ns.truncate(samples);
         // A metric that is first read later.
         scope.series.truncate(scope.series.len().min(parts));
-        scope.series.iter_mut().for_each(|series| series.values.truncate(samples));
+        for series in &mut scope.series {
+            series.values.truncate(samples);
+            series.own.truncate(samples);
+            // As long as no part of a value is known to be our own, there is nothing.
+            if series.own.iter().all(Option::is_none) {
+                series.own.clear();
+            }
+            series.includes_own &= parts == of;
+        }
         if let Some(waits) = &mut scope.waits {
             waits.looks.truncate(samples);
             waits.events.truncate(waits.events.len().min(parts));
@@ -46,6 +54,11 @@ fn long(times: u64) -> Record {
     for stage in &mut record.stages {
         let intervals = stage.intervals.clone();
         stage.intervals = (0..times).flat_map(|_| intervals.clone()).collect();
+    }
+    let scope = &mut record.telemetry.as_mut().unwrap().scopes[0];
+    for series in &mut scope.series {
+        series.own = (0..series.values.len() as u64).map(|at| (at > 2).then_some(at)).collect();
+        series.includes_own = true;
     }
     record
 }
