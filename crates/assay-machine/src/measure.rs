@@ -68,6 +68,17 @@ impl Counts {
     pub fn synced(&self) {
         add(&self.syncs, 1);
     }
+
+    fn all(&self) -> [&AtomicU64; 5] {
+        [&self.reads, &self.writes, &self.syncs, &self.bytes_read, &self.bytes_written]
+    }
+
+    /// Starts again at zero; what was counted is added to `to` if there is one.
+    pub(crate) fn take(&self, to: Option<&Counts>) {
+        for (from, to) in self.all().into_iter().zip(to.unwrap_or(&Counts::default()).all()) {
+            add(to, from.swap(0, Relaxed));
+        }
+    }
 }
 
 /// One worker's numbers.
@@ -75,7 +86,7 @@ impl Counts {
 #[repr(align(128))]
 pub(crate) struct Slot {
     pub(crate) counts: Counts,
-    /// What happens during the warm-up.
+    /// Of an event that began in the warm-up, until it ends.
     pub(crate) uncounted: Counts,
     buckets: Vec<AtomicU64>,
     events: AtomicU64,

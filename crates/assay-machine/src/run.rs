@@ -361,7 +361,11 @@ fn work<W: Worker>(
         worker.execute(request, if counted { &slot.counts } else { &slot.uncounted })?;
         let nanos = begin.elapsed().as_nanos() as u64;
         // One that began in the warm-up and ended after it counts, beyond the limit, as in sysbench.
-        if counted || !shared.warming.load(Relaxed) {
+        let counts = counted || !shared.warming.load(Relaxed);
+        if !counted {
+            slot.uncounted.take(counts.then_some(&slot.counts));
+        }
+        if counts {
             slot.record(scale, shared.epoch.load(Relaxed), nanos);
         }
         if due.is_some() {
@@ -577,7 +581,9 @@ mod tests {
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| warm |= matches!(moment, Moment::Warm));
         let snapshot = outcome.unwrap().snapshot;
         assert!(warm);
-        assert_eq!((snapshot.events, snapshot.writes), (50, 50));
+        // Each thread may have carried an event over the end of the warm-up.
+        assert!((50..=52).contains(&snapshot.events), "{}", snapshot.events);
+        assert_eq!(snapshot.events, snapshot.writes);
     }
 
     #[test]

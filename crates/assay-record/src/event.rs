@@ -75,6 +75,8 @@ pub struct Connected {
     pub rates: Vec<Rate>,
     #[serde(default)]
     pub options: BTreeMap<String, OptionValue>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked: BTreeMap<String, OptionValue>,
     #[serde(default)]
     pub sessions: Vec<u32>,
     #[serde(default)]
@@ -319,9 +321,10 @@ impl Fold {
 
 impl Connected {
     fn put_into(self, record: &mut Record) {
-        let Connected { types, rules, rates, options, sessions, servers } = self;
+        let Connected { types, rules, rates, options, asked, sessions, servers } = self;
         (record.types, record.rules, record.rates) = (types, rules, rates);
-        (record.manifest.options, record.manifest.sessions) = (options, sessions);
+        let manifest = &mut record.manifest;
+        (manifest.options, manifest.asked, manifest.sessions) = (options, asked, sessions);
         for (server, name) in record.environment.servers.iter_mut().zip(servers) {
             (server.product, server.version, server.tls) = (name.product, name.version, name.tls);
         }
@@ -447,6 +450,7 @@ fn connected(record: &Record) -> Connected {
         rules: record.rules.clone(),
         rates: record.rates.clone(),
         options: record.manifest.options.clone(),
+        asked: record.manifest.asked.clone(),
         sessions: record.manifest.sessions.clone(),
         servers: record.environment.servers.iter().map(name).collect(),
     }

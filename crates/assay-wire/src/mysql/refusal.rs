@@ -191,7 +191,7 @@ mod tests {
         check(
             b"\xff\x17",
             "client: the server broke the MySQL protocol: it sent an error packet that is cut short (no code) state= \
-             protocol Never hint=false",
+             protocol Never hint=true",
         );
     }
 

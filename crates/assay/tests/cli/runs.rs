@@ -321,8 +321,12 @@ fn a_search_finds_the_highest_rate_that_keeps_a_promise_and_its_record_says_it_a
 #[test]
 fn a_promise_about_a_type_that_does_not_occur_is_refused_after_the_first_stage() {
     let folder = Folder::new();
-    folder
-        .write("mixed.lua", "assay.transaction('alpha', function() end)\nassay.transaction('beta', function() end)\n");
+    folder.write(
+        "mixed.lua",
+        "local alpha = assay.transaction('alpha', function() end)\n\
+         assay.transaction('beta', function() end)\n\
+         function event() alpha() end\n",
+    );
     let line = "run ./mixed.lua --mix alpha=1,beta=1 --sessions 2 --time 250ms --workers 1 --no-record";
     let ran = folder.expect(&format!("{line} --find-rate 'alfa.p99 < 10ms'"), 2);
     assert!(ran.stderr.contains("error: --find-rate: there are no transactions of type alfa"), "{}", ran.shown());

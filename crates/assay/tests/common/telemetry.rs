@@ -119,7 +119,7 @@ pub(crate) const LOG: &str = "assay_server_log_bytes_total";
 /// A run of a command that goes on until the log was read three times; returns its record.
 pub(crate) fn watched(folder: &Folder, command: &str) -> Record {
     let port = testkit::free_port().unwrap();
-    let options = format!("--time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --record r.json.zst");
+    let options = format!("--time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --record r.json.zst --force");
     let mut run = folder.start(&format!("run {command} {options}"));
     let mut last = None;
     for _ in 0..3 {

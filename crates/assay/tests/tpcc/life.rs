@@ -132,7 +132,7 @@ fn a_run_records_the_size_of_its_tables_and_comparisons_see_it() {
     let place = Place::sqlite();
     place.expect("prepare", SMALL, 0);
     for (options, warehouses) in [("", 2), ("--scale 2", 2), ("--warehouses 1", 1)] {
-        let line = format!("{options} --transactions 100 --record {warehouses}.json.zst --format json");
+        let line = format!("{options} --transactions 100 --record {warehouses}.json.zst --force --format json");
         let findings = place.expect("run", &line, 0).findings();
         let options = &findings["options"];
         let found = ["warehouses", "customers", "items"].map(|name| options[name].as_u64());
