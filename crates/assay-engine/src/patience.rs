@@ -47,9 +47,7 @@ impl Patience {
                 self.next = self.next.min(wait.since + FIRST);
                 return None;
             }
-            Some(wait) => {
-                Warning::Waiting { target: Some(wait.target), what: wait.what, waited: now - wait.since }
-            }
+            Some(wait) => Warning::Waiting { target: Some(wait.target), what: wait.what, waited: now - wait.since },
             None if sessions && self.in_script => {
                 Warning::Waiting { target: None, what: "the script's preparation", waited: now - self.since }
             }

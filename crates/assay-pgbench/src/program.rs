@@ -236,10 +236,10 @@ pub fn workload(script: &Script) -> String {
     }
     let mut place = Place::new(script, Mode::Prepared, PIPELINE_OF_SESSIONS);
     place.keeps_lines = true;
-    let _ = write!(
+    let _ = writeln!(
         lua,
         "end local commands = assay.constant(\"pgbench commands\", function() return {} end) \
-         function event() local from = self.from self.from = 0 R.run(commands, {}, from, self, v, c, S) end\n",
+         function event() local from = self.from self.from = 0 R.run(commands, {}, from, self, v, c, S) end",
         commands(&mut place),
         script.commands.len()
     );

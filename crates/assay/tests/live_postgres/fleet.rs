@@ -296,7 +296,8 @@ fn an_agent_that_is_killed_or_frozen_leaves_a_partial_result_that_says_so() {
     let _first = lab.agent("a", "");
     for (signal, name) in [(Signal::SIGKILL, "killed"), (Signal::SIGSTOP, "frozen")] {
         let other = lab.agent(name, "");
-        let mut run = lab.folder.start(&lab.short_lease("run sleepy.lua --sessions 4 --time 8s --record x.json --force"));
+        let mut run =
+            lab.folder.start(&lab.short_lease("run sleepy.lua --sessions 4 --time 8s --record x.json --force"));
         run.wait_for_interval(4);
         other.signal(signal);
         run.wait_for(&format!("agent {name} is lost"));
@@ -370,6 +371,24 @@ fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
     assert!(ran.stderr.starts_with("error: cannot connect to NATS at nats://127.0.0.1:"), "{}", ran.stderr);
     let ran = lab.folder.expect("fleet status --nats 'not a url'", 2);
     assert!(ran.stderr.contains("is not a NATS URL"), "{}", ran.stderr);
+}
+
+#[test]
+fn no_password_of_a_database_is_stored_on_the_bus() {
+    if !present() {
+        return;
+    }
+    for program in NatsProgram::all() {
+        let own = Nats::start(&program, "").unwrap();
+        let lab = Lab::at(own.url(""));
+        let _agents = lab.agents(["witness", "b"]);
+        let secret = |command: &str| lab.line(command, 2).replace("app@", "app:hidden@");
+        lab.folder.expect(&secret("run sleepy.lua --sessions 4 --time 2s --no-record"), 0);
+        let written = own.written().unwrap();
+        let has = |word: &[u8]| written.windows(word.len()).any(|at| at == word);
+        assert!(has(b"witness"), "what the agents stored is not where it is looked for");
+        assert!(!has(b"hidden"), "NATS {}", program.version);
+    }
 }
 
 #[test]
