@@ -167,7 +167,7 @@ impl Live {
     /// only the last one must succeed.
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
         self.show(stage, &record_of::interval(interval), &so_far.types);
-        self.unwritten = self.unwritten + interval.length;
+        self.unwritten += interval.length;
         if self.appended.elapsed().max(Duration::from_nanos(self.unwritten.0)) >= APPEND_EVERY {
             self.append(so_far, Moment::Underway);
         }

@@ -98,7 +98,7 @@ fn chosen(kind: Kind, is_whole: bool) -> Vec<Cell> {
     let loads = Load::ALL.len();
     let is_chosen = |i: usize, j: usize| match kind {
         _ if is_whole => true,
-        Kind::MariaDb if i % 2 == 0 => false,
+        Kind::MariaDb if i.is_multiple_of(2) => false,
         Kind::MySql if i % 2 == 1 => false,
         _ => (i + kind as usize) % loads == j,
     };
