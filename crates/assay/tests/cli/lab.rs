@@ -254,7 +254,7 @@ fn every_version_has_the_metrics_that_are_promised_for_it() {
         let run = format!("run oltp_read_write --table-size 20000 --prepare --server {product}:{version} --sessions 2");
         let lab = lab();
         let variables = [("ASSAY_LAB", lab.as_os_str()), ("PATH", "/usr/bin:/bin".as_ref())];
-        let line = format!("{run} --transactions 1000 --telemetry full --record r.json");
+        let line = format!("{run} --transactions 1000 --telemetry full --record r.json --force");
         let output = folder.command(&line).envs(variables).output().unwrap();
         if !output.status.success() {
             wrong.push(format!("assay {line}\n{}", String::from_utf8_lossy(&output.stderr)));
