@@ -51,9 +51,6 @@ struct OwnWork {
     /// By connections that are closed.
     before: Sent,
     buffers: u64,
-    /// Statements that could not be prepared: they are planned each time, which reads buffers too, and no plan says how
-    /// many.
-    plans_anew: bool,
     cpu: Nanos,
     /// Our statements are part of the server's statement statistics.
     watched: bool,
@@ -287,7 +284,6 @@ fn answer(client: &mut Client, chosen: &Chosen, work: &mut OwnWork, readings: &m
     readings.statements += 1;
     readings.statements_ns += (client.now() - before).0;
     work.buffers += chosen.buffers;
-    work.plans_anew |= chosen.statement.is_none();
     rows.ok()
 }
 
@@ -299,7 +295,6 @@ impl OwnWork {
             OwnPart::None => Own::Nothing,
             OwnPart::Statements => Own::Part(sent.statements),
             OwnPart::Transactions => Own::Part(sent.statements + sent.prepared),
-            OwnPart::Buffers if self.plans_anew => Own::Unknown,
             OwnPart::Buffers => Own::Part(self.buffers),
             OwnPart::Watched if self.watched => Own::Unknown,
             OwnPart::Watched => Own::Nothing,

