@@ -5,13 +5,13 @@ use assay_seam::Nanos;
 use crate::messages::Wait;
 use crate::observer::Warning;
 
-/// How long nothing may happen before the user is told what is waited for; then twice as long, and so on.
+/// Time without progress before a line names what is being waited for; doubled for each further line.
 const FIRST: Nanos = Nanos::from_secs(10);
 
 /// One wait, from its start or from the last progress.
 pub(crate) struct Patience {
     since: Nanos,
-    /// When the user is told next.
+    /// When the next line is due.
     next: Nanos,
     /// Answers to the present question are worth a line: the first one gets it.
     asks: bool,

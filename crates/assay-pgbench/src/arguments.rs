@@ -458,7 +458,7 @@ impl Arguments {
             'd' => self.debug = true,
             'D' => self.variables.push(definition(value)?),
             'l' => self.logs = true,
-            // pgbench counts in whole microseconds; none of them is no limit.
+            // pgbench counts in whole microseconds; zero means no limit.
             'L' => self.latency_limit = Some(above_zero(value, "latency limit")?).filter(|limit| *limit >= 1e-3),
             'M' => {
                 let modes = [Mode::Simple, Mode::Extended, Mode::Prepared];

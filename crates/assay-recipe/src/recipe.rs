@@ -302,7 +302,7 @@ fn typed(document: &Table) -> Result<Written, RecipeError> {
 
 /// What determines the results. More rounds are more of the same experiment.
 fn hash(document: &Table, trials: &Trials) -> String {
-    // Another password is no other experiment.
+    // A changed password does not make it another experiment.
     let document = public(document);
     let parts = SETUP.iter().chain(&["grid", "except", "step"]);
     let parts: Vec<(&str, Option<&Value>)> = parts.map(|part| (*part, document.get(*part))).collect();

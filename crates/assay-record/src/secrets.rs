@@ -88,7 +88,7 @@ fn without_values(text: &str) -> String {
         };
         let end = end.unwrap_or(value.len());
         hidden.push_str(&text[from..start + open]);
-        // An option without a value, such as in a list of options, is no secret.
+        // An option without a value, such as in a list of options, is not a secret.
         hidden.push_str(if end == 0 { "" } else { HIDDEN });
         from = start + open + end;
     }

@@ -25,7 +25,7 @@ pub struct Client {
     control: Option<&'static Control>,
     /// Of the server, for people.
     name: String,
-    /// How long it had been waited for when the user was told last.
+    /// Length of the wait at the last line about it.
     told: Nanos,
     sent: Sent,
 }
@@ -50,7 +50,7 @@ impl std::ops::Add for Sent {
 impl Client {
     /// Logs in as the sessions of a run do, with the statements that run on every new connection.
     ///
-    /// `control`: when it is stopped, nothing is waited for any more, and the user is told of long waits.
+    /// `control`: when it is stopped, waits end at once; long waits are reported.
     pub fn open_as_session(
         target: &Target,
         clock: Clock,
@@ -329,7 +329,7 @@ impl Client {
 
 /// How long an interrupt may go unnoticed.
 const TURN: Nanos = Nanos::from_millis(100);
-/// After how long the user is told of a wait; again after twice as long, and so on.
+/// Length of a wait before the first line about it; doubled for each further line.
 const TOLD: Nanos = Nanos::from_secs(30);
 const LOST: &str = "the connection is lost";
 

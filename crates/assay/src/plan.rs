@@ -466,7 +466,7 @@ fn look_up(endpoint: Endpoint) -> Result<Vec<Address>, ConnectError> {
 
 /// How often an interrupt is looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(50);
-/// When the user is told what is waited for.
+/// Length of a wait before the first line about it.
 const LOOKUP_TOLD: Duration = Duration::from_secs(10);
 
 /// Every session is an open file, or three with SQLite (database, log, shared memory); better reported now than after a
