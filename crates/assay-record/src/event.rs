@@ -37,6 +37,12 @@ pub enum Event {
     Ended(Box<Ended>),
     /// Tags were added later.
     Tagged(BTreeMap<String, String>),
+    /// Sessions are connecting. Not in records.
+    Connecting(Connecting),
+    /// A line for the user, such as a warning. Not in records.
+    Notice(String),
+    /// The process of the run has ended. Not in records; always the last.
+    Exited(Exited),
 }
 
 /// The start of a run. Fields are those of `Record`.
@@ -62,6 +68,31 @@ pub struct Started {
     pub cases: Option<Cases>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentPart>,
+}
+
+/// Sessions on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connecting {
+    /// Those that are ready.
+    pub ready: u32,
+    /// Sessions of the stage.
+    pub wanted: u32,
+}
+
+/// How a process ended, as it was shown to the user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exited {
+    /// Its exit code.
+    pub code: u8,
+    /// The error; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Places, and original messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+    /// Advice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
 }
 
 /// What became known after the start. Fields are those of `Record` and of its manifest.
@@ -294,6 +325,7 @@ impl Fold {
                 record.agents = agents.unwrap_or(std::mem::take(&mut record.agents));
             }
             Event::Tagged(tags) => record.tags.extend(tags),
+            Event::Connecting(_) | Event::Notice(_) | Event::Exited(_) => {}
         }
     }
 
@@ -316,6 +348,16 @@ impl Fold {
             }
         }
         Some(record)
+    }
+}
+
+impl Started {
+    /// The start of this record's run.
+    pub fn of(record: &Record) -> Started {
+        let Record { tool, started, elapsed_ns, manifest, environment, types, rules, rates, tags, .. } = record.clone();
+        let (cases, agents) = (record.cases.clone(), record.agents.clone());
+        let format = FORMAT;
+        Started { format, tool, started, elapsed_ns, manifest, environment, types, rules, rates, tags, cases, agents }
     }
 }
 
@@ -460,21 +502,7 @@ impl Known {
     /// The events of a record that starts a file: `Started`, and whatever it has measured already.
     pub(crate) fn begin(record: &Record, moment: Moment) -> (Vec<Event>, Known) {
         let head = Record { format: FORMAT, status: Status::Running, failure: None, ..head_of(record) };
-        let started = head.clone();
-        let mut events = vec![Event::Started(Box::new(Started {
-            format: started.format,
-            tool: started.tool,
-            started: started.started,
-            elapsed_ns: started.elapsed_ns,
-            manifest: started.manifest,
-            environment: started.environment,
-            types: started.types,
-            rules: started.rules,
-            rates: started.rates,
-            tags: started.tags,
-            cases: started.cases,
-            agents: started.agents,
-        }))];
+        let mut events = vec![Event::Started(Box::new(Started::of(&head)))];
         let known = Known { head, stages: Vec::new(), telemetry: None };
         let (more, known) = known.since(record, moment);
         events.extend(more);

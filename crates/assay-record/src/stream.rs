@@ -168,9 +168,21 @@ fn kind_of(line: &[u8]) -> &[u8] {
     line.split(|byte| *byte == b'"').nth(1).unwrap_or_default()
 }
 
+impl Event {
+    /// As a line of text, without its end.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("events become JSON")
+    }
+
+    /// The event of such a line; `None` if it is not one, or of a kind that was added later.
+    pub fn of_line(line: &str) -> Option<Event> {
+        parse(Path::new(""), line.as_bytes()).ok().flatten()
+    }
+}
+
 /// `None`: an event of a kind that was added later.
 fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
-    const KINDS: [&[u8]; 9] = [
+    const KINDS: [&[u8]; 12] = [
         b"started",
         b"connected",
         b"stage_started",
@@ -180,6 +192,9 @@ fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
         b"stage_ended",
         b"ended",
         b"tagged",
+        b"connecting",
+        b"notice",
+        b"exited",
     ];
     #[derive(serde::Deserialize)]
     struct Head {
@@ -362,11 +377,7 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     file.set_len(whole_bytes).map_err(failed)?;
     let bytes = match bytes.starts_with(&ZSTD_MAGIC) {
         true => frames(&events).map_err(failed)?,
-        false => events
-            .iter()
-            .map(|event| serde_json::to_string(event).expect("events become JSON") + "\n")
-            .collect::<String>()
-            .into(),
+        false => events.iter().map(|event| event.line() + "\n").collect::<String>().into(),
     };
     append(&mut file, &bytes).map_err(failed)?;
     Ok(file.sync_all().map_err(failed)?)

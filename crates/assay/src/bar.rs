@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use assay_record::Interval;
 use assay_report::Progress;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
@@ -45,6 +46,13 @@ impl Bar {
     /// Changes what is drawn; elapsed time continues from the instant of the last update.
     pub fn change(&self, change: impl FnOnce(&mut Progress)) {
         change(&mut locked(&self.shown).progress);
+    }
+
+    /// An interval is over.
+    pub fn add(&self, interval: &Interval) {
+        let findings = assay_report::interval_findings(interval);
+        let p99_ns = findings.response.p99_ns.or(findings.response.max_ns);
+        self.change(|progress| progress.add(findings.tps, p99_ns, findings.errors));
     }
 
     /// The elapsed time at the last update.

@@ -6,9 +6,11 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use assay_record::{Event, Exited, text_without_secrets};
 use assay_report::visible;
 use assay_seam::TargetError;
 
+use crate::events;
 use crate::terminal::{self, Unwritable};
 
 /// The exit codes. They are part of the interface: numbers never change.
@@ -111,6 +113,17 @@ impl Trouble {
         !self.hints.is_empty()
     }
 
+    /// The end of the process, for the one that started it.
+    fn exited(&self) -> Exited {
+        let plain = |texts: &[String]| texts.iter().map(|text| text_without_secrets(text)).collect();
+        Exited {
+            code: self.exit as u8,
+            cause: Some(text_without_secrets(&self.cause)),
+            details: plain(&self.details),
+            hints: plain(&self.hints),
+        }
+    }
+
     /// The text for stderr: `error:`, indented details, a blank line, hints.
     pub fn text(&self, color: bool) -> String {
         // Whatever is quoted gets no colors of its own.
@@ -151,8 +164,9 @@ pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
     match result {
         Ok(exit) => exit.into(),
         Err(trouble) => {
+            events::tell(|| Event::Exited(trouble.exited()));
             // Messages repeat what was given, and it may have been given in the wrong place.
-            terminal::say(&assay_record::text_without_secrets(&trouble.text(terminal::stderr_color())));
+            terminal::say(&text_without_secrets(&trouble.text(terminal::stderr_color())));
             trouble.exit.into()
         }
     }
@@ -169,6 +183,7 @@ pub fn install_panic_hook() {
             .detail(place)
             .detail(backtrace.to_string())
             .hint("please report this with the command line and the lines above; do not trust the results of this run");
+        events::tell(|| Event::Exited(trouble.exited()));
         terminal::say(&trouble.text(terminal::stderr_color()));
         std::process::exit(Exit::Bug as i32);
     }));

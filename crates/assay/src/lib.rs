@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 pub mod bar;
+pub mod child;
 pub mod client;
 pub mod command_line;
 pub mod commands;
 pub mod diagnostics;
+pub mod events;
 pub mod failure;
 pub mod files;
 pub mod fleet;
@@ -24,7 +26,6 @@ pub mod metrics;
 pub mod plan;
 pub mod record_of;
 pub mod registry;
-pub mod relay;
 pub mod render;
 pub mod scratch;
 pub mod server_settings;

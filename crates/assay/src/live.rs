@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
-use assay_record::{DEFAULT_FOLDER, Existing, Load, Moment, Place, Record, RecordFile, Search, Status, WriteError};
+use assay_record::{
+    DEFAULT_FOLDER, Event, Existing, Load, Moment, Place, Record, RecordFile, Search, Started, Status, WriteError,
+};
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 
@@ -17,9 +19,8 @@ use crate::command_line::{OutputOptions, ResultOptions, TelemetryChoice};
 use crate::diagnostics::Trouble;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::relay::{Relay, Told};
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
-use crate::{plan, record_of, server_settings, terminal, values};
+use crate::{events, plan, record_of, server_settings, terminal, values};
 
 /// The record so far, and its file.
 pub struct Live {
@@ -35,9 +36,8 @@ pub struct Live {
     elapsed_trials: u64,
     metrics: Option<(Metrics, LiveMetrics)>,
     journal: Option<Journal>,
-    /// To the experiment that this run belongs to, and the clock of the run.
-    relay: Option<Relay>,
-    clock: Option<Clock>,
+    /// The clock of the run, and its start.
+    clock: Option<(Clock, Nanos)>,
     /// `None`: nothing is sampled.
     beside: Option<Beside>,
     samplers: Option<Samplers>,
@@ -72,12 +72,12 @@ impl Live {
         }
         let beside = beside(output.telemetry, &output.pooler, &output.host_metrics)?;
         let journal = output.journal.clone().map(Journal::create).transpose()?;
-        let relay = output.relay.as_deref().map(Relay::create).transpose()?;
         let file = match &output.record {
             _ if output.no_record => None,
             Some(path) => Some(RecordFile::begin(path, &record, existing(output.force)).map_err(unwritable)?),
             None => Some(RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
+        events::tell(|| Event::Started(Box::new(Started::of(&record))));
         let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
@@ -91,7 +91,6 @@ impl Live {
             elapsed_trials,
             metrics,
             journal,
-            relay,
             clock: None,
             beside,
             samplers: None,
@@ -110,7 +109,7 @@ impl Live {
 
     /// The run starts: servers are sampled, if there are any. Instants count from `started` on `clock`.
     pub fn begins(&mut self, plan: &Plan, clock: Clock, started: Nanos) {
-        self.clock = Some(clock);
+        self.clock = Some((clock, started));
         if let Some(beside) = &self.beside {
             let places: Vec<Place> = self.record.environment.servers.iter().map(|server| server.place).collect();
             self.samplers = Samplers::start(&plan.targets, &places, beside, clock, started);
@@ -133,8 +132,9 @@ impl Live {
         if let Some(samplers) = &self.samplers {
             samplers.stage_begins(measured_from);
         }
-        if let (Some(relay), Some(clock)) = (&mut self.relay, self.clock) {
-            relay.measures(Duration::from_nanos(measured_from.0.saturating_sub(clock.now().0)));
+        if let Some((clock, started)) = self.clock {
+            let ahead = started + measured_from - clock.now();
+            events::tell_stage(stage, sessions, rate, Duration::from_nanos(ahead.0));
         }
         let manifest = &self.record.manifest;
         let stages = manifest.sessions.len();
@@ -185,7 +185,11 @@ impl Live {
         // A run that fails immediately leaves a fraction of an interval with nothing in it.
         let sliver =
             interval.length_ns < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
-        if let Some(lines) = self.lines.as_mut().filter(|_| !sliver) {
+        if sliver {
+            return;
+        }
+        events::tell_interval(stage, interval);
+        if let Some(lines) = self.lines.as_mut() {
             let manifest = &self.record.manifest;
             let open = matches!(manifest.load, Load::Open { .. }) || manifest.terminals.is_some();
             let of = match open {
@@ -199,16 +203,8 @@ impl Live {
             terminal::say(&format!("{}{line}\n", head.unwrap_or_default()));
             *lines += 1;
         }
-        if (self.bar.is_some() || self.relay.is_some()) && !sliver {
-            let findings = assay_report::interval_findings(interval);
-            let (tps, errors) = (findings.tps, findings.errors);
-            let p99_ns = findings.response.p99_ns.or(findings.response.max_ns);
-            if let Some(bar) = &self.bar {
-                bar.change(|progress| progress.add(tps, p99_ns, errors));
-            }
-            if let Some(relay) = &mut self.relay {
-                relay.tell(Told::Interval { tps, p99_ns, errors });
-            }
+        if let Some(bar) = &self.bar {
+            bar.add(interval);
         }
     }
 

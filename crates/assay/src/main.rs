@@ -12,7 +12,8 @@ use assay::commands::{
     run, server, show, sql, sysbench, tag,
 };
 use assay::diagnostics::{self, Trouble};
-use assay::signals;
+use assay::{events, signals};
+use assay_record::{Event, Exited};
 
 fn main() -> ExitCode {
     diagnostics::install_panic_hook();
@@ -20,14 +21,16 @@ fn main() -> ExitCode {
 }
 
 fn work() -> Result<ExitCode, Trouble> {
+    events::begin().map_err(|error| Trouble::environment(format!("cannot write events: {error}")))?;
     signals::listen()?;
-    if let Some(words) = command_line::words_of("sysbench", std::env::args_os())? {
+    let arguments = events::arguments();
+    if let Some(words) = command_line::words_of("sysbench", arguments.clone())? {
         return sysbench::run(words);
     }
-    if let Some(words) = command_line::words_of("pgbench", std::env::args_os())? {
+    if let Some(words) = command_line::words_of("pgbench", arguments.clone())? {
         return pgbench::run(words);
     }
-    let Some(invocation) = command_line::parse(std::env::args_os())? else { return Ok(ExitCode::SUCCESS) };
+    let Some(invocation) = command_line::parse(arguments)? else { return Ok(ExitCode::SUCCESS) };
     let workload = || invocation.workload.as_ref().expect("the subcommand takes a workload, which was loaded");
     let words = &invocation.words;
     let exit = match &invocation.subcommand {
@@ -52,5 +55,6 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Fleet(options) => fleet::run(options),
         Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
     }?;
+    events::tell(|| Event::Exited(Exited { code: exit as u8, ..Exited::default() }));
     Ok(exit.into())
 }

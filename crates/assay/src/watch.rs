@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use assay_engine::{Notice, Observer, Outcome, Outside, Plan, Stage, Warning};
 use assay_io::Clock;
-use assay_record::Interval;
+use assay_record::{Connecting, Event, Interval};
 use assay_seam::Nanos;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::fleet::crew::Screen;
 use crate::live::Live;
 use crate::measured::Measured;
-use crate::{terminal, values};
+use crate::{events, terminal, values};
 
 /// Prints the notices of a run.
 pub struct Watch<'a> {
@@ -54,6 +54,7 @@ impl<'a> Watch<'a> {
     }
 
     fn line(&self, text: &str) {
+        events::tell(|| Event::Notice(assay_record::text_without_secrets(text)));
         let say = || terminal::say(&format!("{text}\n"));
         match (&self.bar, self.live.as_ref().and_then(Live::bar)) {
             (Some(bar), _) => bar.suspend(say),
@@ -76,6 +77,7 @@ impl<'a> Watch<'a> {
     }
 
     fn connecting(&mut self, ready: u32, wanted: u32) {
+        events::tell(|| Event::Connecting(Connecting { ready, wanted }));
         if ready >= wanted {
             self.clear();
         } else if let Some(bar) = self.bar("connecting {wide_bar} {pos}/{len} sessions") {

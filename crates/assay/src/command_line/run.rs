@@ -135,9 +135,6 @@ pub struct OutputOptions {
     /// Print only errors and warnings on stderr
     #[arg(long)]
     pub quiet: bool,
-    /// Where `assay lab` learns how the run goes.
-    #[arg(long, value_name = "PATH", hide = true)]
-    pub relay: Option<std::path::PathBuf>,
     /// Which trial this is, and of how many.
     #[arg(skip)]
     pub trial: Option<(u64, u64)>,

@@ -30,9 +30,6 @@ pub struct ResultOptions {
     /// Print only errors and warnings on stderr
     #[arg(long)]
     pub quiet: bool,
-    /// Where `assay lab` learns how the run goes.
-    #[arg(long, value_name = "PATH", hide = true)]
-    pub relay: Option<PathBuf>,
 }
 
 /// Format of a result.

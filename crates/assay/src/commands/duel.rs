@@ -6,12 +6,13 @@
 //! same seed.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::Stdio;
 
 use assay_record::{DEFAULT_FOLDER, Record, Time};
 use assay_report::{Findings, Progress};
 
 use crate::bar::Bar;
+use crate::child::{self, Ended};
 use crate::command_line::{self, DuelOptions, Format, RunOptions, Subcommand};
 use crate::commands::compare;
 use crate::diagnostics::{Exit, Trouble};
@@ -34,7 +35,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
                 bar.change(|progress| progress.label = label);
             }
             let path = folder.join(format!("{}-{number}.json.zst", sides[side].name.to_lowercase()));
-            let status = sides[side].trial(&path, seed.wrapping_add(turn))?;
+            let of_trial = sides[side].trial(&path, seed.wrapping_add(turn))?;
             let found = Record::read(&path).ok().map(|record| assay_report::findings(&record));
             if !options.quiet {
                 let tps = found.as_ref().map_or("nothing measured".into(), throughput);
@@ -49,7 +50,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
                 });
             }
             trials[side].extend(found.map(|found| (path.display().to_string(), found)));
-            ended = sides[side].ended(status, number);
+            ended = sides[side].ended(&of_trial, number);
             if signals::control().is_stopped() {
                 ended = Ok(signals::exit());
             }
@@ -127,27 +128,28 @@ impl Side {
     }
 
     /// Runs one trial to its end.
-    fn trial(&self, record: &Path, seed: u64) -> Result<ExitStatus, Trouble> {
-        let failed = |error: std::io::Error| Trouble::environment(format!("cannot start a trial: {error}"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.arg("run").args(&self.words).arg("--record").arg(record);
+    fn trial(&self, record: &Path, seed: u64) -> Result<Ended, Trouble> {
+        let mut words = vec!["run".to_owned()];
+        words.extend(self.words.iter().cloned());
+        words.push(format!("--record={}", record.display()));
         if self.options.generator.seed.is_none() {
-            command.args(["--seed", &seed.to_string()]);
+            words.push(format!("--seed={seed}"));
         }
         if !self.options.output.quiet {
-            command.arg("--quiet");
+            words.push("--quiet".to_owned());
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        signals::run(command).map_err(failed)
+        child::run(&words, Stdio::inherit(), &signals::run, |_| {})
+            .map_err(|error| Trouble::environment(format!("cannot start a trial: {error}")))
     }
 
     /// What the end of a trial means for the duel. The trial itself has reported why it failed.
-    fn ended(&self, status: ExitStatus, number: u64) -> Result<Exit, Trouble> {
-        if status.success() {
+    fn ended(&self, ended: &Ended, number: u64) -> Result<Exit, Trouble> {
+        if ended.status.success() {
             return Ok(Exit::Success);
         }
-        let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Bug);
-        let how = status.code().map_or("was killed".to_owned(), |code| format!("ended with exit code {code}"));
+        let code = ended.exited.as_ref().map(|exited| i32::from(exited.code)).or(ended.status.code());
+        let exit = code.and_then(Exit::of_code).unwrap_or(Exit::Bug);
+        let how = code.map_or("was killed".to_owned(), |code| format!("ended with exit code {code}"));
         Err(Trouble::new(exit, format!("trial {number} of {} {how}", self.name)))
     }
 

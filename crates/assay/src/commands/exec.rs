@@ -11,7 +11,7 @@ use crate::fleet::crew::{self, Work};
 use crate::live::may_write;
 use crate::measured::Measured;
 use crate::watch::Watch;
-use crate::{failure, plan, record_of, registry, signals, terminal};
+use crate::{events, failure, plan, record_of, registry, signals, terminal};
 
 /// Runs the given command.
 pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
@@ -82,7 +82,7 @@ pub(crate) fn measured_on_databases(
             None => Ok(assay_engine::run(plan.clone(), signals::control(), &mut watch)),
             Some(_) => {
                 let work = Work {
-                    words: &std::env::args().collect::<Vec<_>>(),
+                    words: &events::words(),
                     urls: std::slice::from_ref(url),
                     sessions: of_fleet.sessions.filter(|_| common.sessions.is_none()),
                     is_parallel: plan::is_parallel(workload, command),

@@ -13,9 +13,8 @@ use assay_record::{EncodedHistogram, Latencies, OptionValue, Place, Record, Stat
 
 use crate::command_line::IoOptions;
 use crate::diagnostics::{Exit, Trouble};
-use crate::relay::Relay;
 use crate::scratch::Scratch;
-use crate::{live, plan, record_of, render, signals, terminal};
+use crate::{events, live, plan, record_of, render, signals, terminal};
 
 /// Creates the files, runs the ladder, prints the result, and writes a record.
 pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
@@ -47,7 +46,6 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         prepared => prepared.map_err(|error| failed("make files", error))?,
     }
     let time = Duration::from_nanos(options.time.0);
-    let mut relay = options.result.relay.as_deref().map(Relay::create).transpose()?;
     let mut stages = Vec::new();
     let mut outcome = Ok(());
     for readers in &options.readers {
@@ -56,9 +54,7 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         if options.readers.len() > 1 {
             say(&format!("{readers} reader{}", if *readers == 1 { "" } else { "s" }));
         }
-        if let Some(relay) = &mut relay {
-            relay.measures(Duration::ZERO);
-        }
+        events::tell_stage(stages.len(), u32::try_from(*readers).unwrap_or(u32::MAX), None, Duration::ZERO);
         match step.run(time, &|| signals::control().is_stopped()) {
             Ok(done) => stages.push(stage(&step, &done, started, at)),
             Err(error) => {

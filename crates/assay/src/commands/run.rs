@@ -16,7 +16,7 @@ use crate::lab::{self, Kept};
 use crate::live::{Left, Live, may_write};
 use crate::scratch::Scratch;
 use crate::watch::Watch;
-use crate::{failure, plan, record_of, render, signals, terminal, url_text};
+use crate::{events, failure, plan, record_of, render, signals, terminal, url_text};
 
 /// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
 pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
@@ -272,7 +272,7 @@ impl Run<'_> {
         crew::can_be_shared(&plan)?;
         let live = Live::begin(record_of::begun(&plan, workload, &options, words), &options.output)?;
         let work = Work {
-            words: &std::env::args().collect::<Vec<_>>(),
+            words: &events::words(),
             urls,
             sessions: None,
             is_parallel: true,

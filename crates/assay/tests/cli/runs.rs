@@ -399,3 +399,34 @@ fn a_mix_shares_what_is_due_among_the_transactions_that_a_workload_names() {
     let wrong = folder.expect("run ./two.lua --mix wite=1 --no-record", 2).stderr;
     assert!(wrong.contains("--mix wite=1: there is no transaction wite; the workload has read, write"), "{wrong}");
 }
+
+/// The lines of `assay --events`, as events.
+fn events_of(ran: &crate::common::Ran) -> Vec<assay_record::Event> {
+    ran.stdout.lines().map(|line| assay_record::Event::of_line(line).expect(line)).collect()
+}
+
+#[test]
+fn the_process_that_starts_a_run_gets_its_events_and_how_it_ended() {
+    use assay_record::{Event, Exited};
+
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let ran = folder.run("--events run ./one_table.lua --time 400ms --interval 200ms --record r.json.zst --quiet");
+    let events = events_of(&ran);
+    let Event::Started(started) = &events[0] else { panic!("{}", ran.shown()) };
+    assert_eq!(started.manifest.command[1], "run");
+    let at = |is: fn(&Event) -> bool| events.iter().position(is).unwrap_or_else(|| panic!("{}", ran.shown()));
+    assert!(at(|event| matches!(event, Event::StageStarted(_))) < at(|event| matches!(event, Event::Interval(_))));
+    assert_eq!(events.last(), Some(&Event::Exited(Exited::default())));
+    // The record has the same intervals.
+    let intervals = events.iter().filter(|event| matches!(event, Event::Interval(_))).count();
+    let record = assay_record::Record::read(&folder.path().join("r.json.zst")).unwrap();
+    assert_eq!(record.stages[0].intervals.len(), intervals);
+
+    // A wrong command line, and a script that complains.
+    let ran = folder.expect("--events run ./one_table.lua --tabel-size 5", 2);
+    let [Event::Exited(exited)] = &events_of(&ran)[..] else { panic!("{}", ran.shown()) };
+    assert_eq!(exited.code, 2);
+    assert_eq!(exited.cause.as_deref(), Some("there is no option --tabel-size"));
+    assert!(exited.hints[0].contains("--table-size"), "{exited:?}");
+}

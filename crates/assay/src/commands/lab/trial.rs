@@ -15,7 +15,7 @@ use assay_io::clock::Clock;
 use assay_lab::product::Settled;
 use assay_lab::{Description, Home, Placement, Status, Topology, image};
 use assay_recipe::{Action, Cell, Step, When};
-use assay_record::{Record, SettledStep, StartedServer};
+use assay_record::{Event, Record, SettledStep, StartedServer};
 use assay_report::MetricUnit;
 use assay_seam::{ConnectOptions, Nanos};
 
@@ -25,8 +25,7 @@ use crate::commands::lab::outside::Outside;
 use crate::commands::lab::setup::{Lines, asked, description, duration, run_words};
 use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
-use crate::relay::{self, Listener, Told};
-use crate::{files, plan, signals, terminal, url_text};
+use crate::{child, files, plan, signals, terminal, url_text};
 
 /// What a trial needs.
 pub(super) struct Trial<'a> {
@@ -75,9 +74,6 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOGIN: Nanos = Nanos::from_secs(60);
 /// A statement of a recipe may.
 const STATEMENT: Nanos = Nanos::from_secs(24 * 3600);
-/// Between two looks at what the run has told, before it is measured and after.
-const LISTEN_EVERY: Duration = Duration::from_millis(10);
-const SHOW_EVERY: Duration = Duration::from_millis(100);
 /// Of a server's log, in a failure.
 const LOG_LINES: usize = 20;
 
@@ -240,29 +236,25 @@ impl Trial<'_> {
             words.insert(1, path.display().to_string());
         }
         words.extend(urls);
-        let relay = self.log.with_extension("relay");
         words.extend([
             format!("--seed={}", self.seed),
             format!("--record={}", self.record.display()),
-            format!("--relay={}", relay.display()),
             "--quiet".to_owned(),
         ]);
         let outside = Outside::look(nodes.iter().all(|node| node.kept.is_some()));
         let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
         let beside: Vec<&Step> = self.steps.iter().filter(|step| step.when == When::DuringMeasure).collect();
         let (ran, beside) = std::thread::scope(|scope| {
-            if !beside.is_empty() || self.bar.is_some() {
-                scope.spawn(|| self.listen(Listener::new(&relay), &begun, &ended));
-            }
             let (begun, ended) = (&begun, &ended);
             let start = |step| (step, scope.spawn(move || self.beside(step, nodes, begun, ended)));
             let beside: Vec<_> = beside.into_iter().map(start).collect();
-            let ran = self.timed("run", parts, || self.child(&words, "the run"));
+            let ran = self.timed("run", parts, || {
+                child(&words, "the run", &self.log, &signals::run, |event| self.hear(event, begun))
+            });
             ended.store(true, Ordering::Relaxed);
             let ended = beside.into_iter().map(|(step, thread)| (step, thread.join().expect("steps do not panic")));
             (ran, ended.collect::<Vec<_>>())
         });
-        let _ = std::fs::remove_file(&relay);
         ran?;
         parts.outside = outside.since();
         for (step, done) in beside {
@@ -272,20 +264,12 @@ impl Trial<'_> {
         self.steps(When::AfterMeasure, nodes, parts)
     }
 
-    /// Hears how the run goes: since when it is measured, and for the line on the terminal.
-    fn listen(&self, mut listener: Listener, begun: &OnceLock<Instant>, ended: &AtomicBool) {
-        while !ended.load(Ordering::Relaxed) {
-            for told in listener.news() {
-                match (told, self.bar) {
-                    (Told::MeasuredFrom(unix_ns), _) => _ = begun.set(relay::instant(unix_ns)),
-                    (Told::Interval { tps, p99_ns, errors }, Some(bar)) => {
-                        bar.change(|progress| progress.add(tps, p99_ns, errors));
-                    }
-                    (Told::Interval { .. }, None) => {}
-                }
-            }
-            // The begin is what steps wait for; what comes later is only shown.
-            std::thread::sleep(if begun.get().is_some() { SHOW_EVERY } else { LISTEN_EVERY });
+    /// An event of the run: since when it is measured, and what the line on the terminal shows.
+    fn hear(&self, event: Event, begun: &OnceLock<Instant>) {
+        match (event, self.bar) {
+            (Event::StageStarted(stage), _) => _ = begun.set(child::instant(stage.started)),
+            (Event::Interval(interval), Some(bar)) => bar.add(&interval.interval),
+            _ => {}
         }
     }
 
@@ -314,7 +298,7 @@ impl Trial<'_> {
 
     /// Runs this program to its end. Its output is kept, and is the cause if it fails.
     fn child(&self, words: &[String], what: &str) -> Result<(), Trouble> {
-        child(words, what, &self.log, &signals::run)
+        child(words, what, &self.log, &signals::run, |_| {})
     }
 
     /// A run of a step, of which one metric may be shown: times in seconds.
@@ -332,7 +316,7 @@ impl Trial<'_> {
         words.extend([format!("--seed={}", self.seed), format!("--record={}", record.display()), "--quiet".to_owned()]);
         let log = self.log.with_extension(format!("{}.log", plain(&step.name)));
         let beside = step.when == When::DuringMeasure;
-        child(&words, "its run", &log, if beside { &signals::run_beside } else { &signals::run })?;
+        child(&words, "its run", &log, if beside { &signals::run_beside } else { &signals::run }, |_| {})?;
         let Some(metric) = metric else { return Ok(None) };
         let record = Record::read(&record).map_err(|error| Trouble::environment(error.to_string()))?;
         let found = assay_report::metric_value(&assay_report::findings(&record), metric);
@@ -479,28 +463,30 @@ impl Trial<'_> {
     }
 }
 
-/// Runs this program to its end, by `run`. Its output is kept in `log`, and is the cause if it fails.
+/// Runs this program to its end, by `run`. What it prints is kept in `log`.
 fn child(
     words: &[String],
     what: &str,
     log: &Path,
     run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
+    heard: impl FnMut(Event) + Send,
 ) -> Result<(), Trouble> {
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {what}: {error}"));
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     let file = File::create(log).map_err(failed)?;
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-    let status = run(command).map_err(failed)?;
+    let ended = child::run(words, file.into(), run, heard).map_err(failed)?;
     stopped()?;
-    if status.success() {
-        return Ok(());
+    match ended.trouble(what) {
+        Some(trouble) if ended.exited.is_none() => Err(trouble.detail(end_of(log))),
+        Some(trouble) => Err(trouble),
+        None => Ok(()),
     }
-    let exit = status.code().and_then(Exit::of_code).unwrap_or(Exit::Bug);
-    let said = std::fs::read_to_string(log).unwrap_or_default();
-    let mut lines = said.lines().skip_while(|line| !line.starts_with("error: "));
-    let cause = lines.next().and_then(|line| line.strip_prefix("error: ")).unwrap_or("it was killed");
-    Err(Trouble::new(exit, format!("{what}: {cause}"))
-        .detail(lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")))
+}
+
+/// The last lines of a file.
+fn end_of(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
 /// Whether Ctrl-C or SIGTERM has arrived.

@@ -15,8 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::client::{Client, text};
 use crate::command_line::SqlOptions;
 use crate::diagnostics::{Exit, Trouble};
-use crate::relay::Relay;
-use crate::{lab, signals, terminal, url_text};
+use crate::{events, lab, signals, terminal, url_text};
 
 /// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {
@@ -35,8 +34,6 @@ pub(super) struct Bench<'a> {
     cases: Vec<Case>,
     /// Plans of each case without estimates, to recognize them.
     shapes: Vec<Vec<String>>,
-    /// To the experiment that asked for it.
-    relay: Option<Relay>,
 }
 
 /// How it ended.
@@ -83,9 +80,8 @@ impl<'a> Bench<'a> {
         };
         let cases: Vec<Case> = file.case.iter().map(case).collect();
         let shapes = vec![Vec::new(); cases.len()];
-        let relay = options.result.relay.as_deref().map(Relay::create).transpose()?;
         let cold = None;
-        Ok(Bench { options, file, url, target, clock, seed, client, questions, server, cold, cases, shapes, relay })
+        Ok(Bench { options, file, url, target, clock, seed, client, questions, server, cold, cases, shapes })
     }
 
     /// Runs everything. `cleanup` always runs.
@@ -114,8 +110,8 @@ impl<'a> Bench<'a> {
         let mut said = Instant::now();
         for round in 0..warmup + self.options.runs {
             let timed = round.checked_sub(warmup).map(|round| round as u32 + 1);
-            if let (Some(1), Some(relay)) = (timed, &mut self.relay) {
-                relay.measures(Duration::ZERO);
+            if timed == Some(1) {
+                events::tell_stage(0, 1, None, Duration::ZERO);
             }
             if said.elapsed() >= SAY_EVERY && !self.options.result.quiet {
                 said = Instant::now();

@@ -1,0 +1,75 @@
+//! Runs of this program as separate processes, and what they report.
+//!
+//! A process of its own for each run keeps memory, connections and crashes of one from the next. Its events arrive
+//! through a pipe (`events` is the other end).
+
+use std::io::{BufRead, BufReader, Error, PipeReader};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use assay_record::{Event, Exited, Time};
+
+use crate::diagnostics::{Exit, Trouble};
+use crate::events;
+
+/// How a run ended.
+pub struct Ended {
+    /// Of its process.
+    pub status: ExitStatus,
+    /// What it reported last; `None`: it was killed.
+    pub exited: Option<Exited>,
+}
+
+/// Runs this program with these arguments to its end, by `run`. `heard` gets each event as it happens.
+pub fn run(
+    words: &[String],
+    stderr: Stdio,
+    run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
+    heard: impl FnMut(Event) + Send,
+) -> Result<Ended, Error> {
+    let (reader, writer) = std::io::pipe()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(events::OPTION).args(words).stdin(Stdio::null()).stdout(writer).stderr(stderr);
+    std::thread::scope(|scope| {
+        let listening = scope.spawn(|| listen(reader, heard));
+        let status = run(command);
+        let exited = listening.join().expect("a listener does not panic");
+        status.map(|status| Ended { status, exited })
+    })
+}
+
+/// Reads events until the stream ends.
+fn listen(reader: PipeReader, mut heard: impl FnMut(Event)) -> Option<Exited> {
+    let mut exited = None;
+    for line in BufReader::new(reader).lines().map_while(Result::ok) {
+        match Event::of_line(&line) {
+            Some(Event::Exited(how)) => exited = Some(how),
+            Some(event) => heard(event),
+            None => {}
+        }
+    }
+    exited
+}
+
+impl Ended {
+    /// The error of a run that failed; `what`: what ran.
+    pub fn trouble(&self, what: &str) -> Option<Trouble> {
+        if self.status.success() {
+            return None;
+        }
+        let exit = self.status.code().and_then(Exit::of_code).unwrap_or(Exit::Bug);
+        let Exited { cause, details, hints, .. } = self.exited.clone().unwrap_or_default();
+        let trouble = Trouble::new(exit, format!("{what}: {}", cause.as_deref().unwrap_or("it was killed")));
+        let lines = details.into_iter().chain(hints.into_iter().map(|hint| format!("hint: {hint}")));
+        Some(lines.filter(|line| !line.trim().is_empty()).fold(trouble, |trouble, line| trouble.detail(line.trim())))
+    }
+}
+
+/// The same instant on the clock of this process.
+pub fn instant(time: Time) -> Instant {
+    let (now, at) = (SystemTime::now(), UNIX_EPOCH + std::time::Duration::from_millis(time.unix_ms()));
+    match at.duration_since(now) {
+        Ok(ahead) => Instant::now() + ahead,
+        Err(error) => Instant::now().checked_sub(error.duration()).unwrap_or_else(Instant::now),
+    }
+}

@@ -1,0 +1,68 @@
+//! The events of this process as lines on stdout, for the process that started it with `--events`.
+//!
+//! `assay lab` and `assay duel` show them, start steps by them, and learn from the last one why a run failed. stdout
+//! itself leads nowhere then: nothing else can get in between, and no program that a script starts can keep the stream
+//! open. The other end is in `child`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use assay_record::{Event, Interval, StageInterval, StageStarted, Time};
+
+/// The word after the program's name that asks for events.
+pub const OPTION: &str = "--events";
+
+static STREAM: OnceLock<Mutex<File>> = OnceLock::new();
+
+/// The arguments of this process, starting with its name, without `OPTION`.
+pub fn arguments() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if is_asked(&words) {
+        words.remove(1);
+    }
+    words
+}
+
+/// The same as text, as far as it is UTF-8.
+pub fn words() -> Vec<String> {
+    arguments().into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+fn is_asked(words: &[OsString]) -> bool {
+    words.get(1).is_some_and(|word| word == OPTION)
+}
+
+/// If events are wanted, they are written to stdout from now on, and nothing else is.
+pub fn begin() -> io::Result<()> {
+    if !is_asked(&std::env::args_os().collect::<Vec<_>>()) {
+        return Ok(());
+    }
+    let stream = io::stdout().as_fd().try_clone_to_owned()?;
+    nix::unistd::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
+    STREAM.get_or_init(|| Mutex::new(stream.into()));
+    Ok(())
+}
+
+/// Writes an event, if somebody wants it. An error is ignored: the run is worth more.
+pub fn tell(event: impl FnOnce() -> Event) {
+    let Some(stream) = STREAM.get() else { return };
+    let line = event().line() + "\n";
+    let _ = stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+}
+
+/// The measured part of a stage starts after this time.
+pub fn tell_stage(stage: usize, sessions: u32, rate_per_s: Option<f64>, ahead: Duration) {
+    tell(|| {
+        let (stage, started) = (stage as u32, Time::from(SystemTime::now() + ahead));
+        Event::StageStarted(StageStarted { stage, sessions, rate_per_s, started, start_ns: None })
+    });
+}
+
+/// An interval is over.
+pub fn tell_interval(stage: usize, interval: &Interval) {
+    tell(|| Event::Interval(Box::new(StageInterval { stage: stage as u32, interval: interval.clone() })));
+}
