@@ -58,6 +58,21 @@ impl Nats {
         Ok((Nats::start(program, &operator.config()?)?, operator))
     }
 
+    /// Its log and the files of JetStream.
+    pub fn stored(&self) -> Result<Vec<u8>> {
+        let (mut folders, mut bytes) = (vec![self.folder.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => bytes.extend(fs::read(&path)?),
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Its port.
     pub fn port(&self) -> u16 {
         self.port

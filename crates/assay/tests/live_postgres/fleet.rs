@@ -374,6 +374,38 @@ fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
 }
 
 #[test]
+fn no_password_of_a_database_is_stored_on_the_bus() {
+    if !present() {
+        return;
+    }
+    let own = Nats::start(&NatsProgram::newest(), "").unwrap();
+    let lab = Lab::at(own.url(""));
+    let mut agents = lab.agents(["a", "b"]);
+    let secret = |command: &str| lab.short_lease(command).replace("app@", "app:hidden@");
+    let mut run = lab.folder.start(&secret("run sleepy.lua --sessions 4 --time 1h --no-record"));
+    run.wait_for_interval(4);
+    // Results stay on the bus only if nobody collects them.
+    run.signal(Signal::SIGKILL);
+    run.finish();
+    for agent in &mut agents {
+        agent.wait_for("the coordinator is gone");
+    }
+    lab.wait_for_free(2);
+    let stored = own.stored().unwrap();
+    let has = |words: &str| stored.windows(words.len()).any(|at| at == words.as_bytes());
+    let runs = lab.folder.expect(&format!("fleet status --nats {}", lab.nats), 0).stdout;
+    let run = runs.split([' ', ':']).find(|word| word.starts_with("sleepy")).unwrap_or_else(|| panic!("{runs}"));
+    assert!(has(run), "what the agents stored is not where it is looked for");
+    assert!(!has("hidden"));
+    // The results themselves are compressed.
+    lab.folder.expect(&format!("fleet collect --nats {} --record x.json", lab.nats), 0);
+    let record = lab.record("x.json");
+    assert_eq!(record.agents.len(), 2);
+    let text = format!("{record:?}");
+    assert!(text.contains("app@") && !text.contains("hidden"), "{text}");
+}
+
+#[test]
 fn tls_is_used_and_its_certificate_is_checked() {
     if !present() {
         return;
