@@ -326,6 +326,8 @@ fn number(text: &str, name: &str, least: i64, most: i64) -> Result<i64, Refusal>
 }
 
 const INT_MAX: i64 = i32::MAX as i64;
+/// As in pgbench.
+const SCRIPTS_MAX: usize = 128;
 
 /// The number at the start of a text, as C parses it; 0 if there is none.
 fn leading(text: &str) -> f64 {
@@ -429,6 +431,14 @@ impl Arguments {
         Ok(these)
     }
 
+    fn add(&mut self, source: Source, weight: u64) -> Result<(), Refusal> {
+        if self.scripts.len() == SCRIPTS_MAX {
+            return Err(error(&format!("at most {SCRIPTS_MAX} SQL scripts are allowed")));
+        }
+        self.scripts.push((source, weight));
+        Ok(())
+    }
+
     /// One option, by its letter.
     fn take(&mut self, letter: char, value: &str, given: &mut Given) -> Result<(), Refusal> {
         let count = |name| number(value, name, 1, INT_MAX);
@@ -444,13 +454,13 @@ impl Arguments {
             'b' if value == "list" => return Err(Refusal::Tell(builtin::list())),
             'b' => {
                 let (name, weight) = weighted(value)?;
-                self.scripts.push((Source::Builtin(builtin_place(name)?), weight));
+                self.add(Source::Builtin(builtin_place(name)?), weight)?;
             }
-            'S' => self.scripts.push((Source::Builtin(builtin_place("select-only")?), 1)),
-            'N' => self.scripts.push((Source::Builtin(builtin_place("simple-update")?), 1)),
+            'S' => self.add(Source::Builtin(builtin_place("select-only")?), 1)?,
+            'N' => self.add(Source::Builtin(builtin_place("simple-update")?), 1)?,
             'f' => {
                 let (name, weight) = weighted(value)?;
-                self.scripts.push((Source::File(name.to_owned()), weight));
+                self.add(Source::File(name.to_owned()), weight)?;
             }
             'c' => self.clients = count("-c/--clients")? as u32,
             'C' => self.reconnects = true,
@@ -732,6 +742,7 @@ mod tests {
         refused("-z", "invalid option -- 'z'");
         refused("-c", "option requires an argument -- 'c'");
         refused("-b s", "error: ambiguous builtin name: 2 builtin scripts found for prefix \"s\"");
+        refused(&"-S ".repeat(129), "error: at most 128 SQL scripts are allowed");
         refused("-b tpcb@x", "error: invalid weight specification: @x");
         refused("-i -c 2", "error: some of the specified options cannot be used in initialization (-i) mode");
         refused("-R x", "error: invalid rate limit: \"x\"");

@@ -16,6 +16,8 @@ pub struct Rows {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Set {
     columns: u32,
+    /// Rows, if it has no columns.
+    bare_rows: u32,
     /// Index into `cells` of the set's first cell. 0 <= first_cell <= cells.len()
     first_cell: usize,
     /// Index into `labels` of its first column's label. 0 <= first_label <= labels.len()
@@ -63,7 +65,7 @@ impl Rows {
     pub fn len(&self, set: usize) -> usize {
         let Some(this) = self.sets.get(set) else { return 0 };
         if this.columns == 0 {
-            return 0;
+            return this.bare_rows as usize;
         }
         let end = self.sets.get(set + 1).map_or(self.cells.len(), |next| next.first_cell);
         (end - this.first_cell) / this.columns as usize
@@ -71,7 +73,7 @@ impl Rows {
 
     /// True if no set has a row.
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.cells.is_empty() && self.sets.iter().all(|set| set.bare_rows == 0)
     }
 
     /// The cell at `row`, `column` of set `set`, counted from 0; `None` outside it.
@@ -131,7 +133,7 @@ impl Rows {
     /// Starts a result set of `columns` columns; the cells pushed next belong to it, row by row.
     pub fn begin_set(&mut self, columns: usize) {
         let (first_cell, first_label) = (self.cells.len(), self.labels.len());
-        self.sets.push(Set { columns: columns as u32, first_cell, first_label });
+        self.sets.push(Set { columns: columns as u32, bare_rows: 0, first_cell, first_label });
     }
 
     /// Appends the name of the next column of the last set. Drivers report names for statements sent as text.
@@ -145,6 +147,13 @@ impl Rows {
         let end = self.sets.get(set + 1).map_or(self.labels.len(), |next| next.first_label);
         let labels = &self.labels[self.sets.get(set)?.first_label..end];
         labels.split_inclusive(|byte| *byte == 0).nth(column).map(|label| &label[..label.len() - 1])
+    }
+
+    /// Counts a row of the last set, which has no columns: PostgreSQL's `SELECT` returns one.
+    pub fn push_bare_row(&mut self) {
+        if let Some(set) = self.sets.last_mut() {
+            set.bare_rows = set.bare_rows.saturating_add(1);
+        }
     }
 
     /// Appends a NULL.
@@ -252,5 +261,8 @@ mod tests {
         assert_eq!(rows.cells_from(0, 1).collect::<Vec<_>>(), [Cell::Int(-3), Cell::Double(0.5)]);
         assert_eq!([0, 1, 2, 3].map(|set| rows.cells_from(set, 0).count()), [4, 0, 1, 0]);
         assert_eq!(rows.cells_from(0, 3).count(), 0);
+        rows.begin_set(0);
+        rows.push_bare_row();
+        assert_eq!((rows.len(3), rows.cell(3, 0, 0), rows.cells_from(3, 0).count()), (1, None, 0));
     }
 }

@@ -508,6 +508,8 @@ fn commands_are_read_as_in_pgbench_to_the_last_detail() {
         ("-D x=1", "\\sleep :x us\n\\sleep :xus\n"),
         ("", "SELECT \\gset\nSELECT 1 / 0;\n"),
         ("", "SELECT \\aset\nSELECT 1 / 0;\n"),
+        ("", "SELECT WHERE false \\gset\nSELECT 1 / 0;\n"),
+        ("", "SELECT FROM generate_series(1, 3) \\gset\n"),
         ("", "SELECT 1 \\gset\n"),
         ("", "SELECT 1 \\aset\n"),
         ("", "SELECT 1 AS \"not a name\" \\gset\n"),

@@ -599,8 +599,6 @@ function R.keep(v, c, result, prefix, only)
   end
   while true do
     local rows = result ~= nil and result.nrows or 0
-    -- Rows without columns are not counted; there is one, unless the query says otherwise.
-    if result ~= nil and result.nfields == 0 then rows = 1 end
     local next_result = result ~= nil and c:more_results() and c:next_result() or nil
     if next_result == nil and only and rows ~= 1 then refuse("expected one row, got " .. rows) end
     if rows > 0 and (not only or next_result == nil) then

@@ -131,6 +131,9 @@ impl PostgresConnection {
         if usize::from(columns) != rows.columns(rows.sets() - 1) {
             return Err(broken("a row has another number of columns than was announced"));
         }
+        if columns == 0 {
+            rows.push_bare_row();
+        }
         for _ in 0..columns {
             let length = body.i32()?;
             match usize::try_from(length) {
