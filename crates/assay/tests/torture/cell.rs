@@ -168,7 +168,7 @@ impl Cell {
         let sum = |of: fn(&Tally) -> u64| sum(record, of);
         let done = done(record);
         let failed = sum(|total| total.transactions.iter().map(|one| one.failed).sum());
-        let in_doubt = sum(|total| total.transactions.iter().map(|one| one.retries_in_doubt).sum());
+        let in_doubt = sum(|total| total.transactions.iter().map(|one| one.retries_in_doubt + one.failed_in_doubt).sum());
         let journal = std::fs::read_to_string(folder.join("kept.csv")).unwrap();
         let lines: Vec<&str> = journal.lines().skip(1).filter_map(|line| line.rsplit(',').next()).collect();
         let reported: BTreeSet<u64> = numbers(&lines.join("\n")).into_iter().collect();
@@ -201,7 +201,7 @@ impl Cell {
         let agrees = if has_warmup { done <= lines.len() as u64 } else { done == lines.len() as u64 };
         assert!(agrees, "{} lines in the journal\n{}", lines.len(), context());
         let not_measured = if has_warmup { u64::from(self.load.sessions()) } else { 0 };
-        let explained = in_doubt + failed + showed.unfinished + not_measured;
+        let explained = in_doubt + showed.unfinished + not_measured;
         assert!(unreported <= explained, "rows that nothing explains: {unreported} > {explained}\n{}", context());
         showed
     }
