@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use assay_io::Waker;
+use assay_measure::{Generator, Tally};
 use assay_script::{Declaration, Entry};
 use assay_seam::{Code, Nanos};
 
@@ -15,7 +16,7 @@ use crate::control::Control;
 use crate::fleet::Gate;
 use crate::messages::{Command, Message, Part, StageSummary};
 use crate::observer::{Notice, Observer, Warning};
-use crate::outcome::{End, Generator, Line, Outcome, RunError, SessionTally, StageOutcome, Tally};
+use crate::outcome::{End, Line, Outcome, RunError, SessionTally, StageOutcome};
 use crate::patience::Patience;
 use crate::plan::{Load, Plan, Stage};
 use crate::schedule::Share;

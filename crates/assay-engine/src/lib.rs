@@ -9,7 +9,6 @@ mod arrivals;
 pub mod control;
 mod coordinator;
 pub mod fleet;
-pub mod latencies;
 mod messages;
 pub mod observer;
 pub mod outcome;
@@ -26,12 +25,8 @@ mod worker;
 
 pub use control::Control;
 pub use fleet::{Agent, Fleet, Gate};
-pub use latencies::{Bucket, Latencies, SparseLatencies};
 pub use observer::{Notice, Observer, Warning};
-pub use outcome::{
-    CounterTally, End, ErrorKey, ErrorTally, Generator, Interval, Line, Outcome, Outside, RunError, SessionTally,
-    StageOutcome, StatementTally, Tally, TargetInterval, TransactionTally,
-};
+pub use outcome::{End, Interval, Line, Outcome, Outside, RunError, SessionTally, StageOutcome};
 pub use plan::{
     Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
 };

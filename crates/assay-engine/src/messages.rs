@@ -1,10 +1,11 @@
 //! Messages between the coordinator and the workers: a few per stage and interval.
 
+use assay_measure::Tally;
 use assay_script::{Declaration, Key, Report};
 use assay_seam::{Nanos, ServerFacts};
 
 use crate::observer::Warning;
-use crate::outcome::{Line, Outside, RunError, SessionTally, Tally, TransactionTally};
+use crate::outcome::{Line, Outside, RunError, SessionTally};
 use crate::plan::Stage;
 
 /// From the coordinator to a worker.
@@ -117,10 +118,7 @@ pub(crate) struct Part {
 impl Part {
     /// How many transactions ended in it, in whatever way.
     pub(crate) fn ended(&self) -> u64 {
-        let of_type = |of: &TransactionTally| of.count + of.rolled_back + of.failed;
-        let of_target =
-            |tally: &Tally| tally.transactions.iter().map(of_type).sum::<u64>() + tally.stopped + tally.unfinished;
-        self.dropped + self.tallies.iter().map(of_target).sum::<u64>()
+        self.dropped + self.tallies.iter().map(Tally::accounted).sum::<u64>()
     }
 }
 

@@ -3,14 +3,14 @@
 //! Workers send their intervals independently. The parts of one interval meet here, and become an `Interval` of the
 //! `StageOutcome` when the coordinator says that all have arrived.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use assay_io::process::{Turns, Usage};
-use assay_seam::{Class, Nanos, Origin};
+use assay_measure::{Generator, Latencies, Tally, TargetInterval, TransactionTally};
+use assay_seam::{Nanos, Origin};
 
-use crate::latencies::{Latencies, SparseLatencies};
 use crate::messages::{Part, StageSummary};
-use crate::outcome::{Generator, Interval, Outside, StageOutcome, Tally, TargetInterval, TransactionTally};
+use crate::outcome::{Interval, Outside, StageOutcome};
 
 /// See the module. Instants are those of the run's clock.
 pub(crate) struct StageSums {
@@ -145,35 +145,40 @@ impl StageSums {
         }
         stage.measured = start + length;
         let of_types = |of: fn(&TransactionTally) -> u64| sum.transactions.iter().map(of).collect::<Vec<u64>>();
+        let done = |tally: &Tally| tally.done_ns.map(|ends| ends.map(|at| (Nanos(at) - self.measured_from).0));
         let of_target = |tally: &Tally| TargetInterval {
             transactions: tally.transactions.iter().map(|transaction| transaction.count).sum(),
-            done: tally.done.map(|ends| ends.map(|at| at - self.measured_from)),
-            errors_by_class: by_class(tally),
+            first_done_ns: done(tally).map(|[first, _]| first),
+            last_done_ns: done(tally).map(|[_, last]| last),
+            errors_by_class: tally.errors_by_class(),
         };
-        let lost = sum.errors.iter().filter(|(key, _)| key.origin == Origin::Network);
+        let lost = sum.errors.iter().filter(|error| error.origin == Origin::Network.name());
         stage.intervals.push(Interval {
-            start,
-            length,
-            transactions: of_types(|transaction| transaction.count),
-            statements: [0, 1, 2].map(|class| sum.statements[class].count),
-            errors: sum.errors.values().map(|error| error.count).sum(),
-            lost: lost.map(|(_, error)| error.count).sum(),
-            retries: of_types(|transaction| transaction.retries).iter().sum(),
-            failed: of_types(|transaction| transaction.failed).iter().sum(),
-            reconnects: sum.reconnects,
+            measured: assay_measure::Interval {
+                start_ns: start.0,
+                length_ns: length.0,
+                transactions: of_types(|transaction| transaction.count),
+                statements: sum.statements.map(|class| class.count),
+                errors: sum.errors.iter().map(|error| error.count).sum(),
+                retries: of_types(|transaction| transaction.retries).iter().sum(),
+                failed: of_types(|transaction| transaction.failed).iter().sum(),
+                reconnects: sum.reconnects,
+                due: Some(slot.due),
+                backlog: slot.backlog,
+                backlog_max: Some(slot.backlog_max),
+                first_done_ns: done(&sum).map(|[first, _]| first),
+                last_done_ns: done(&sum).map(|[_, last]| last),
+                errors_by_class: sum.errors_by_class(),
+                targets: if tallies.len() > 1 { tallies.iter().map(of_target).collect() } else { Vec::new() },
+                sessions: slot.sessions,
+                cpu_ns: cpu.0,
+                cpu_wait_ns: cpu_wait.map(|wait| wait.0),
+                response: response.at_rest(),
+            },
+            lost: lost.map(|error| error.count).sum(),
             outside: slot.outside,
-            due: slot.due,
-            backlog: slot.backlog,
-            backlog_max: slot.backlog_max,
-            done: sum.done.map(|ends| ends.map(|at| at - self.measured_from)),
-            errors_by_class: by_class(&sum),
-            targets: if tallies.len() > 1 { tallies.iter().map(of_target).collect() } else { Vec::new() },
             in_flight: slot.in_flight,
             carried: slot.carried,
-            sessions: slot.sessions,
-            response: SparseLatencies::from(&response),
-            cpu,
-            cpu_wait,
         });
         for tally in &mut tallies {
             tally.clear();
@@ -229,18 +234,20 @@ impl StageSums {
             true => largest_share(&mut served.map(|worker| lasted - worker.asleep)),
         };
         let used = consumed.process - consumed_from.process;
+        let ppm = |share: f64| (share * 1e6) as u32;
         Generator {
-            cpu_user: used.user,
-            cpu_system: used.system,
+            cpu_user_ns: used.user.0,
+            cpu_system_ns: used.system.0,
             switches_involuntary: used.switches_involuntary,
             switches_voluntary: used.switches_voluntary,
             turns: workers.iter().map(|worker| worker.turns).sum(),
             events: workers.iter().map(|worker| worker.events).sum(),
-            cpu_wait: waited(&turns),
-            longest_wait: (!turns.is_empty()).then(|| largest_share(&mut turns.iter().map(|turns| turns.waited))),
-            busiest_worker,
+            cpu_wait_ns: waited(&turns).map(|wait| wait.0),
+            longest_wait_ppm: (!turns.is_empty())
+                .then(|| ppm(largest_share(&mut turns.iter().map(|turns| turns.waited)))),
+            busiest_worker_ppm: ppm(busiest_worker),
             workers: workers.len() as u32,
-            memory_max: used.resident_bytes_max,
+            memory_max_bytes: used.resident_bytes_max,
         }
     }
 
@@ -280,14 +287,6 @@ impl Slot {
                     && tally.transactions.iter().all(TransactionTally::is_empty)
             })
     }
-}
-
-fn by_class(tally: &Tally) -> BTreeMap<Class, u64> {
-    let mut classes = BTreeMap::new();
-    for (key, error) in &tally.errors {
-        *classes.entry(key.class).or_default() += error.count;
-    }
-    classes
 }
 
 /// Of each worker; empty if the kernel does not report it.

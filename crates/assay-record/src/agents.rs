@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-use crate::latencies::Latencies;
-use crate::measurements::Generator;
 use crate::status::Status;
+use assay_measure::Generator;
+use assay_measure::Latencies;
 
 /// One of the processes that shared a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use assay_measure::{Generator, Interval, Tally, TransactionTally};
 use serde::{Deserialize, Serialize};
 
 use crate::agents::AgentPart;
 use crate::cases::Cases;
-use crate::measurements::{Generator, Interval, Stage, Tally, TransactionTally};
+use crate::stage::Stage;
 use crate::status::Status;
 use crate::telemetry::{Absent, Cost, Intervention, Scope, ScopeKind, Series, Telemetry, WaitEvent, Waits};
 use crate::time::Time;
@@ -285,19 +286,7 @@ impl Fold {
             Event::Connected(connected) => connected.put_into(record),
             Event::StageStarted(stage) if stage.stage as usize == record.stages.len() => {
                 let StageStarted { stage: _, sessions, rate_per_s, started, start_ns } = stage;
-                record.stages.push(Stage {
-                    sessions,
-                    rate_per_s,
-                    started,
-                    start_ns,
-                    measured_ns: 0,
-                    total: Tally::default(),
-                    targets: Vec::new(),
-                    session_transactions_min: 0,
-                    session_transactions_max: 0,
-                    generator: Generator::default(),
-                    intervals: Vec::new(),
-                });
+                record.stages.push(Stage { sessions, rate_per_s, started, start_ns, ..Stage::default() });
             }
             Event::StageStarted(_) => {}
             Event::Interval(interval) => {

@@ -5,14 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
+use assay_measure::{Generator, Interval, Latencies, Tally};
 
 use crate::agents::{AgentPart, AgentStage};
-use crate::latencies::{EncodedHistogram, Latencies};
-use crate::measurements::{
-    ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TargetInterval,
-    TransactionTally,
-};
+use crate::stage::Stage;
 use crate::time::Time;
 use crate::trial::Record;
 
@@ -25,35 +21,6 @@ pub struct Share {
     pub late_ns: Vec<u64>,
     /// What it measured; `None`: nothing arrived.
     pub record: Option<Record>,
-}
-
-impl Latencies {
-    /// All of `parts` together: exact in everything that each is exact in.
-    pub fn sum<'a>(parts: impl IntoIterator<Item = &'a Latencies>) -> Latencies {
-        let parts: Vec<&Latencies> = parts.into_iter().filter(|part| part.count > 0).collect();
-        let histograms: Vec<&EncodedHistogram> = parts.iter().filter_map(|part| part.histogram.as_ref()).collect();
-        let histogram = match histograms[..] {
-            [] => None,
-            [one] => Some(one.clone()),
-            [first, ..] => {
-                let mut sum: Histogram<u64> = first.decode();
-                sum.auto(true);
-                for other in &histograms[1..] {
-                    // One that grows takes any value.
-                    let _ = sum.add(other.decode());
-                }
-                Some(EncodedHistogram::new(&sum))
-            }
-        };
-        Latencies {
-            count: saturating(parts.iter().map(|part| part.count)),
-            min_ns: parts.iter().map(|part| part.min_ns).min().unwrap_or(0),
-            max_ns: parts.iter().map(|part| part.max_ns).max().unwrap_or(0),
-            sum_ns: parts.iter().fold(0, |sum, part| sum.saturating_add(part.sum_ns)),
-            over: saturating(parts.iter().map(|part| part.over)),
-            histogram,
-        }
-    }
 }
 
 impl Record {
@@ -180,115 +147,31 @@ fn stage(
         started: start_ns.map_or(first.started, at),
         start_ns: start_ns.or(first.start_ns),
         measured_ns,
-        total: tally(&stages().map(|stage| &stage.total).collect::<Vec<_>>(), types),
+        total: tally(stages().map(|stage| &stage.total), types),
         targets: (0..targets)
-            .map(|number| tally(&stages().filter_map(|stage| stage.targets.get(number)).collect::<Vec<_>>(), types))
+            .map(|number| tally(stages().filter_map(|stage| stage.targets.get(number)), types))
             .collect(),
         session_transactions_min: served().map(|(_, _, stage)| stage.session_transactions_min).min().unwrap_or(0),
         session_transactions_max: served().map(|(_, _, stage)| stage.session_transactions_max).max().unwrap_or(0),
-        generator: generator(&stages().map(|stage| &stage.generator).collect::<Vec<_>>()),
+        generator: Generator::sum(stages().map(|stage| &stage.generator)),
         intervals: intervals(parts, types, measured_ns),
     })
 }
 
-/// Workers and machines of agents add up; what is said of the busiest is said of the busiest of all.
-fn generator(parts: &[&Generator]) -> Generator {
-    let sum = |of: fn(&Generator) -> u64| saturating(parts.iter().map(|part| of(part)));
-    Generator {
-        cpu_user_ns: sum(|part| part.cpu_user_ns),
-        cpu_system_ns: sum(|part| part.cpu_system_ns),
-        switches_involuntary: sum(|part| part.switches_involuntary),
-        switches_voluntary: sum(|part| part.switches_voluntary),
-        turns: sum(|part| part.turns),
-        events: sum(|part| part.events),
-        cpu_wait_ns: parts.iter().map(|part| part.cpu_wait_ns).collect::<Option<Vec<_>>>().map(saturating),
-        longest_wait_ppm: parts.iter().filter_map(|part| part.longest_wait_ppm).max(),
-        busiest_worker_ppm: parts.iter().map(|part| part.busiest_worker_ppm).max().unwrap_or(0),
-        workers: parts.iter().map(|part| part.workers).sum(),
-        memory_max_bytes: sum(|part| part.memory_max_bytes),
-    }
-}
-
-fn tally(parts: &[&Tally], types: &[String]) -> Tally {
-    let sum = |of: fn(&Tally) -> u64| saturating(parts.iter().map(|part| of(part)));
-    let latencies = |of: fn(&Tally) -> &Latencies| Latencies::sum(parts.iter().map(|part| of(part)));
-    let class = |of: fn(&ByClass<StatementTally>) -> &StatementTally| StatementTally {
-        count: saturating(parts.iter().map(|part| of(&part.statements).count)),
-        service: Latencies::sum(parts.iter().map(|part| &of(&part.statements).service)),
-    };
-    let transactions = transactions(parts, types);
-    // What an agent that was lost had under way has not ended, as far as anybody knows.
-    let ended = saturating(transactions.iter().map(|one| one.count + one.rolled_back + one.failed));
-    let gone = sum(|part| part.stopped + part.dropped + part.unstarted + part.unfinished);
-    let under_way = sum(|part| part.due).saturating_sub(ended.saturating_add(gone));
-    Tally {
-        transactions,
-        counters: counters(parts),
-        statements: ByClass {
-            read: class(|classes| &classes.read),
-            write: class(|classes| &classes.write),
-            other: class(|classes| &classes.other),
-        },
-        errors: errors(parts),
-        reconnects: sum(|part| part.reconnects),
-        due: sum(|part| part.due),
-        dropped: sum(|part| part.dropped),
-        unstarted: sum(|part| part.unstarted),
-        unfinished: sum(|part| part.unfinished).saturating_add(under_way),
-        stopped: sum(|part| part.stopped),
-        wait: latencies(|part| &part.wait),
-        lag: latencies(|part| &part.lag),
-    }
-}
-
-/// By name, in the order of `types`: agents meet types in different order.
-fn transactions(parts: &[&Tally], types: &[String]) -> Vec<TransactionTally> {
-    let of_type = |name: &String| {
-        let of_type: Vec<&TransactionTally> =
-            parts.iter().flat_map(|part| &part.transactions).filter(|one| one.name == *name).collect();
-        let sum = |of: fn(&TransactionTally) -> u64| saturating(of_type.iter().map(|one| of(one)));
-        TransactionTally {
-            name: name.clone(),
-            count: sum(|one| one.count),
-            rolled_back: sum(|one| one.rolled_back),
-            failed: sum(|one| one.failed),
-            retries: sum(|one| one.retries),
-            retries_in_doubt: sum(|one| one.retries_in_doubt),
-            failed_in_doubt: sum(|one| one.failed_in_doubt),
-            response: Latencies::sum(of_type.iter().map(|one| &one.response)),
-            service: Latencies::sum(of_type.iter().map(|one| &one.service)),
-        }
-    };
-    types.iter().map(of_type).collect()
-}
-
-fn counters(parts: &[&Tally]) -> Vec<CounterTally> {
-    let mut sums: Vec<CounterTally> = Vec::new();
+/// What an agent that was lost had under way has not ended, as far as anybody knows.
+fn tally<'a>(parts: impl Iterator<Item = &'a Tally>, types: &[String]) -> Tally {
+    let parts: Vec<&Tally> = parts.collect();
+    let mut counters: Vec<String> = Vec::new();
     for counter in parts.iter().flat_map(|part| &part.counters) {
-        match sums.iter_mut().find(|known| known.name == counter.name) {
-            Some(known) => {
-                known.transactions = known.transactions.saturating_add(counter.transactions);
-                known.sum = known.sum.saturating_add(counter.sum);
-                known.squares = known.squares.saturating_add(counter.squares);
-            }
-            None => sums.push(counter.clone()),
+        if !counters.contains(&counter.name) {
+            counters.push(counter.name.clone());
         }
     }
-    sums
-}
-
-fn errors(parts: &[&Tally]) -> Vec<ErrorTally> {
-    let mut sums: Vec<ErrorTally> = Vec::new();
-    let same = |a: &ErrorTally, b: &ErrorTally| {
-        (&a.origin, &a.class, a.number, &a.state) == (&b.origin, &b.class, b.number, &b.state)
-    };
-    for error in parts.iter().flat_map(|part| &part.errors) {
-        match sums.iter_mut().find(|known| same(known, error)) {
-            Some(known) => known.count = known.count.saturating_add(error.count),
-            None => sums.push(error.clone()),
-        }
-    }
-    sums
+    // Agents meet types and counters in different order.
+    let mut sum = Tally::default().arrange(types, &counters);
+    parts.into_iter().for_each(|part| sum.add(&part.clone().arrange(types, &counters)));
+    sum.unfinished = sum.unfinished.saturating_add(sum.due.saturating_sub(sum.accounted()));
+    sum.at_rest()
 }
 
 /// Agents begin at one instant, so intervals of one start belong together. Those behind an agent's last, which may be
@@ -307,69 +190,8 @@ fn intervals(parts: &[(u32, &Record, &Stage)], types: &[String], measured_ns: u6
     }
     let starts: Vec<u64> = by_start.keys().copied().chain([measured_ns]).collect();
     let length = |number: usize| starts[number + 1].saturating_sub(starts[number]);
-    by_start.into_values().enumerate().map(|(number, of_start)| sum(&of_start, types, length(number))).collect()
-}
-
-/// One interval of all agents; at least one of them is in `parts`. Each with the names of its types.
-pub fn interval_of_all(parts: &[(&[String], &Interval)], types: &[String]) -> Interval {
-    sum(parts, types, parts.iter().map(|(_, interval)| interval.length_ns).max().unwrap_or(0))
-}
-
-fn sum(parts: &[(&[String], &Interval)], types: &[String], length_ns: u64) -> Interval {
-    let intervals = || parts.iter().map(|(_, interval)| *interval);
-    let add = |of: fn(&Interval) -> u64| saturating(intervals().map(of));
-    let all = |of: fn(&Interval) -> Option<u64>| intervals().map(of).collect::<Option<Vec<_>>>().map(saturating);
-    let of_type = |name: &String| {
-        let of_agent = |(names, interval): &(&[String], &Interval)| {
-            let number = names.iter().position(|known| known == name)?;
-            interval.transactions.get(number).copied()
-        };
-        saturating(parts.iter().filter_map(of_agent))
-    };
-    let targets = intervals().map(|interval| interval.targets.len()).max().unwrap_or(0);
-    let target = |number: usize| {
-        let of_target = || intervals().filter_map(|interval| interval.targets.get(number));
-        TargetInterval {
-            transactions: saturating(of_target().map(|target| target.transactions)),
-            first_done_ns: of_target().filter_map(|target| target.first_done_ns).min(),
-            last_done_ns: of_target().filter_map(|target| target.last_done_ns).max(),
-            errors_by_class: by_class(of_target().map(|target| &target.errors_by_class)),
-        }
-    };
-    Interval {
-        start_ns: intervals().map(|interval| interval.start_ns).min().unwrap_or(0),
-        length_ns,
-        transactions: types.iter().map(of_type).collect(),
-        statements: ByClass {
-            read: add(|interval| interval.statements.read),
-            write: add(|interval| interval.statements.write),
-            other: add(|interval| interval.statements.other),
-        },
-        errors: add(|interval| interval.errors),
-        retries: add(|interval| interval.retries),
-        failed: add(|interval| interval.failed),
-        reconnects: add(|interval| interval.reconnects),
-        due: all(|interval| interval.due),
-        backlog: add(|interval| interval.backlog),
-        backlog_max: all(|interval| interval.backlog_max),
-        first_done_ns: intervals().filter_map(|interval| interval.first_done_ns).min(),
-        last_done_ns: intervals().filter_map(|interval| interval.last_done_ns).max(),
-        errors_by_class: by_class(intervals().map(|interval| &interval.errors_by_class)),
-        targets: (0..targets).map(target).collect(),
-        sessions: intervals().map(|interval| interval.sessions).fold(0, u32::saturating_add),
-        cpu_ns: add(|interval| interval.cpu_ns),
-        cpu_wait_ns: all(|interval| interval.cpu_wait_ns),
-        response: Latencies::sum(intervals().map(|interval| &interval.response)),
-    }
-}
-
-fn by_class<'a>(parts: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<String, u64> {
-    let mut sums = BTreeMap::new();
-    for (class, count) in parts.flatten() {
-        let sum: &mut u64 = sums.entry(class.clone()).or_default();
-        *sum = sum.saturating_add(*count);
-    }
-    sums
+    let sum = |(number, parts): (usize, Vec<_>)| Interval { length_ns: length(number), ..Interval::sum(&parts, types) };
+    by_start.into_values().enumerate().map(sum).collect()
 }
 
 fn saturating(values: impl IntoIterator<Item = u64>) -> u64 {
@@ -378,20 +200,17 @@ fn saturating(values: impl IntoIterator<Item = u64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use assay_measure::TransactionTally;
+
     use super::*;
     use crate::status::Status;
     use crate::trial::Manifest;
 
     /// A latency distribution of these values.
     fn latencies(values: &[u64]) -> Latencies {
-        Latencies {
-            count: values.len() as u64,
-            min_ns: values.iter().copied().min().unwrap_or(0),
-            max_ns: values.iter().copied().max().unwrap_or(0),
-            sum_ns: values.iter().map(|value| u128::from(*value)).sum(),
-            over: 0,
-            histogram: (!values.is_empty()).then(|| EncodedHistogram::of(values.iter().map(|value| (*value, 1)))),
-        }
+        let mut latencies = Latencies::default();
+        values.iter().for_each(|value| latencies.record(*value));
+        latencies
     }
 
     /// Values over six orders of magnitude, some many times.
@@ -457,7 +276,7 @@ mod tests {
         let sum = Latencies::sum(&parts.iter().map(|part| latencies(part)).collect::<Vec<_>>());
         let all = latencies(&parts.concat());
         assert_eq!((sum.count, sum.min_ns, sum.max_ns, sum.sum_ns), (all.count, all.min_ns, all.max_ns, all.sum_ns));
-        let [sum, all] = [sum, all].map(|one| one.histogram.unwrap().decode());
+        let [sum, all] = [sum, all].map(|one| one.histogram().unwrap());
         for ppm in (0..=1_000_000).step_by(500) {
             let quantile = f64::from(ppm) / 1e6;
             assert_eq!(sum.value_at_quantile(quantile), all.value_at_quantile(quantile), "{quantile}");

@@ -16,15 +16,19 @@ mod fleet;
 mod host;
 mod identity;
 mod journal;
-mod latencies;
-mod measurements;
 mod secrets;
+mod stage;
 mod status;
 mod stream;
 mod tags;
 mod telemetry;
 mod time;
 mod trial;
+
+pub use assay_measure::{
+    BadHistogram, Bucket, ByClass, CounterTally, EncodedHistogram, ErrorTally, Generator, Histogram, Interval,
+    Latencies, StatementTally, Tally, TargetInterval, TransactionTally,
+};
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
@@ -35,17 +39,12 @@ pub use event::{
     Connected, Connecting, Ended, Event, Exited, Fold, Moment, Readings, ScopeReadings, ServerName, StageInterval,
     StageStarted, Started, Totals, WaitReadings,
 };
-pub use fleet::{Share, interval_of_all};
-pub use hdrhistogram::Histogram;
+pub use fleet::Share;
 pub use host::Host;
 pub use identity::TrialId;
 pub use journal::{journal_head, journal_line};
-pub use latencies::{BadHistogram, EncodedHistogram, Latencies};
-pub use measurements::{
-    ByClass, CounterTally, ErrorTally, Generator, Interval, Stage, StatementTally, Tally, TargetInterval,
-    TransactionTally,
-};
 pub use secrets::{is_secret, text_without_logins, text_without_secrets, without_secrets};
+pub use stage::Stage;
 pub use status::Status;
 pub use stream::{Follow, RecordFile};
 pub use tags::{ChangeError, change, tag};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::agents::AgentPart;
 use crate::cases::Cases;
 use crate::host::Host;
-use crate::measurements::Stage;
+use crate::stage::Stage;
 use crate::status::Status;
 use crate::telemetry::Telemetry;
 use crate::time::Time;

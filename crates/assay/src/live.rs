@@ -166,8 +166,8 @@ impl Live {
     /// An interval is over: its line, its metrics, and the record if it is time. A failed write is tried again later;
     /// only the last one must succeed.
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
-        self.show(stage, &record_of::interval(interval), &so_far.types);
-        self.unwritten += interval.length;
+        self.show(stage, &interval.measured, &so_far.types);
+        self.unwritten += Nanos(interval.measured.length_ns);
         if self.appended.elapsed().max(Duration::from_nanos(self.unwritten.0)) >= APPEND_EVERY {
             self.append(so_far, Moment::Underway);
         }

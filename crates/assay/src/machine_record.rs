@@ -42,16 +42,15 @@ pub fn of(report: &MachineReport<'_>, words: &[String]) -> Record {
     };
     record.stages = vec![Stage {
         sessions: plan.threads,
-        rate_per_s: None,
         started: record.started,
         start_ns: Some(nanos(plan.warmup)),
         measured_ns: nanos(all.interval),
         total: Tally { transactions: vec![events], counters: counters(all), due: all.events, ..Tally::default() },
-        targets: Vec::new(),
         session_transactions_min: all.shares.iter().map(|share| share.events).min().unwrap_or(0),
         session_transactions_max: all.shares.iter().map(|share| share.events).max().unwrap_or(0),
         generator: record::Generator { workers: plan.threads, ..record::Generator::default() },
         intervals: intervals(report.intervals, plan, all),
+        ..Stage::default()
     }];
     record
 }
@@ -116,12 +115,5 @@ fn latencies(snapshot: &Snapshot) -> Latencies {
         let ns = ((bucket_value(bucket) * 1e6) as u64).clamp(min, max.max(min)).clamp(1, NS_MAX);
         histogram.record_n(ns, *number).expect("it is within the bounds");
     }
-    Latencies {
-        count,
-        min_ns: min,
-        max_ns: max,
-        sum_ns: of.sum.as_nanos(),
-        over: 0,
-        histogram: Some(record::EncodedHistogram::new(&histogram)),
-    }
+    Latencies::of(count, (min, max), of.sum.as_nanos(), Some(&histogram))
 }

@@ -113,14 +113,10 @@ impl Measured {
         record_of::servers(record, outcome);
         record.stages = vec![Stage {
             sessions,
-            rate_per_s: None,
             started: record.started,
             start_ns: Some(0),
             measured_ns: outcome.elapsed.0,
             total: Tally { transactions: vec![row], due: count, ..Tally::default() },
-            targets: Vec::new(),
-            session_transactions_min: 0,
-            session_transactions_max: 0,
             generator: Generator {
                 cpu_user_ns: used.user.0,
                 cpu_system_ns: used.system.0,
@@ -131,6 +127,7 @@ impl Measured {
                 ..Generator::default()
             },
             intervals: std::mem::take(&mut self.intervals),
+            ..Stage::default()
         }];
         for (number, (server, target)) in record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
             server_settings::read(target, server.place).into_record(server);
@@ -148,5 +145,5 @@ impl Measured {
 
 /// The latency of the only transaction.
 fn one(took: Nanos) -> Latencies {
-    Latencies { count: 1, min_ns: took.0, max_ns: took.0, sum_ns: took.0.into(), over: 0, histogram: None }
+    Latencies::of(1, (took.0, took.0), took.0.into(), None)
 }

@@ -1,6 +1,6 @@
 //! Converts the engine's `Plan` and `Outcome` to a `Record`.
 //!
-//! Only copies and converts units. Nothing is computed here; numbers are made in assay-report.
+//! What was measured is in the record as the engine measured it (assay-measure); this adds what is known of the run.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use assay_io::Address;
 use assay_io::process::HostFacts;
 use assay_options::OptionValue;
 use assay_record as record;
-use assay_record::{EncodedHistogram, Place, Record, Status, Time, Tool};
+use assay_record::{Place, Record, Status, Tally, Time, Tool};
 use assay_script::{Declaration, Measure};
 use assay_seam::{Nanos, ServerFacts};
 
@@ -64,7 +64,7 @@ pub fn begun_machine(test: &str, options: &[(String, OptionValue)], words: &[Str
             ..record::Manifest::default()
         },
         environment: this_machine(),
-        ..empty()
+        ..begun_now()
     }
 }
 
@@ -121,29 +121,17 @@ fn planned(plan: &Plan, workload: &Workload, target: &TargetOptions, words: &[St
                 .collect(),
             ..this_machine()
         },
-        ..empty()
+        ..begun_now()
     }
 }
 
-/// A record that starts now, still empty.
-fn empty() -> Record {
+/// A record of this program that starts now, still empty.
+pub(crate) fn begun_now() -> Record {
     Record {
         format: record::FORMAT,
         tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
-        status: Status::Running,
-        failure: None,
         started: now(),
-        elapsed_ns: 0,
-        manifest: record::Manifest::default(),
-        environment: record::Environment::default(),
-        types: Vec::new(),
-        rules: Vec::new(),
-        rates: Vec::new(),
-        stages: Vec::new(),
-        telemetry: None,
-        tags: BTreeMap::new(),
-        cases: None,
-        agents: Vec::new(),
+        ..Record::default()
     }
 }
 
@@ -175,7 +163,8 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
         }
         let mut intervals =
             record.stages.get_mut(i).map_or_else(Vec::new, |known| std::mem::take(&mut known.intervals));
-        intervals.extend(stage.intervals[intervals.len().min(stage.intervals.len())..].iter().map(interval));
+        let new = stage.intervals.iter().skip(intervals.len());
+        intervals.extend(new.map(|interval| interval.measured.clone()));
         let stage = stage_of(stage, outcome, record.started, intervals);
         match record.stages.get_mut(i) {
             Some(known) => *known = stage,
@@ -199,44 +188,6 @@ pub fn status(end: &End, failure: Option<String>) -> (Status, Option<String>) {
         End::Interrupted => (Status::Interrupted, None),
         End::Failed(_) => (Status::Failed, failure),
     }
-}
-
-/// One interval.
-pub fn interval(interval: &assay_engine::Interval) -> record::Interval {
-    record::Interval {
-        start_ns: interval.start.0,
-        length_ns: interval.length.0,
-        transactions: interval.transactions.clone(),
-        statements: by_class(interval.statements),
-        errors: interval.errors,
-        retries: interval.retries,
-        failed: interval.failed,
-        reconnects: interval.reconnects,
-        due: Some(interval.due),
-        backlog: interval.backlog,
-        backlog_max: Some(interval.backlog_max),
-        first_done_ns: interval.done.map(|[first, _]| first.0),
-        last_done_ns: interval.done.map(|[_, last]| last.0),
-        errors_by_class: named(&interval.errors_by_class),
-        targets: interval.targets.iter().map(target).collect(),
-        sessions: interval.sessions,
-        cpu_ns: interval.cpu.0,
-        cpu_wait_ns: interval.cpu_wait.map(|wait| wait.0),
-        response: latencies(&interval.response.expand()),
-    }
-}
-
-fn target(target: &assay_engine::TargetInterval) -> record::TargetInterval {
-    record::TargetInterval {
-        transactions: target.transactions,
-        first_done_ns: target.done.map(|[first, _]| first.0),
-        last_done_ns: target.done.map(|[_, last]| last.0),
-        errors_by_class: named(&target.errors_by_class),
-    }
-}
-
-fn named(classes: &BTreeMap<assay_seam::Class, u64>) -> BTreeMap<String, u64> {
-    classes.iter().map(|(class, count)| (class.name().to_owned(), *count)).collect()
 }
 
 fn now() -> Time {
@@ -329,10 +280,14 @@ pub(crate) fn place(target: &Target) -> Place {
 }
 
 fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<record::Interval>) -> record::Stage {
-    let generator = &stage.generator;
-    let mut total = tally(&stage.total, names);
+    let named = |tally: &Tally| {
+        let mut tally = tally.at_rest();
+        tally.name(&names.types, &names.counters);
+        tally
+    };
+    let mut total = named(&stage.total);
     // The generator is known when the stage is over.
-    if let (0, Some(last)) = (generator.workers, stage.intervals.last()) {
+    if let (0, Some(last)) = (stage.generator.workers, stage.intervals.last()) {
         add_under_way(&mut total, last);
     }
     record::Stage {
@@ -342,40 +297,21 @@ fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<r
         start_ns: Some(stage.started.0),
         measured_ns: stage.measured.0,
         total,
-        targets: stage.targets.iter().map(|target| tally(target, names)).collect(),
+        targets: stage.targets.iter().map(named).collect(),
         session_transactions_min: stage.session_transactions.0,
         session_transactions_max: stage.session_transactions.1,
-        generator: record::Generator {
-            cpu_user_ns: generator.cpu_user.0,
-            cpu_system_ns: generator.cpu_system.0,
-            switches_involuntary: generator.switches_involuntary,
-            switches_voluntary: generator.switches_voluntary,
-            turns: generator.turns,
-            events: generator.events,
-            cpu_wait_ns: generator.cpu_wait.map(|wait| wait.0),
-            longest_wait_ppm: generator.longest_wait.map(ppm),
-            busiest_worker_ppm: ppm(generator.busiest_worker),
-            workers: generator.workers,
-            memory_max_bytes: generator.memory_max,
-        },
+        generator: stage.generator,
         intervals,
     }
 }
 
 /// What was waiting and in flight at the end of the last interval of a stage in progress.
-fn add_under_way(total: &mut record::Tally, last: &assay_engine::Interval) {
+fn add_under_way(total: &mut Tally, last: &assay_engine::Interval) {
     total.due += last.carried;
-    let ended: u64 = total.transactions.iter().map(|one| one.count + one.rolled_back + one.failed).sum();
-    let gone = total.stopped + total.dropped + total.unstarted + total.unfinished;
-    let under_way = total.due.saturating_sub(ended + gone);
-    let waiting = under_way.min(last.backlog);
+    let under_way = total.due.saturating_sub(total.accounted());
+    let waiting = under_way.min(last.measured.backlog);
     total.unstarted += waiting;
     total.unfinished += under_way - waiting;
-}
-
-/// A share of one, in millionths.
-fn ppm(share: f64) -> u32 {
-    (share.clamp(0.0, 1.0) * 1e6) as u32
 }
 
 /// `None` for another kind of declaration.
@@ -421,77 +357,4 @@ fn rate(declaration: &Declaration) -> Option<record::Rate> {
         per_ns: rate.per.0,
         nominal: rate.nominal.filter(|nominal| nominal.is_finite()),
     })
-}
-
-fn tally(tally: &assay_engine::Tally, names: &Outcome) -> record::Tally {
-    let none = assay_engine::TransactionTally::default();
-    let counters = names.counters.iter().enumerate().map(|(i, name)| {
-        let counter = tally.counters.get(i).copied().unwrap_or_default();
-        record::CounterTally {
-            name: name.clone(),
-            transactions: counter.transactions,
-            sum: counter.sum,
-            squares: counter.squares,
-        }
-    });
-    let transactions = names.types.iter().enumerate().map(|(i, name)| {
-        let of_type = tally.transactions.get(i).unwrap_or(&none);
-        record::TransactionTally {
-            name: name.clone(),
-            count: of_type.count,
-            rolled_back: of_type.rolled_back,
-            failed: of_type.failed,
-            retries: of_type.retries,
-            retries_in_doubt: of_type.retries_in_doubt,
-            failed_in_doubt: of_type.failed_in_doubt,
-            response: latencies(&of_type.response),
-            service: latencies(&of_type.service),
-        }
-    });
-    let errors = tally.errors.iter().map(|(key, error)| record::ErrorTally {
-        origin: key.origin.name().to_owned(),
-        class: key.class.name().to_owned(),
-        number: key.code.number,
-        state: key.code.state.clone(),
-        count: error.count,
-        message: error.message.clone(),
-    });
-    record::Tally {
-        transactions: transactions.collect(),
-        counters: counters.collect(),
-        statements: by_class(
-            tally
-                .statements
-                .each_ref()
-                .map(|class| record::StatementTally { count: class.count, service: latencies(&class.service) }),
-        ),
-        errors: errors.collect(),
-        reconnects: tally.reconnects,
-        due: tally.due,
-        dropped: tally.dropped,
-        unstarted: tally.unstarted,
-        unfinished: tally.unfinished,
-        stopped: tally.stopped,
-        wait: latencies(&tally.wait),
-        lag: latencies(&tally.lag),
-    }
-}
-
-fn by_class<T>([read, write, other]: [T; 3]) -> record::ByClass<T> {
-    record::ByClass { read, write, other }
-}
-
-fn latencies(latencies: &assay_engine::Latencies) -> record::Latencies {
-    let count = latencies.count();
-    if count == 0 {
-        return record::Latencies::default();
-    }
-    record::Latencies {
-        count,
-        min_ns: latencies.min.0,
-        max_ns: latencies.max.0,
-        sum_ns: latencies.sum,
-        over: latencies.over,
-        histogram: Some(EncodedHistogram::of(latencies.buckets().map(|bucket| (bucket.highest.0, bucket.count)))),
-    }
 }

@@ -273,7 +273,7 @@ fn transactions(stage: &Stage) -> u64 {
 
 /// p50 and p99 as two cells.
 fn percentiles(response: &Latencies) -> Result<String> {
-    let histogram = response.histogram.as_ref().map(|histogram| histogram.decode());
+    let histogram = response.histogram();
     let histogram = histogram.map_or_else(|| Histogram::<u64>::new(3), Ok)?;
     let ms = |quantile| number(histogram.value_at_quantile(quantile) as f64 / 1e6, 1);
     Ok(format!("{} | {}", ms(0.5), ms(0.99)))

@@ -12,10 +12,11 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 24] = [
+const ARROWS: [(&str, &[&str], &[&str]); 25] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
+    ("assay-measure", &[], &[]),
     ("assay-wire", &["assay-seam"], &["testkit"]),
     ("assay-sqlite", &["assay-random", "assay-seam"], &[]),
     ("assay-luajit", &[], &[]),
@@ -23,7 +24,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 24] = [
     ("assay-io", &["assay-random", "assay-seam"], &["assay-wire", "testkit"]),
     (
         "assay-engine",
-        &["assay-io", "assay-random", "assay-script", "assay-seam"],
+        &["assay-io", "assay-measure", "assay-random", "assay-script", "assay-seam"],
         &["assay-options", "assay-sqlite", "assay-stats", "testkit"],
     ),
     ("assay-telemetry", &["assay-seam"], &[]),
@@ -31,13 +32,13 @@ const ARROWS: [(&str, &[&str], &[&str]); 24] = [
     ("assay-fleet", &[], &[]),
     ("assay-lab", &["assay-seam", "assay-wire"], &["testkit"]),
     ("assay-recipe", &["assay-random", "assay-record"], &[]),
-    ("assay-record", &[], &[]),
+    ("assay-record", &["assay-measure"], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
     ("assay-pgbench", &[], &[]),
     (
         "assay-sysbench",
-        &["assay-engine", "assay-io", "assay-machine", "assay-options", "assay-script", "assay-seam"],
+        &["assay-engine", "assay-io", "assay-machine", "assay-measure", "assay-options", "assay-script", "assay-seam"],
         &[],
     ),
     ("assay-workloads", &[], &["assay-options", "assay-script", "assay-seam", "assay-sqlite", "assay-wire", "testkit"]),
@@ -49,6 +50,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 24] = [
             "assay-io",
             "assay-lab",
             "assay-machine",
+            "assay-measure",
             "assay-options",
             "assay-pgbench",
             "assay-recipe",

@@ -17,12 +17,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use assay_measure::{StatementClass, Tally};
 use assay_script::Marks;
 use assay_seam::{Nanos, Origin, StatementError};
 
 use crate::arrivals;
 use crate::messages::Part;
-use crate::outcome::{Line, Outside, SessionTally, Tally};
+use crate::outcome::{Line, Outside, SessionTally};
 use crate::plan::{Load, Plan};
 use crate::shared::Shared;
 
@@ -281,12 +282,12 @@ impl Recorder {
         self.has_warmup && at < self.measured_from
     }
 
-    /// `count` statements of a class (read, write, other), sent together at `sent`, were answered at `at`.
+    /// `count` statements of a class, sent together at `sent`, were answered at `at`.
     #[inline]
     pub(super) fn statements(
         &mut self,
         transaction: Option<&Transaction>,
-        class: usize,
+        class: StatementClass,
         count: u32,
         sent: Nanos,
         at: Nanos,
@@ -296,7 +297,7 @@ impl Recorder {
             Some(transaction) if self.counts(transaction, at) => {
                 let tally = &mut self.tallies[transaction.target].statements[class];
                 tally.count += u64::from(count);
-                (0..count).for_each(|_| tally.service.record(at - sent));
+                (0..count).for_each(|_| tally.service.record((at - sent).0));
             }
             Some(_) => {}
         }
@@ -313,14 +314,14 @@ impl Recorder {
         match transaction {
             Some(transaction) => {
                 if self.counts(transaction, at) {
-                    self.tallies[target].error(error);
+                    count_error(&mut self.tallies[target], error);
                 }
             }
             // sysbench's report comes after `thread_done`, so it includes errors there, and statements.
             None if self.errors_are_outside => {
                 self.outside.errors += u64::from(!self.is_before(at) && error.origin != Origin::Network);
             }
-            None => self.tallies[target].error(error),
+            None => count_error(&mut self.tallies[target], error),
         }
     }
 
@@ -379,15 +380,15 @@ impl Recorder {
             let of_kind = tally.transaction(kind);
             of_kind.count += u64::from(!rolled_back);
             of_kind.rolled_back += u64::from(rolled_back);
-            of_kind.response.record(at - due);
-            of_kind.service.record(at - sent);
+            of_kind.response.record((at - due).0);
+            of_kind.service.record((at - sent).0);
             // Waiting for a session that was still busy is the server's doing, not our lateness.
             let could_begin = due.max(free);
-            tally.lag.record(sent - could_begin);
+            tally.lag.record((sent - could_begin).0);
             if !self.is_closed {
-                tally.wait.record(could_begin - due);
+                tally.wait.record((could_begin - due).0);
             }
-            tally.note_done(at, at);
+            tally.note_done(at.0, at.0);
             self.last_done = self.last_done.max(at);
         }
         self.leave(&transaction, counted);
@@ -478,6 +479,15 @@ impl Recorder {
             backlog_max: arrivals.backlog_max.max(backlog),
             sessions,
         }
+    }
+}
+
+fn count_error(tally: &mut Tally, error: &StatementError) {
+    let kind = (error.origin.name(), error.class.name(), error.code.number, error.code.state.as_str());
+    let tally = tally.error(kind);
+    tally.count += 1;
+    if tally.message.is_empty() {
+        tally.message.clone_from(&error.message);
     }
 }
 

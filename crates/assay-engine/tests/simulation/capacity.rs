@@ -12,7 +12,7 @@ fn search(queue: Queue, arrival: Arrival, limit_ms: u64, seconds: u64) -> Bracke
     let kept = move |stage: &StageOutcome| {
         let response = &stage.total.transactions[0].response;
         let undone = stage.total.unstarted + stage.total.unfinished;
-        let over = response.count() == 0 || response.quantile(0.99) >= ms(limit_ms);
+        let over = response.count == 0 || Nanos(response.quantile_ns(0.99)) >= ms(limit_ms);
         !over && undone * 100 <= stage.total.due
     };
     let mut world = World::new(POINT).sessions(&[100]);
@@ -86,7 +86,7 @@ fn a_rate_that_changes_reaches_the_server_as_it_was_drawn() {
     world.plan.limit.time = Some(ms(6000));
     world.plan.warmup = ms(2000);
     let outcome = world.run();
-    let due: Vec<u64> = outcome.stages[0].intervals.iter().map(|interval| interval.due).collect();
+    let due: Vec<u64> = outcome.stages[0].intervals.iter().map(|interval| interval.measured.due.unwrap()).collect();
     // 150, 250, 350 and 450 per second at the middle of each second of the ramp.
     for (found, wanted) in due.iter().zip([150, 250, 350, 450, 50, 50]) {
         assert!(found.abs_diff(wanted) <= 1, "{due:?}");
@@ -108,8 +108,11 @@ fn a_trace_is_played_back_to_the_nanosecond_whatever_the_server_does() {
     let total = &outcome.stages[0].total;
     assert_eq!((total.due, total.transactions[0].count), (7, 7));
     // Two sessions, 10.2 ms per transaction: the third, due at 1 ms, starts at 10.2 ms.
-    assert_eq!(total.transactions[0].response.max, Nanos(19_400_000));
-    assert_eq!(outcome.stages[0].intervals.iter().map(|interval| interval.due).collect::<Vec<_>>(), [6, 1]);
+    assert_eq!(Nanos(total.transactions[0].response.max_ns), Nanos(19_400_000));
+    assert_eq!(
+        outcome.stages[0].intervals.iter().map(|interval| interval.measured.due.unwrap()).collect::<Vec<_>>(),
+        [6, 1]
+    );
     // A transaction due at the end of the stage or later is not counted as due.
     let mut world = World::new(POINT).sessions(&[2]);
     world.plan.load = Load::Trace { arrivals: instants.into(), backlog_max: None };

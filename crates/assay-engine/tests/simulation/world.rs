@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use assay_engine::{
     Connects, Control, Deal, EventLoop, Ignore, Interval, Limit, Line, Load, Notice, Observer, OnError, Outcome, Plan,
-    Policy, Stage, StageOutcome, Target, TransactionTally, Warning, run_inline,
+    Policy, Stage, StageOutcome, Target, Warning, run_inline,
 };
 use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
 use assay_io::{Address, Backend};
+use assay_measure::TransactionTally;
 use assay_random::Random;
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
 use assay_seam::{
@@ -444,22 +445,25 @@ fn assert_nothing_is_lost(outcome: &Outcome) {
         let failed = of_types(|transaction| transaction.failed);
         let gone = total.stopped + total.dropped + total.unstarted + total.unfinished;
         assert_eq!(total.due, done + rolled_back + failed + gone);
-        assert_eq!(of_types(|transaction| transaction.response.count()), done + rolled_back);
+        assert_eq!(of_types(|transaction| transaction.response.count), done + rolled_back);
 
         let sum = |of: &dyn Fn(&Interval) -> u64| stage.intervals.iter().map(of).sum::<u64>();
-        assert_eq!(sum(&|interval| interval.transactions.iter().sum()), done);
-        assert_eq!(sum(&|interval| interval.response.count()), done + rolled_back);
-        assert_eq!(sum(&|interval| interval.failed), failed);
+        assert_eq!(sum(&|interval| interval.measured.transactions.iter().sum()), done);
+        assert_eq!(sum(&|interval| interval.measured.response.count), done + rolled_back);
+        assert_eq!(sum(&|interval| interval.measured.failed), failed);
         assert_eq!(
-            sum(&|interval| interval.statements.iter().sum()),
+            sum(&|interval| interval.measured.statements.iter().sum()),
             total.statements.iter().map(|class| class.count).sum::<u64>()
         );
-        assert_eq!(sum(&|interval| interval.errors), total.errors.values().map(|error| error.count).sum::<u64>());
-        assert_eq!(Nanos(sum(&|interval| interval.length.0)), stage.measured);
+        assert_eq!(
+            sum(&|interval| interval.measured.errors),
+            total.errors.iter().map(|error| error.count).sum::<u64>()
+        );
+        assert_eq!(Nanos(sum(&|interval| interval.measured.length_ns)), stage.measured);
         for interval in &stage.intervals {
-            assert!(interval.backlog <= interval.backlog_max);
-            assert_eq!(interval.done.is_some(), interval.response.count() > 0);
-            let done = interval.done.map(|[first, last]| (first, last));
+            assert!(Some(interval.measured.backlog) <= interval.measured.backlog_max);
+            assert_eq!(interval.measured.first_done_ns.is_some(), interval.measured.response.count > 0);
+            let done = interval.measured.first_done_ns.zip(interval.measured.last_done_ns);
             assert!(done.is_none_or(|(first, last)| first <= last));
         }
     }

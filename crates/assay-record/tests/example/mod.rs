@@ -346,6 +346,7 @@ fn tally(factor: u64) -> Tally {
         stopped: 0,
         wait: spread(1200 * factor, 0, 400_000),
         lag: spread(1201 * factor, 2_000, 90_000),
+        done_ns: None,
     }
 }
 
@@ -356,23 +357,9 @@ pub(crate) fn spread(count: u64, from_ns: u64, to_ns: u64) -> Latencies {
 }
 
 pub(crate) fn latencies(values: impl IntoIterator<Item = u64>) -> Latencies {
-    const HIGHEST_NS: u64 = 3_600_000_000_000;
-    let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, 3).unwrap();
-    let mut all = Latencies { min_ns: u64::MAX, ..Latencies::default() };
-    for value in values {
-        match histogram.record(value) {
-            Ok(()) if value <= HIGHEST_NS => (),
-            _ => all.over += 1,
-        }
-        all.count += 1;
-        all.min_ns = all.min_ns.min(value);
-        all.max_ns = all.max_ns.max(value);
-        all.sum_ns += u128::from(value);
-    }
-    if all.count == 0 {
-        return Latencies::default();
-    }
-    Latencies { histogram: Some(EncodedHistogram::new(&histogram)), ..all }
+    let mut all = Latencies::default();
+    values.into_iter().for_each(|value| all.record(value));
+    all
 }
 
 /// Two timed statements, one of which was refused.

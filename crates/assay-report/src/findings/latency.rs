@@ -56,8 +56,7 @@ pub(crate) fn curve(response: &Distribution) -> Vec<(f64, u64)> {
 }
 
 pub(crate) fn distribution(latencies: &record::Latencies) -> Distribution {
-    let histogram = latencies.histogram.as_ref().map(record::EncodedHistogram::decode);
-    Distribution::new(histogram, latencies.over, (latencies.min_ns, latencies.max_ns), latencies.sum_ns)
+    Distribution::new(latencies.histogram(), latencies.over, (latencies.min_ns, latencies.max_ns), latencies.sum_ns)
 }
 
 pub(crate) fn all<'a>(latencies: impl Iterator<Item = &'a record::Latencies>) -> Distribution {

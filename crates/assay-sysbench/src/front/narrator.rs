@@ -153,19 +153,20 @@ impl<'a> Narrator<'a> {
     fn on_interval(&mut self, interval: &Interval, stage: &StageOutcome) {
         self.recent.add(interval);
         self.checked.add(interval);
-        let now = interval.start + interval.length;
+        let measured = &interval.measured;
+        let now = Nanos(measured.start_ns + measured.length_ns);
         // The last interval of a stage may be longer than the others; one that is cut short does not end at a whole
         // second.
-        let seconds = (interval.start + Nanos::from_secs(1)).0 / 1_000_000_000;
+        let seconds = (measured.start_ns + 1_000_000_000) / 1_000_000_000;
         if now < Nanos::from_secs(seconds) {
             return;
         }
         let every = self.settings.report_interval.max(0) as u64;
         if every > 0 && seconds.is_multiple_of(every) {
             let mut stat = self.recent.stat(now, self.settings.percentile);
-            stat.threads_running = interval.sessions;
+            stat.threads_running = measured.sessions;
             if self.settings.rate > 0 {
-                (stat.queue_length, stat.concurrency) = (interval.backlog, interval.in_flight);
+                (stat.queue_length, stat.concurrency) = (measured.backlog, interval.in_flight);
             }
             match self.lines.as_mut().filter(|_| self.plans.program.hooks(INTERMEDIATE)) {
                 Some(reporter) => {

@@ -1,6 +1,7 @@
 //! Sums of intervals: totals since the last line, or since the last checkpoint.
 
-use assay_engine::{Interval, Latencies, Outside, SessionTally};
+use assay_engine::{Interval, Outside, SessionTally};
+use assay_measure::{ByClass, Latencies};
 use assay_seam::Nanos;
 
 use crate::{Histogram, Share, Stat};
@@ -8,13 +9,13 @@ use crate::{Histogram, Share, Stat};
 /// What happened in a period.
 pub(super) struct Totals {
     events: u64,
-    statements: [u64; 3],
+    statements: ByClass<u64>,
     errors: u64,
     reconnects: u64,
     histogram: Histogram,
-    min: Nanos,
-    max: Nanos,
-    sum: u128,
+    min_ns: u64,
+    max_ns: u64,
+    sum_ns: u128,
     /// Since the start of the measured part.
     from: Nanos,
 }
@@ -24,47 +25,42 @@ impl Totals {
     pub(super) fn new(from: Nanos) -> Totals {
         Totals {
             events: 0,
-            statements: [0; 3],
+            statements: ByClass::default(),
             errors: 0,
             reconnects: 0,
             histogram: Histogram::of_latencies(),
-            min: Nanos::ZERO,
-            max: Nanos::ZERO,
-            sum: 0,
+            min_ns: 0,
+            max_ns: 0,
+            sum_ns: 0,
             from,
         }
     }
 
     /// Adds an interval.
     pub(super) fn add(&mut self, interval: &Interval) {
-        let latencies = interval.response.expand();
-        if latencies.count() > 0 {
-            self.min = if self.histogram.count() == 0 { latencies.min } else { self.min.min(latencies.min) };
-            self.max = self.max.max(latencies.max);
-            self.sum += latencies.sum;
-            self.histogram.merge(&histogram_of(&latencies));
+        let measured = &interval.measured;
+        let latencies = &measured.response;
+        if latencies.count > 0 {
+            self.min_ns =
+                if self.histogram.count() == 0 { latencies.min_ns } else { self.min_ns.min(latencies.min_ns) };
+            self.max_ns = self.max_ns.max(latencies.max_ns);
+            self.sum_ns += latencies.sum_ns;
+            self.histogram.merge(&histogram_of(latencies));
         }
-        self.events += interval.transactions.iter().sum::<u64>();
-        self.add_statements(interval.statements);
+        self.events += measured.transactions.iter().sum::<u64>();
+        self.statements.add(&measured.statements);
         self.add_outside(&interval.outside);
         // A lost connection counts as a reconnect.
-        self.errors += interval.errors - interval.lost;
-        self.reconnects += interval.reconnects;
+        self.errors += measured.errors - interval.lost;
+        self.reconnects += measured.reconnects;
     }
 
     /// Adds what is not in the tallies.
     pub(super) fn add_outside(&mut self, outside: &Outside) {
-        self.add_statements(outside.statements);
+        self.statements.add(&outside.statements);
         self.events += outside.transactions;
         self.errors += outside.errors;
         self.reconnects += outside.reconnects;
-    }
-
-    /// Adds statements: read, write, other.
-    fn add_statements(&mut self, statements: [u64; 3]) {
-        for (ours, theirs) in self.statements.iter_mut().zip(statements) {
-            *ours += theirs;
-        }
     }
 
     /// The distribution of latencies, in milliseconds.
@@ -74,8 +70,8 @@ impl Totals {
 
     /// Its numbers, at `now` since the start of the measured part.
     pub(super) fn stat(&self, now: Nanos, percentile: u32) -> Stat {
-        let [reads, writes, other] = self.statements;
-        let sum = self.sum as f64 / 1e9;
+        let ByClass { read: reads, write: writes, other } = self.statements;
+        let sum = self.sum_ns as f64 / 1e9;
         Stat {
             time_interval: (now - self.from).as_secs_f64(),
             time_total: now.as_secs_f64(),
@@ -86,8 +82,8 @@ impl Totals {
             other,
             errors: self.errors,
             reconnects: self.reconnects,
-            latency_min: self.min.as_secs_f64(),
-            latency_max: self.max.as_secs_f64(),
+            latency_min: Nanos(self.min_ns).as_secs_f64(),
+            latency_max: Nanos(self.max_ns).as_secs_f64(),
             latency_avg: if self.events > 0 { sum / self.events as f64 } else { 0.0 },
             latency_sum: sum,
             ..Stat::default()
@@ -98,15 +94,15 @@ impl Totals {
 fn histogram_of(latencies: &Latencies) -> Histogram {
     let mut histogram = Histogram::of_latencies();
     for bucket in latencies.buckets() {
-        let middle = bucket.lowest.0 + (bucket.highest.0 - bucket.lowest.0).div_ceil(2);
-        histogram.add(milliseconds(Nanos(middle)), bucket.count);
+        let middle_ns = bucket.lowest_ns + (bucket.highest_ns - bucket.lowest_ns).div_ceil(2);
+        histogram.add(milliseconds(middle_ns), bucket.count);
     }
-    histogram.bound(milliseconds(latencies.min), milliseconds(latencies.max));
+    histogram.bound(milliseconds(latencies.min_ns), milliseconds(latencies.max_ns));
     histogram
 }
 
-fn milliseconds(time: Nanos) -> f64 {
-    time.0 as f64 / 1e6
+fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 /// What each session did since `before`.

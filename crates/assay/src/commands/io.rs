@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use assay_machine::fileio::jobs::{Jobs, JobsOutcome, KINDS, KindOutcome};
 use assay_machine::fileio::size_text;
 use assay_record as record;
-use assay_record::{EncodedHistogram, Latencies, OptionValue, Place, Record, Status, Time, Tool};
+use assay_record::{Latencies, OptionValue, Place, Record, Status, Time};
 
 use crate::command_line::IoOptions;
 use crate::diagnostics::{Exit, Trouble};
@@ -159,10 +159,7 @@ fn record_of_stages(
     let folder = std::fs::canonicalize(&options.folder).unwrap_or_else(|_| options.folder.clone());
     let files = record::Server { product: "files".to_owned(), place: Place::Embedded, ..record::Server::default() };
     Record {
-        format: record::FORMAT,
-        tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
         status,
-        failure: None,
         started,
         elapsed_ns: nanos(elapsed),
         manifest: record::Manifest {
@@ -180,13 +177,9 @@ fn record_of_stages(
         },
         environment: record::Environment { servers: vec![files], ..record_of::this_machine() },
         types: KINDS.map(str::to_owned).to_vec(),
-        rules: Vec::new(),
-        rates: Vec::new(),
         stages,
-        telemetry: None,
         tags: options.result.tags.iter().cloned().collect(),
-        cases: None,
-        agents: Vec::new(),
+        ..record_of::begun_now()
     }
 }
 
@@ -225,30 +218,21 @@ fn stage(jobs: &Jobs, done: &JobsOutcome, started: Time, at: Duration) -> record
     record::Stage {
         // A stage with writers only has no reader, but still a row of its own.
         sessions: jobs.readers as u32,
-        rate_per_s: None,
         started,
         start_ns: Some(nanos(at)),
         measured_ns: nanos(done.measured),
         intervals: intervals.collect(),
         total: record::Tally { due, transactions, statements, ..record::Tally::default() },
-        targets: Vec::new(),
-        session_transactions_min: 0,
-        session_transactions_max: 0,
         generator: record::Generator { workers, ..record::Generator::default() },
+        ..record::Stage::default()
     }
 }
 
 fn latencies(kind: &KindOutcome) -> Latencies {
     let found = &kind.latencies;
     let empty = found.is_empty();
-    Latencies {
-        count: found.len(),
-        min_ns: if empty { 0 } else { found.min() },
-        max_ns: if empty { 0 } else { found.max() },
-        sum_ns: kind.sum_ns,
-        over: 0,
-        histogram: (!empty).then(|| EncodedHistogram::new(found)),
-    }
+    let edges = if empty { (0, 0) } else { (found.min(), found.max()) };
+    Latencies::of(found.len(), edges, kind.sum_ns, (!empty).then_some(found))
 }
 
 fn nanos(time: Duration) -> u64 {

@@ -9,8 +9,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use assay_engine::{End, ErrorKey, Notice, Observer, Outcome, Plan};
+use assay_engine::{End, Notice, Observer, Outcome, Plan};
 use assay_options::OptionValue;
+use assay_record::ErrorTally;
 use assay_script::Key;
 use assay_seam::{Class, Nanos, Origin};
 
@@ -78,8 +79,9 @@ impl Observer for Crash<'_, '_> {
 /// No crash leaves a connection intact; behind a pooler that keeps its clients, the server's end shows as errors.
 fn has_seen_a_crash(outcome: &Outcome) -> bool {
     outcome.stages.iter().any(|stage| {
-        let is_loss = |key: &ErrorKey| key.origin == Origin::Network || key.class == Class::Connection;
-        stage.total.reconnects > 0 || stage.total.errors.keys().any(is_loss)
+        let is_loss =
+            |error: &ErrorTally| error.origin == Origin::Network.name() || error.class == Class::Connection.name();
+        stage.total.reconnects > 0 || stage.total.errors.iter().any(is_loss)
     })
 }
 

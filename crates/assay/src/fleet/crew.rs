@@ -539,7 +539,7 @@ impl Table {
             }
             let parts: Vec<(&[String], &Interval)> =
                 row.parts.iter().flatten().map(|(types, interval)| (types.as_slice(), interval)).collect();
-            let interval = assay_record::interval_of_all(&parts, &self.types);
+            let interval = Interval::sum(&parts, &self.types);
             screen.interval(key.0 as usize, &interval, &self.types);
             self.shown = Some(*key);
             self.rows.pop_first();

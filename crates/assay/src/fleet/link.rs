@@ -110,7 +110,7 @@ impl Observer for Reporter<'_> {
             Notice::Log { session: _, text } => self.part.add_news(News::Log(text.to_owned())),
             Notice::Warning(warning) => self.part.add_news(News::Warning(watch::warning_text(&warning, self.plan))),
             Notice::Interval { stage, interval, so_far } => {
-                let interval = serde_json::to_string(&record_of::interval(interval)).expect("numbers");
+                let interval = serde_json::to_string(&interval.measured).expect("numbers");
                 let types = so_far.types.clone();
                 self.part.add_news(News::Interval(assay_fleet::Interval { stage: stage as u32, types, interval }));
                 if self.stored.elapsed() >= STORE_EVERY {

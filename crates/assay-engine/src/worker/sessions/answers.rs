@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use assay_io::Io;
+use assay_measure::StatementClass;
 use assay_script::{Answer, Verdict};
 use assay_seam::{Nanos, Reply, StatementError};
 
@@ -77,7 +78,11 @@ impl<I: Io> Sessions<I> {
         let transaction = self.all[session].transaction.as_ref();
         if answered_deferred {
             let executed = self.links[link].machine.take_executed();
-            for (class, count) in [(0, executed.reads), (1, executed.writes), (2, executed.others)] {
+            for (class, count) in [
+                (StatementClass::Read, executed.reads),
+                (StatementClass::Write, executed.writes),
+                (StatementClass::Other, executed.others),
+            ] {
                 self.recorder.statements(transaction, class, count, sent, at);
             }
         }
@@ -86,9 +91,9 @@ impl<I: Io> Sessions<I> {
                 self.shared.loaded.fetch_add(reply.affected, Ordering::Relaxed);
             }
             let class = match (&reply.rows, reply.affected) {
-                (Some(_), _) => 0,
-                (None, 1..) => 1,
-                (None, 0) => 2,
+                (Some(_), _) => StatementClass::Read,
+                (None, 1..) => StatementClass::Write,
+                (None, 0) => StatementClass::Other,
             };
             if executing {
                 self.recorder.statements(transaction, class, 1, sent, at);

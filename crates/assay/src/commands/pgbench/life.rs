@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use assay_engine::{Interval, Latencies, Line, Notice, Observer, Outcome};
+use assay_engine::{Line, Notice, Observer, Outcome};
+use assay_measure::{Interval, Latencies};
 use assay_pgbench::Arguments;
 use assay_pgbench::log::{self, Aggregation, Ending, Entry};
 use assay_pgbench::report::{self, Figures, Span, Sums, Tally};
@@ -135,13 +136,13 @@ impl<'a> Life<'a> {
     fn on_interval(&mut self, interval: &Interval) {
         let Some(every) = self.arguments.progress else { return };
         // The part after the last complete interval has no line.
-        if interval.length < Nanos::from_secs(u64::from(every)) {
+        if Nanos(interval.length_ns) < Nanos::from_secs(u64::from(every)) {
             return;
         }
         let told = self.told_so_far();
         let before = std::mem::replace(&mut self.told, told);
         let tally = Tally {
-            done: sums(&interval.response.expand()),
+            done: sums(&interval.response),
             serialization: told.serialization - before.serialization,
             deadlock: told.deadlock - before.deadlock,
             other: told.other - before.other,
@@ -151,10 +152,10 @@ impl<'a> Life<'a> {
         };
         let at = match self.arguments.progress_timestamp {
             true => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
-            false => (interval.start + interval.length).as_secs_f64(),
+            false => Nanos(interval.start_ns + interval.length_ns).as_secs_f64(),
         };
         let lag = std::mem::take(&mut self.recent_lag);
-        let span = Span { at, seconds: interval.length.as_secs_f64(), tally, lag };
+        let span = Span { at, seconds: Nanos(interval.length_ns).as_secs_f64(), tally, lag };
         terminal::say(&report::progress(self.arguments, &span));
     }
 
@@ -210,15 +211,15 @@ fn is_chosen(share: f64) -> bool {
 
 /// In milliseconds. Squares are computed from the buckets, three digits of each value.
 fn sums(latencies: &Latencies) -> Sums {
-    let squares = latencies.buckets().map(|bucket| {
-        let ms = bucket.highest.0 as f64 / 1e6;
+    let squares = latencies.buckets().into_iter().map(|bucket| {
+        let ms = bucket.highest_ns as f64 / 1e6;
         ms * ms * bucket.count as f64
     });
     Sums {
-        count: latencies.count(),
-        sum: latencies.sum as f64 / 1e6,
+        count: latencies.count,
+        sum: latencies.sum_ns as f64 / 1e6,
         squares: squares.sum(),
-        max: millis(latencies.max),
+        max: millis(Nanos(latencies.max_ns)),
     }
 }
 
@@ -226,7 +227,7 @@ impl Observer for Life<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::StageBegins { .. } => self.connecting = Some(self.connecting_since.elapsed()),
-            Notice::Interval { interval, .. } => self.on_interval(interval),
+            Notice::Interval { interval, .. } => self.on_interval(&interval.measured),
             Notice::Journal { lines, now, .. } => self.on_lines(lines, now),
             _ => {}
         }

@@ -10,7 +10,7 @@ use std::path::Path;
 use assay_io::clock::Clock;
 use assay_recipe::{CaseFile, StatementCase, Words};
 use assay_record as record;
-use assay_record::{EncodedHistogram, Histogram, Latencies, Record, Status, Time, Tool};
+use assay_record::{Histogram, Latencies, Record, Status, Time};
 use assay_seam::ConnectOptions;
 
 use crate::command_line::SqlOptions;
@@ -58,8 +58,6 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
         Ended::Complete => (Status::Complete, None),
     };
     let record = Record {
-        format: record::FORMAT,
-        tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
         status,
         failure,
         started,
@@ -77,11 +75,7 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
         },
         environment: record::Environment { servers: vec![server], ..record_of::this_machine() },
         types: cases.iter().map(|case| case.name.clone()).collect(),
-        rules: Vec::new(),
-        rates: Vec::new(),
         stages: vec![stage],
-        telemetry: None,
-        agents: Vec::new(),
         tags: options.result.tags.iter().cloned().collect(),
         cases: Some(record::Cases {
             base,
@@ -90,6 +84,7 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
             counters_of,
             cases,
         }),
+        ..record_of::begun_now()
     };
     conclude(options, &record, ended)
 }
@@ -195,9 +190,7 @@ fn stage(cases: &[record::Case], started: Time) -> record::Stage {
     let finished = transactions.iter().map(|one| one.count).sum();
     record::Stage {
         sessions: 1,
-        rate_per_s: None,
         started,
-        start_ns: None,
         measured_ns: all.iter().sum(),
         total: record::Tally {
             due: finished + transactions.iter().map(|one| one.failed).sum::<u64>(),
@@ -205,23 +198,17 @@ fn stage(cases: &[record::Case], started: Time) -> record::Stage {
             statements: record::ByClass { read: statements, ..record::ByClass::default() },
             ..record::Tally::default()
         },
-        targets: Vec::new(),
         session_transactions_min: finished,
         session_transactions_max: finished,
         generator: record::Generator { workers: 1, ..record::Generator::default() },
-        intervals: Vec::new(),
+        ..record::Stage::default()
     }
 }
 
 fn latencies(times: &[u64]) -> Latencies {
     let mut histogram = Histogram::<u64>::new(3).expect("3 digits are allowed");
     times.iter().for_each(|time| histogram.record(*time).expect("it grows as it needs"));
-    Latencies {
-        count: times.len() as u64,
-        min_ns: times.iter().copied().min().unwrap_or(0),
-        max_ns: times.iter().copied().max().unwrap_or(0),
-        sum_ns: times.iter().map(|time| u128::from(*time)).sum(),
-        over: 0,
-        histogram: (!times.is_empty()).then(|| EncodedHistogram::new(&histogram)),
-    }
+    let (min_ns, max_ns) = (times.iter().copied().min().unwrap_or(0), times.iter().copied().max().unwrap_or(0));
+    let sum_ns = times.iter().map(|time| u128::from(*time)).sum();
+    Latencies::of(times.len() as u64, (min_ns, max_ns), sum_ns, (!times.is_empty()).then_some(&histogram))
 }

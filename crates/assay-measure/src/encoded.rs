@@ -1,4 +1,4 @@
-//! A latency distribution in a record: exact minimum, maximum and sum, and an HDR histogram in its portable encoding.
+//! A histogram as text, as records hold it.
 //!
 //! Histograms stay encoded until they are needed: a day of intervals would otherwise fill gigabytes. They are decoded
 //! once when read, so that later code can rely on them. Limits keep a hostile file from using more memory than the file
@@ -12,22 +12,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// A latency distribution.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latencies {
-    /// Number of values, including those above the histogram's range.
-    pub count: u64,
-    /// Smallest value, exact; 0 when empty.
-    pub min_ns: u64,
-    /// Largest value, exact, even above the histogram's range; 0 when empty.
-    pub max_ns: u64,
-    /// Sum of all values, exact.
-    pub sum_ns: u128,
-    /// Values above the histogram's range, which are not in it.
-    pub over: u64,
-    /// All values but those in `over`, in nanoseconds; `None` when empty.
-    pub histogram: Option<EncodedHistogram>,
-}
+use crate::latencies::HIGHEST_NS;
 
 /// A histogram as HDR V2 (deflate), base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,9 +30,6 @@ const DIGITS_MAX: u8 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("histogram is damaged: {0}")]
 pub struct BadHistogram(&'static str);
-
-/// Values above this are counted beside the histogram.
-const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 impl EncodedHistogram {
     /// Encodes a histogram of these values: nanoseconds up to an hour, with their counts, kept with three digits.
@@ -106,4 +88,46 @@ fn decode(text: &str) -> Result<Histogram<u64>, BadHistogram> {
         return Err(BadHistogram("too many significant digits"));
     }
     Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|_| BadHistogram("not HDR V2"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_whose_header_lies_is_refused() {
+        let mut inner = Vec::new();
+        let good = EncodedHistogram::of([(5_000, 1)].into_iter());
+        let good = STANDARD.decode(String::from(good)).unwrap();
+        std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(&good[8..]), &mut inner).unwrap();
+        let refuse = |inner: &[u8]| {
+            let mut bytes = good[..8].to_vec();
+            let mut deflate = flate2::write::ZlibEncoder::new(&mut bytes, flate2::Compression::fast());
+            std::io::Write::write_all(&mut deflate, inner).unwrap();
+            deflate.finish().unwrap();
+            let text = STANDARD.encode(bytes);
+            EncodedHistogram::try_from(text).unwrap_err().to_string()
+        };
+        let with = |at: usize, bytes: &[u8]| {
+            let mut changed = inner.clone();
+            changed[at..at + bytes.len()].copy_from_slice(bytes);
+            changed
+        };
+        let refusals = [
+            refuse(&with(0, &[9])),
+            refuse(&with(4, &u32::MAX.to_be_bytes())),
+            refuse(&with(12, &5u32.to_be_bytes())),
+            refuse(&with(16, &u64::MAX.to_be_bytes())),
+            refuse(&inner[..20]),
+            refuse(&[0; 2_000_000]),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r#"
+        histogram is damaged: not HDR V2
+        histogram is damaged: wrong length
+        histogram is damaged: too many significant digits
+        histogram is damaged: not HDR V2
+        histogram is damaged: wrong length
+        histogram is damaged: wrong length
+        "#);
+    }
 }

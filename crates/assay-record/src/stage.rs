@@ -1,0 +1,36 @@
+//! A stage: what was measured in one step of a ladder.
+
+use assay_measure::{Generator, Interval, Tally};
+use serde::{Deserialize, Serialize};
+
+use crate::time::Time;
+
+/// One step of a ladder; a plain run has one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Active sessions.
+    pub sessions: u32,
+    /// In a search for the highest rate: the stage's own rate, transactions due per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// Start of the measured part.
+    pub started: Time,
+    /// The same since the start of the run, on the clock of `Telemetry`; `None`: not known.
+    #[serde(default)]
+    pub start_ns: Option<u64>,
+    /// Length of the measured part: the divisor of every rate.
+    pub measured_ns: u64,
+    /// Everything measured, over all targets.
+    pub total: Tally,
+    /// The same for each target, in the order of `Manifest::targets`; empty if there is only one.
+    #[serde(default)]
+    pub targets: Vec<Tally>,
+    /// Fewest successful transactions of one session.
+    pub session_transactions_min: u64,
+    /// Most successful transactions of one session.
+    pub session_transactions_max: u64,
+    /// The load generator's own use of resources.
+    pub generator: Generator,
+    /// One per interval of the measured part, in order; the last may be shorter.
+    pub intervals: Vec<Interval>,
+}
