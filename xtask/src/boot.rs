@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use crate::steps::{as_root, run};
 
-/// Of the packages that `install` asks for.
+/// Services in the packages that `install` asks for.
 const SERVICES: [&str; 6] =
     ["haproxy", "mariadb", "nats-server", "pgbouncer", "postgresql", "prometheus-node-exporter"];
 
@@ -17,7 +17,7 @@ const SERVICES: [&str; 6] =
 pub(crate) fn unchanged(install: impl FnOnce() -> Result<()>) -> Result<()> {
     let root = Path::new("/");
     let before = started(root);
-    // Of a failed install some packages are there.
+    // A failed installation leaves some packages.
     let outcome = install();
     for service in started(root).difference(&before) {
         println!("{service} shall not start with the system because of us:");

@@ -22,7 +22,7 @@ impl Clock {
     }
 }
 
-/// Of the monotonic clock. `Instant` would do sums of seconds and nanoseconds several times per statement.
+/// Reads the monotonic clock. `Instant` would add seconds and nanoseconds several times per statement.
 fn nanoseconds() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` lives through the call, which cannot fail: every Linux has this clock.

@@ -133,7 +133,7 @@ impl Group {
 mod tests {
     use super::*;
 
-    /// The same calls count the processor's events, which a virtual machine often lacks.
+    /// Software events: a virtual machine often lacks those of the processor.
     #[test]
     fn what_the_kernel_counts_for_this_thread_grows() {
         // Only the leader's count is checked: kernels (Linux 6.18 for one) report zero for software events after it.

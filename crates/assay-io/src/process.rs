@@ -27,12 +27,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of all threads of this process, including ended ones.
+    /// Usage of all threads of this process, including ended ones.
     pub fn of_process() -> Usage {
         Usage::of(libc::RUSAGE_SELF)
     }
 
-    /// Of the calling thread.
+    /// Usage of the calling thread.
     pub fn of_thread() -> Usage {
         Usage::of(libc::RUSAGE_THREAD)
     }

@@ -4,7 +4,7 @@
 
 use std::arch::asm;
 
-/// The same number, which the compiler can no longer know anything about.
+/// Returns `value`, hidden from the optimizer.
 #[inline(always)]
 pub(crate) fn opaque(mut value: usize) -> usize {
     // SAFETY: there is no instruction in it.

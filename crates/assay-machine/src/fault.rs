@@ -34,7 +34,7 @@ impl Fault {
         Fault::new(format!("{what} errno = {number} ({words})"))
     }
 
-    /// The same with advice.
+    /// Adds advice.
     pub fn advise(mut self, advice: &str) -> Fault {
         self.advice = Some(advice.to_owned());
         self

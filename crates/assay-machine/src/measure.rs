@@ -86,7 +86,7 @@ impl Counts {
 #[repr(align(128))]
 pub(crate) struct Slot {
     pub(crate) counts: Counts,
-    /// Of an event that began in the warm-up, until it ends.
+    /// Counts of an event that began in the warm-up, until it ends.
     pub(crate) uncounted: Counts,
     buckets: Vec<AtomicU64>,
     events: AtomicU64,
@@ -230,7 +230,7 @@ pub struct Snapshot {
     pub bytes_written: u64,
     /// How long events took.
     pub latencies: Latencies,
-    /// Of each worker.
+    /// Each worker's share.
     pub shares: Vec<Share>,
     /// At a rate: events due that nobody has begun.
     pub waiting: u64,

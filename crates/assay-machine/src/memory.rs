@@ -48,7 +48,7 @@ pub struct Options {
     pub operation: Operation,
     /// In which order.
     pub access: Access,
-    /// Of the random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 

@@ -24,7 +24,7 @@ pub struct Mutexes {
 }
 
 impl Mutexes {
-    /// Of `locks` locks (at least one) one is taken `rounds` times, each after `loops` empty loops.
+    /// Takes one of `locks` locks (at least one) `rounds` times, each time after `loops` empty loops.
     pub fn new(locks: usize, rounds: u64, loops: usize, seed: u64) -> Mutexes {
         assert!(locks > 0, "there is a lock to take");
         let locks = (0..locks).map(|_| Protected { lock: Lock::new(), taken: AtomicU64::new(0) }).collect();

@@ -61,7 +61,7 @@ pub struct MachinePlan {
     pub checkpoints: Vec<Duration>,
     /// When the run is given up, even with events in flight.
     pub give_up: Option<Duration>,
-    /// Of the instants at which events are due.
+    /// Seed of the random due times.
     pub seed: u64,
     /// Called every tenth of a second: whether to end the run early. Events that continue for longer than a moment
     /// after that are given up.

@@ -36,18 +36,18 @@ pub(crate) fn with_interval(value: f64, low: f64, high: f64) -> String {
     interval_words(value, low, high, f64::INFINITY)
 }
 
-/// The same where there is room: the ends are shown unless both halves are about as long.
+/// The long form of `with_interval`: shows both ends unless the halves are about equally long.
 pub(crate) fn with_ends(value: f64, low: f64, high: f64) -> String {
     interval_words(value, low, high, LOPSIDED)
 }
 
-/// How much longer one half of an interval may be than the other.
+/// Largest ratio of the longer half of an interval to the shorter one.
 const LOPSIDED: f64 = 1.15;
 
 fn interval_words(value: f64, low: f64, high: f64, lopsided: f64) -> String {
     let (below, above) = (value - low, high - value);
     let half = below.max(above);
-    // What rounding left of no difference at all.
+    // A zero difference, up to rounding.
     if half <= value.abs() * 1e-6 || half.is_nan() {
         return format!("{} ±0", figure(value));
     }
@@ -79,7 +79,7 @@ pub(crate) fn ms(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), |ns| figure(ns as f64 / 1e6))
 }
 
-/// The same in at most six characters for anything below two hours: `0.0093`, `99,999`, `100k`, `3,600k`.
+/// Milliseconds in at most six characters for anything below two hours: `0.0093`, `99,999`, `100k`, `3,600k`.
 pub(crate) fn short_ms(ns: Option<u64>) -> String {
     match ns {
         Some(ns @ 1..9_995) => format!("{:.4}", ns as f64 / 1e6),

@@ -62,11 +62,11 @@ pub(crate) struct Native {
     pub(crate) rng: Rng,
     /// Its place in a program without Lua.
     pub(crate) plain: Option<Run>,
-    /// The same as it was, to be drawn again.
+    /// A saved state of `rng`, to repeat its numbers.
     kept: Option<Rng>,
     /// For `math.random`, separate so that scripts using both are reproducible.
     math_rng: Rng,
-    /// The same for a front that wants LuaJIT's own generator.
+    /// LuaJIT's own generator, for a front that wants it.
     tausworthe: Tausworthe,
     /// The next member of this session's share of the counter behind `unique()`.
     unique_next: u32,

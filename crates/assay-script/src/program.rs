@@ -46,7 +46,7 @@ impl Program {
         Program::from_source(library, name, library.find(name)?, top)
     }
 
-    /// The same for a given text (a script from standard input, a test). `display` is its name in messages.
+    /// Loads a program from a text (a script from standard input, a test). `display` is its name in messages.
     pub fn from_text(
         library: &Arc<Library>,
         display: &str,
@@ -57,7 +57,7 @@ impl Program {
         Program::from_source(library, display, source, top)
     }
 
-    /// The same for a source that was already found: a pipe can only be read once.
+    /// Loads a program from a source that was already found: a pipe can only be read once.
     pub fn from_source(
         library: &Arc<Library>,
         given: &str,

@@ -30,7 +30,7 @@ pub enum Request<'a> {
     /// Run an execution together with the next one of the connection, if possible, without waiting for its answer.
     /// Answer: `Proceed(true)` immediately, or `Reply` if it was run alone.
     Defer(ConnectionNumber, Operation<'a>),
-    /// The same in a pipeline, whatever the execution does (`Connection::pipe`). Answer: as for `Defer`.
+    /// Executes it in a pipeline, whatever it does (`Connection::pipe`). Answer: as for `Defer`.
     Pipe(ConnectionNumber, Operation<'a>),
     /// The pipeline so far is a unit of its own (`Connection::synchronize`). Answer: `Done`, immediately.
     Synchronize(ConnectionNumber),

@@ -41,7 +41,7 @@ pub struct State {
     text: Vec<u8>,
     generation: u64,
     pub(crate) seed: u64,
-    /// Of the program.
+    /// Declarations of the program.
     pub(crate) declared: Arc<OnceLock<Declared>>,
 }
 

@@ -204,7 +204,7 @@ impl Blocks {
     }
 }
 
-/// Of Student's distribution, two-sided, for `family` intervals that hold together (Šidák).
+/// Two-sided quantile of Student's distribution, for `family` simultaneous intervals (Šidák).
 fn quantile(freedom: usize, family: usize) -> f64 {
     student(LEVEL.powf(1.0 / family.max(1) as f64), freedom.clamp(1, FREEDOM_MAX))
 }

@@ -164,7 +164,7 @@ fn best_divisions(series: &[f64], segment_min: usize) -> Option<[Division; 2]> {
     Some(best.map(|(_, division)| division))
 }
 
-/// The same score of a straight line, without the penalty of its slope: that of a shift.
+/// Score of a straight line, without the penalty for its slope: comparable with that of a shift.
 fn line_score(series: &[f64]) -> f64 {
     let n = series.len() as f64;
     let rest = Line::through(series).rest(series);
@@ -181,9 +181,9 @@ fn line_score(series: &[f64]) -> f64 {
 struct Sums<'a> {
     series: &'a [f64],
     correlation: f64,
-    /// Of x[t] − correlation x[t−1] for t < the index.
+    /// Prefix sums of x[t] − correlation x[t−1] for t < the index.
     first: Vec<f64>,
-    /// Of their squares.
+    /// Prefix sums of the squares.
     second: Vec<f64>,
 }
 
@@ -197,8 +197,8 @@ impl Sums<'_> {
         Sums { series, correlation, first, second }
     }
 
-    /// Of the segment `from .. to`, which starts in its stationary state: the smallest sum of squared innovations over
-    /// all levels.
+    /// Cost of the segment `from .. to`, which starts in its stationary state: the smallest sum of squared innovations
+    /// over all levels.
     fn cost(&self, from: usize, to: usize) -> f64 {
         let (start, step) = (1.0 - self.correlation * self.correlation, 1.0 - self.correlation);
         let (x, rest) = (self.series[from], (to - from - 1) as f64);

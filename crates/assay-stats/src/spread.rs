@@ -30,7 +30,7 @@ pub enum Missing {
 /// A process with variance 1: an autoregression with this correlation, and independent noise.
 #[derive(Clone, Copy)]
 pub(crate) struct Process {
-    /// Of neighbors in the autoregression. -1 < correlation < 1
+    /// Correlation of neighbors in the autoregression. -1 < correlation < 1
     correlation: f64,
     /// Share of the variance that is noise. 0 <= noise < 1
     noise: f64,
@@ -65,7 +65,7 @@ impl Process {
 pub(crate) struct Spread {
     /// Probability, process, and the variance of the series under it.
     known: Vec<(f64, Process, f64)>,
-    /// Of every such variance: the number of cosines.
+    /// Degrees of freedom of every such variance: the number of cosines.
     freedom: usize,
 }
 
@@ -102,7 +102,7 @@ static PROCESSES: LazyLock<Vec<(f64, Process)>> = LazyLock::new(|| {
 });
 
 impl Spread {
-    /// Of `series` around `center`, by its cosines from `first` >= 1 on. Cost: O(240 n).
+    /// Spread of `series` around `center`, from its cosines from `first` >= 1 on. Cost: O(240 n).
     pub(crate) fn of(series: &[f64], center: f64, first: usize) -> Result<Spread, Missing> {
         let length = series.len();
         if length < LENGTH_MIN {
@@ -144,7 +144,7 @@ impl Spread {
         Ok(Spread { known, freedom })
     }
 
-    /// The same for values that are known to be independent.
+    /// Spread of values that are known to be independent.
     pub(crate) fn independent(values: &[f64], center: f64) -> Spread {
         let freedom = values.len().saturating_sub(1).max(1);
         let squares: f64 = values.iter().map(|x| (x - center).powi(2)).sum();

@@ -312,9 +312,9 @@ fn beginning(series: &[f64]) -> usize {
     if differs { before.len() } else { 0 }
 }
 
-/// Of the means of whole waves.
+/// Shifts between the means of whole waves.
 fn shifts_between_waves(series: &[f64], period: usize) -> Shifts {
-    /// Of waves.
+    /// Shortest level, in waves.
     const LEVEL_MIN: usize = 2;
     let means: Vec<f64> = series.chunks_exact(period).map(mean).collect();
     let of_series = |shift: Shift| Shift { at: shift.at * period, ..shift };

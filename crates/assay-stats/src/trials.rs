@@ -62,7 +62,7 @@ pub fn trials(values: &[f64]) -> Option<Trials> {
 pub fn drift(values: &[f64]) -> Option<f64> {
     /// Smaller changes are not reported.
     const CHANGE_MIN: f64 = 0.02;
-    /// Of the normal distribution, two-sided.
+    /// Two-sided 95 % quantile of the normal distribution.
     const BEYOND: f64 = 1.96;
     let n = values.len();
     let middle = median(values);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn found(length: usize, level: impl Fn(usize) -> f64) -> Option<Waves> {
-        // The same patternless noise as in steady.rs, of ±5.
+        // Patternless noise of ±5, as in steady.rs.
         let noise = |t: usize| ((t * t) as f64 * 0.618_033_988_75 + t as f64 * 0.414_213_562_37).fract() * 10.0 - 5.0;
         waves(&(0..length).map(|t| level(t) + noise(t)).collect::<Vec<_>>())
     }

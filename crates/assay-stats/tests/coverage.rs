@@ -108,7 +108,7 @@ fn short_series_have_no_interval() {
 fn intervals_of_quantiles_hold_95_percent_when_seconds_share_their_fate() {
     // Latencies of a second are exponential around a mean that wanders.
     for (quantile, share) in [(500_000, 0.5), (950_000, 0.95)] {
-        // Of the mixture, from a long run.
+        // The true quantiles of the mixture, from a long run.
         let mut noise = Noise(Random::new(1));
         let mut long: Vec<f64> = noise.autoregression(0.6, 20_000).iter().map(|x| latency(*x, &mut noise)).collect();
         for _ in 0..9 {

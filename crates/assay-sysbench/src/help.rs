@@ -18,7 +18,7 @@ pub fn list(options: &[Known]) -> String {
         .collect()
 }
 
-/// The same for the options that a script declares.
+/// Help for the options that a script declares.
 pub fn declared(options: &[OptionDeclaration]) -> String {
     let left = |option: &OptionDeclaration| format!("--{}{}", option.name, ValueKind::from(option.kind).mark());
     let width = options.iter().map(|option| left(option).len()).max().unwrap_or(0);

@@ -19,7 +19,7 @@ pub struct Histogram {
 const BAR: usize = 40;
 
 impl Histogram {
-    /// Of latencies, in milliseconds.
+    /// A histogram of latencies, in milliseconds.
     pub fn of_latencies() -> Histogram {
         Histogram::new(1024, 0.001, 100_000.0)
     }

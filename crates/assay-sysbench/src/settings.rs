@@ -54,9 +54,9 @@ pub enum Shutdown {
 /// Form of the cumulative report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Of sysbench 1.0.20: "General statistics".
+    /// The layout of sysbench 1.0.20: "General statistics".
     Released,
-    /// Of its development branch: "Throughput".
+    /// The layout of its development branch: "Throughput".
     Master,
 }
 

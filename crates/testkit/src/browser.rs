@@ -27,9 +27,9 @@ pub struct Browser {
 /// How to show a page.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// Of the window, in pixels.
+    /// Width of the window, in pixels.
     pub width: u32,
-    /// Of the window, in pixels.
+    /// Height of the window, in pixels.
     pub height: u32,
     /// Whether the reader prefers a dark background.
     pub dark: bool,

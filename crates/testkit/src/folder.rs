@@ -67,7 +67,7 @@ pub fn home() -> Result<Home> {
     Ok(Home { servers: servers.clone(), cache: cache() })
 }
 
-/// The same as one folder, for `ASSAY_LAB` of a program under test: what it starts ends with this process, too.
+/// One folder for `ASSAY_LAB` of all programs under test: servers that they start end with this process.
 pub fn lab_folder() -> Result<PathBuf> {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());

@@ -21,7 +21,7 @@ pub enum Fault {
     Refuse,
     /// Everything is accepted, new connections too, and nothing arrives.
     Blackhole,
-    /// The same for the bytes of one direction.
+    /// Swallows the bytes of one direction.
     HalfOpen(Way),
     /// The next chunk of two or more bytes is cut in half, and the connection is closed.
     Truncate(Way),

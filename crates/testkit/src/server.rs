@@ -36,7 +36,7 @@ impl Server {
         self.kind
     }
 
-    /// The same as the lab sees it.
+    /// The server as the lab sees it.
     pub fn lab(&self) -> &assay_lab::Server {
         &self.lab
     }
@@ -66,7 +66,7 @@ impl Server {
         self.url_as("app", database)
     }
 
-    /// The same for another user: `name` or `name:password`.
+    /// Its URL for another user: `name` or `name:password`.
     pub fn url_as(&self, user: &str, database: &str) -> String {
         let scheme = match self.kind {
             Kind::Postgres | Kind::Postgres18 | Kind::PgBouncer => "postgres",

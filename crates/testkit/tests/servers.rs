@@ -180,7 +180,7 @@ fn postgres_encrypts_with_a_certificate_of_its_own_ca() {
     }
 }
 
-/// The same with MariaDB's client.
+/// Runs MariaDB's client.
 fn mariadb(port: u16, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(Kind::MariaDb.program("mariadb"))
         .args([

@@ -81,7 +81,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
     let before = cpu_of_children()?;
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("starting {command:?}"))?;
     ensure!(status.success(), "assay run: {status}{}", agents.iter().map(Agent::log).collect::<String>());
-    // Of those that were waited for, which no agent was yet.
+    // CPU time of the children that have ended: no agent is among them yet.
     let coordinator = cpu_of_children()? - before;
     agents.iter_mut().try_for_each(Agent::end)?;
     let record = Record::read(&record)?;

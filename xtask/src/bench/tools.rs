@@ -17,7 +17,7 @@ pub(super) enum Tool {
     Pgbench,
     /// The example `floor` of assay-io: event loop, protocol and a histogram, without script and engine.
     Protocol,
-    /// The same with bytes that were prepared in advance.
+    /// Sends bytes that were prepared in advance.
     Bare,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Trial<'a> {
 pub(super) struct Done {
     /// Statements executed, of all kinds, over the whole run.
     pub(super) queries: f64,
-    /// The same per second, by the tool's own clock.
+    /// Queries per second, by the tool's own clock.
     pub(super) qps: f64,
     /// Median latency of a transaction in microseconds; for pgbench the mean.
     pub(super) middle_us: f64,

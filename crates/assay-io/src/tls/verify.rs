@@ -26,7 +26,7 @@ pub(super) struct Verifier {
 #[derive(Debug)]
 struct Chain {
     store: RootCertStore,
-    /// The same roots, to find server certificates that are roots themselves.
+    /// Trusted roots, to recognize server certificates that are roots themselves.
     roots: Vec<CertificateDer<'static>>,
     checks_name: bool,
 }

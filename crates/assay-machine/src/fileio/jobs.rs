@@ -45,7 +45,7 @@ pub struct Jobs {
     pub write_depth: usize,
     /// Threads that append.
     pub loggers: usize,
-    /// Of the blocks that are chosen.
+    /// Seed of the choice of blocks.
     pub seed: u64,
 }
 
@@ -241,7 +241,7 @@ impl Jobs {
 #[derive(Clone, Copy)]
 struct Work<'a> {
     block: usize,
-    /// Of each file.
+    /// Blocks per file.
     blocks: u64,
     files: &'a [File],
     ended: &'a AtomicBool,

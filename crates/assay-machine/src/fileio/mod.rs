@@ -44,7 +44,7 @@ pub struct Files {
     pub flags: Flags,
     /// Blocks carry checksums. `VALIDATED_MIN` <= block.
     pub validate: bool,
-    /// Of random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
@@ -263,7 +263,7 @@ impl FileIo {
         Ok(FileIo { files, options, open, mappings, requests, reads, writes, trace: None })
     }
 
-    /// The same, with an observer of each transfer.
+    /// Adds an observer of each transfer.
     pub fn traced(mut self, trace: Box<Trace>) -> FileIo {
         self.trace = Some(trace);
         self

@@ -17,7 +17,7 @@ use crate::findings::metric::Better;
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
 
-/// How an experiment is drawn.
+/// Presentation of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChartKind {
     /// Every second of every trial as a dot, with a rolling median: shows how even it was.
@@ -57,7 +57,7 @@ impl ChartKind {
 /// A requested chart. Axes are factors, or `sessions`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChartAsked {
-    /// How it is drawn.
+    /// Its presentation.
     pub kind: ChartKind,
     /// The factor on the horizontal axis; `None`: the first one, for curves `sessions`. Over time there is none.
     pub x: Option<String>,
@@ -89,7 +89,7 @@ pub enum NoChart {
 
 /// Most panels in one picture; more would be too small to read.
 const PANELS_MAX: usize = 48;
-/// In a row.
+/// Panels per row.
 const ACROSS_MAX: usize = 4;
 /// Most dots of one color in one panel; above that, an evenly spaced selection is drawn.
 const DOTS_MAX: usize = 20_000;
@@ -351,7 +351,7 @@ impl Place<'_> {
                 (true, false) => String::new(),
             };
             lines.push(Line { group, ..medians(&name, &points, width) });
-            // What it must not reach.
+            // A metric in bytes is drawn with its limit.
             if let Some(of) = value.strip_suffix("_bytes") {
                 let limit = stages.iter().find_map(|stage| course(stage, &format!("{of}_limit_bytes")));
                 lines.extend(limit.map(|limit| {

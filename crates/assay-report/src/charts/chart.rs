@@ -17,7 +17,7 @@ pub struct Chart {
     pub title: String,
     /// A few words on how to read it, shorter than the title; may be empty.
     pub caption: String,
-    /// What was measured: workload, server, sessions, load and date, for self-contained pictures.
+    /// Subject: workload, server, sessions, load and date, for self-contained pictures.
     pub subject: String,
     /// Name of its picture's file, without the ending; unique in a report.
     pub file: String,
@@ -35,13 +35,13 @@ pub struct Chart {
 /// One axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// Quantity and unit.
     pub label: String,
-    /// How values become positions.
+    /// Scale of the axis.
     pub scale: Scale,
 }
 
-/// How values become positions on an axis.
+/// Scale: maps values to positions on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
@@ -72,7 +72,7 @@ pub struct Mark {
     pub text: String,
 }
 
-/// What a mark means.
+/// Meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MarkKind {
@@ -95,7 +95,7 @@ pub enum Body {
         /// In the order of the legend.
         lines: Vec<Line>,
     },
-    /// How many values are where.
+    /// Distribution of values.
     Heat {
         /// Left and right edge of every column; they ascend and do not overlap.
         columns: Vec<(f64, f64)>,
@@ -121,7 +121,7 @@ pub enum Body {
 /// One of several charts in a picture.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Panel {
-    /// What distinguishes it from its neighbors; may be empty.
+    /// Its title: the difference from its neighbors; may be empty.
     pub name: String,
     /// The vertical axis; the same for all in a row.
     pub y: Axis,
@@ -155,7 +155,7 @@ pub enum PanelBody {
 pub struct ColumnSet {
     /// For the legend; may be empty.
     pub name: String,
-    /// Its color's number.
+    /// Palette index.
     pub group: usize,
     /// Over each level; `None` if nothing was measured.
     pub columns: Vec<Option<Boxed>>,
@@ -166,7 +166,7 @@ pub struct ColumnSet {
 pub struct Line {
     /// For the legend.
     pub name: String,
-    /// Its color's number: that of its setting, or its own.
+    /// Palette index: its setting's, else its own.
     pub group: usize,
     /// Whether it is separate points instead of a line.
     pub dots: bool,
@@ -185,11 +185,11 @@ pub struct Line {
 pub struct Boxed {
     /// Its name.
     pub name: String,
-    /// Its color's number: that of its setting.
+    /// Palette index of its setting.
     pub group: usize,
     /// Number of values.
     pub count: usize,
-    /// Of all values.
+    /// Median of all values.
     pub median: f64,
     /// The box and its whiskers; `None` for fewer than ten values.
     pub quartiles: Option<Quartiles>,
@@ -222,7 +222,7 @@ pub(crate) const STAGES_MAX: usize = 200;
 pub(crate) const NAME_WIDTH: usize = 76;
 
 impl Chart {
-    /// Without marks; `named` sets its subject later.
+    /// A chart without marks; `named` sets its subject later.
     pub(crate) fn new(
         id: impl Into<String>,
         title: &str,
@@ -282,7 +282,7 @@ impl Chart {
 }
 
 impl Line {
-    /// Without points.
+    /// A line without points.
     pub(crate) fn new(name: &str, group: usize) -> Line {
         Line {
             name: name.to_owned(),

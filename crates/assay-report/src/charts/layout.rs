@@ -39,7 +39,7 @@ pub(crate) struct Tick {
 /// The style of a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Look {
-    /// In `Palette::series`.
+    /// Index into `Palette::series`.
     pub(crate) color: usize,
     /// Lengths of dashes and gaps; empty for a solid line.
     pub(crate) dash: &'static [f32],
@@ -83,7 +83,7 @@ impl Layout {
     }
 }
 
-/// What panels share: all of them the horizontal axis, those in a row the vertical one.
+/// Shared axes: all panels have one horizontal axis, those in a row one vertical axis.
 pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (Range, Vec<Range>) {
     let lines = |panels: &[Panel]| -> Vec<Line> {
         let of = |panel: &Panel| match &panel.body {

@@ -24,9 +24,9 @@ mod time;
 /// The charts of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Charts {
-    /// Of each record, in the order of the report.
+    /// Charts of each record, in the order of the report.
     pub of_entries: Vec<Vec<Chart>>,
-    /// Of all records together.
+    /// Charts of all records together.
     pub of_all: Vec<Chart>,
 }
 

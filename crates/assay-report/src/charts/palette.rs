@@ -115,7 +115,7 @@ pub(crate) fn hex([red, green, blue]: Color) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// The same colors for the page, as CSS properties of its root: `--ink`, `--s0` …, `--h0` ….
+/// The palette as CSS properties of the page's root: `--ink`, `--s0` …, `--h0` ….
 pub(crate) fn css() -> String {
     format!(
         ":root {{{}}}\n@media (prefers-color-scheme: dark) {{ :root:not(.light) {{{}}} }}\n",

@@ -104,7 +104,7 @@ impl Place<'_> {
     }
 }
 
-/// What stands before a text of the legend.
+/// Symbol in front of an entry of the legend.
 enum Swatch {
     Line(Color, &'static [f32]),
     Dot(Color),
@@ -411,7 +411,7 @@ impl Drawing {
         self.line(vec![(at - half, y.of(one.median)), (at + half, y.of(one.median))], palette.ink, 2.0);
     }
 
-    /// What panels have in common is shown once.
+    /// Legend of all panels: an entry that several panels have appears once.
     fn panel_legend(&self, panels: &[Panel]) -> Vec<(Swatch, String)> {
         let mut told: Vec<(String, usize, bool)> = Vec::new();
         let mut entries = Vec::new();
@@ -584,7 +584,7 @@ impl Swatch {
     }
 }
 
-/// As many as have room for their labels.
+/// Keeps as many ticks as there is room for labels.
 fn side_by_side(ticks: &[Tick], place: impl Fn(f64) -> f32) -> Vec<&Tick> {
     let mut free = f32::NEG_INFINITY;
     let has_room = |tick: &&Tick| {
@@ -614,7 +614,7 @@ fn wrapped(text: &str, size: f32, room: f32, separator: &str) -> Vec<String> {
     lines.iter().map(|line| fitting(line, size, room)).collect()
 }
 
-/// As much of `text` as fits.
+/// Cuts `text` to the available width.
 fn fitting(text: &str, size: f32, room: f32) -> String {
     if width_of(text, size) <= room {
         return text.to_owned();

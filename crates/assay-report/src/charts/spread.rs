@@ -140,7 +140,7 @@ fn percentile_line(one: &Stages) -> Line {
     line
 }
 
-/// The same number of sessions of all trials of a setting.
+/// Stages with one number of sessions, from all trials of a setting.
 struct Stages<'a> {
     /// The shortest length that can be distinguished.
     name: String,

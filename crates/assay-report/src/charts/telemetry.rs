@@ -11,7 +11,7 @@ use crate::words::telemetry::CPU_KINDS;
 
 const MIB: f64 = 1_048_576.0;
 
-/// How to draw one metric.
+/// Drawing instructions for one metric.
 struct Drawn {
     metric: &'static str,
     name: &'static str,
@@ -210,7 +210,7 @@ impl<'a> Scope<'a> {
         plan.iter().map(line).filter(has_values).collect()
     }
 
-    /// Of all CPUs, in percent.
+    /// CPU usage, in percent of all CPUs.
     fn cpu(&self) -> Vec<Line> {
         let kinds: Vec<(&str, Vec<Reading>)> =
             CPU_KINDS.iter().map(|(name, metric)| (*name, self.points(metric))).collect();

@@ -14,7 +14,7 @@ pub struct AgentFindings {
     pub name: String,
     /// Which share it had, from 0.
     pub number: u32,
-    /// How that ended; `running`: the agent was lost.
+    /// Outcome of its share; `running`: the agent was lost.
     pub status: Status,
     /// Why it failed.
     pub failure: Option<String>,
@@ -24,7 +24,7 @@ pub struct AgentFindings {
     pub cpus: u32,
     /// Its clock against the coordinator's, before the run.
     pub clock_before: Option<ClockOffset>,
-    /// The same after the run.
+    /// Offset of its clock after the run.
     pub clock_after: Option<ClockOffset>,
     /// Its share of each stage.
     pub stages: Vec<AgentStageFindings>,
@@ -35,13 +35,13 @@ pub struct AgentFindings {
 pub struct AgentStageFindings {
     /// Sessions that it drove.
     pub sessions: u32,
-    /// How much later than agreed it began.
+    /// Delay of its start against the agreed time.
     pub late_ns: u64,
     /// Transactions that finished well.
     pub transactions: u64,
-    /// The same per second of its measured time.
+    /// Transactions per second of its measured time.
     pub tps: f64,
-    /// Errors met.
+    /// Number of errors.
     pub errors: u64,
     /// Response times of all types.
     pub response: LatencyFindings,
@@ -53,7 +53,7 @@ pub struct AgentStageFindings {
     pub busiest_worker: f64,
 }
 
-/// What a record says of its agents.
+/// Findings about the agents of a record.
 pub(crate) fn agent_findings(agents: &[AgentPart]) -> Vec<AgentFindings> {
     let agent = |agent: &AgentPart| AgentFindings {
         name: agent.name.clone(),

@@ -82,7 +82,7 @@ pub struct CounterFindings {
     pub name: String,
     /// The total count.
     pub sum: u64,
-    /// The same per second.
+    /// The sum per second.
     pub per_s: f64,
     /// Transactions that counted anything.
     pub transactions: u64,

@@ -15,9 +15,9 @@ use crate::findings::warning::Advice;
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CapacityFindings {
-    /// What was searched for.
+    /// Target of the search.
     pub of: Capacity,
-    /// How it ended.
+    /// Outcome of the search.
     pub state: SearchState,
     /// The highest value known to be within capacity; `None`: none was.
     pub low: Option<f64>,
@@ -25,7 +25,7 @@ pub struct CapacityFindings {
     pub high: Option<f64>,
     /// One per stage, in order.
     pub looks: Vec<LookFindings>,
-    /// What delayed the generator in every stage that broke the promise at `high`, by enough to have decided it.
+    /// Causes that delayed the generator in every stage that broke the promise at `high`, by enough to have decided it.
     pub delayed: Option<DelayFindings>,
     /// Transaction types that promises name and that did not occur.
     pub unknown_types: Vec<String>,
@@ -33,7 +33,7 @@ pub struct CapacityFindings {
     pub known_types: Vec<String>,
 }
 
-/// What may have broken a promise instead of the server.
+/// Causes other than the server that may have broken a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DelayFindings {
     /// The smallest share of a stage for which a worker waited for a CPU, 0 … 1.
@@ -42,7 +42,7 @@ pub struct DelayFindings {
     pub lag_ns: u64,
 }
 
-/// What was searched for.
+/// Target of the search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Capacity {
@@ -59,7 +59,7 @@ pub enum Capacity {
     },
 }
 
-/// How a search ended.
+/// Outcome of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchState {
@@ -177,10 +177,10 @@ fn read(promises: &[String]) -> Vec<Promise> {
     promises.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-/// What is known about the generator in a stage.
+/// State of the generator in a stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OfGenerator {
-    /// What to do about it if it was the limit.
+    /// Advice if it was the limit.
     pub(crate) advice: Option<Advice>,
     /// Share of the time the worker with the longest wait waited for a CPU.
     pub(crate) waited_for_cpu: f64,
@@ -243,7 +243,7 @@ pub(crate) fn capacity_findings(record: &record::Record, of_generator: &[OfGener
     Some(CapacityFindings { of, state, low, high, looks, delayed, unknown_types: unknown, known_types })
 }
 
-/// What looks beyond capacity say about it; for each of them, what to do about a generator that limited it.
+/// Looks beyond capacity, each with advice about a generator that limited it.
 fn why_broken(mut looks: impl Iterator<Item = Option<Advice>> + Clone) -> SearchState {
     let by_generator = looks.clone().count() > 0 && looks.clone().all(|advice| advice.is_some());
     match by_generator {
@@ -253,7 +253,7 @@ fn why_broken(mut looks: impl Iterator<Item = Option<Advice>> + Clone) -> Search
     }
 }
 
-/// What delayed the generator in all of these stages by enough to have broken a promise.
+/// Causes that delayed the generator in all of these stages by enough to have broken a promise.
 fn delay(stages: &[&OfGenerator], promises: &[Promise]) -> Option<DelayFindings> {
     let times = promises.iter().filter(|promise| promise.figure != PromisedFigure::Errors);
     let shortest = times.map(|promise| promise.limit).fold(f64::INFINITY, f64::min);
@@ -303,7 +303,7 @@ fn looks_at_rates(stages: &[record::Stage], promises: &[Promise]) -> Vec<LookFin
     looks
 }
 
-/// Of the last of these stages, together with the others.
+/// Verdict on the last of these stages, judged together with the others.
 fn look_at_rate(stages: &[&record::Stage], promises: &[Promise]) -> LookFindings {
     let rate = stages.last().and_then(|stage| stage.rate_per_s).unwrap_or(0.0);
     let values: Vec<Promised> = promises.iter().map(|promise| promise.value(stages)).collect();

@@ -18,11 +18,11 @@ pub struct CasesFindings {
     pub base: Option<String>,
     /// The case that is faster than every other one, if the intervals of their ratios say so (together at 95 %).
     pub fastest: Option<String>,
-    /// Without such a case: the one with the lowest median, then those that cannot be told from it.
+    /// If no case is the fastest: the one with the lowest median, then those that cannot be told from it.
     pub fastest_candidates: Vec<String>,
     /// Executions of each case before the first that was timed.
     pub warmup: u32,
-    /// What was done before every execution.
+    /// Preparation of every execution.
     pub cold: Option<Cold>,
     /// Scope of the cases' counters: `session` or `database`.
     pub counters_of: Option<String>,
@@ -63,7 +63,7 @@ pub struct CaseFindings {
     pub result_changed: bool,
     /// The plans seen, in the order of their first appearance.
     pub plans: Vec<PlanFindings>,
-    /// How much one execution increased the server's counters.
+    /// Increase of the server's counters per execution.
     pub counters: BTreeMap<String, i64>,
     /// Why it was given up.
     pub failure: Option<String>,
@@ -80,7 +80,7 @@ pub struct RatioFindings {
     pub high: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// The same in assay-stats' type.
+    /// The ratio in assay-stats' type.
     #[serde(skip)]
     pub(crate) found: Ratio,
 }

@@ -24,7 +24,7 @@ pub struct Comparison {
     pub baseline: SideFindings,
     /// The other one.
     pub candidate: SideFindings,
-    /// What the sides do not share, the most important first.
+    /// Settings that differ between the sides, the most important first.
     pub differences: Vec<Difference>,
     /// The smallest difference that matters, a share.
     pub margin: f64,
@@ -50,13 +50,13 @@ pub struct SideFindings {
     pub workload: String,
     /// Product and version of the first's servers.
     pub servers: Vec<String>,
-    /// What its trials do not share, which means that they are not trials of one setting.
+    /// Settings that differ between its trials, which are then not trials of one setting.
     pub mixed: Vec<Mixed>,
     /// Trials, counted from 1, that did not end as planned, and how they ended.
     pub incomplete: Vec<(usize, Status)>,
     /// Trials in which the generator was the bottleneck, starved, or late.
     pub limited_by_generator: usize,
-    /// The same by reason.
+    /// Limited trials by reason.
     pub generator: LimitedTrials,
     /// Transactions given up, over all trials.
     pub failed: u64,
@@ -69,7 +69,7 @@ pub struct SideFindings {
 pub struct StageComparison {
     /// Sessions taking transactions: of the baseline.
     pub sessions: u32,
-    /// Of the candidate.
+    /// Sessions of the candidate.
     pub candidate_sessions: u32,
     /// Every metric that either side has.
     pub metrics: Vec<MetricComparison>,

@@ -20,7 +20,7 @@ pub struct Experiment {
     pub factors: Vec<(String, Vec<String>)>,
     /// One level of each factor.
     pub cells: Vec<ExperimentCell>,
-    /// In any order.
+    /// Trials, in any order.
     pub trials: Vec<ExperimentTrial>,
     /// Rounds planned.
     pub rounds: usize,
@@ -31,7 +31,7 @@ pub struct Experiment {
 pub struct ExperimentCell {
     /// For each factor, the index of its level.
     pub levels: Vec<usize>,
-    /// In any currency.
+    /// Price, in any currency.
     pub price_per_hour: Option<f64>,
     /// Trials of it that failed.
     pub failed: u32,
@@ -48,7 +48,7 @@ pub struct ExperimentTrial {
     pub findings: Findings,
     /// Durations of its steps, in seconds.
     pub parts: Vec<(String, f64)>,
-    /// What was asked around it: numbers in whatever unit they have.
+    /// Values of steps, in their own units.
     pub values: Vec<(String, f64)>,
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct Pivot {
     /// What is needed for clearer results: more `rounds`, or more `trials` of records that were not measured in rounds.
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
-    /// What the levels do compared with the base at all levels of the other factors together.
+    /// Effects of the levels against the base, averaged over all levels of the other factors.
     pub(crate) effects: Vec<Effect>,
     pub(crate) of: OfTrials,
     /// Whether it has one fit, not one for each step of a ladder.
@@ -200,7 +200,7 @@ impl Experiment {
         let fits: Vec<Option<Blocks>> = sessions.iter().map(|step| self.fit(&asked.value, *step, scale)).collect();
         let rows = self.axis(&asked.rows)?;
         let columns = asked.columns.as_ref().map(|name| self.axis(name)).transpose()?;
-        // What was timed or asked once in a trial has nothing to do with the steps of its ladder.
+        // Times and values of steps belong to the trial, not to a step of its ladder.
         let once = self.is_of_trial(&asked.value);
         let others = self.others(&[Some(rows), columns, once.then_some(Axis::Sessions)]);
         let row_levels = self.levels(rows);
@@ -458,7 +458,7 @@ impl Experiment {
         }
     }
 
-    /// Of the cells that measured nothing but positive values: one that was zero once would look larger without it.
+    /// Fits the cells whose values are all positive: a cell would look larger without its zeros.
     pub(crate) fn fit(&self, value: &str, sessions: u32, scale: f64) -> Option<Blocks> {
         let observation = |trial: &ExperimentTrial| {
             let found = self.value_of(trial, value, sessions)? * scale;
@@ -551,7 +551,7 @@ fn compare_with_best<'a>(places: impl Iterator<Item = &'a mut Place>, better: Be
     }
 }
 
-/// Of single trials, without an interval.
+/// The ratio of two single trials, without an interval.
 fn plain_ratio(value: f64, base: f64) -> Option<Ratio> {
     let ratio = ratio(value, base)?;
     Some(Ratio { ratio, interval: None, verdict: if ratio < 1.0 { Verdict::Less } else { Verdict::More } })

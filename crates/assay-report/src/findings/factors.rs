@@ -98,7 +98,7 @@ fn key_of(axis: &str, all: &[RunSettings]) -> Result<Key, Unknown> {
     }
 }
 
-/// Without what kind of setting it is.
+/// The name without its kind of setting.
 fn short(what: &str) -> &str {
     match what.split_once(' ') {
         Some(("option" | "server" | "tag", name)) => name,
@@ -106,7 +106,7 @@ fn short(what: &str) -> &str {
     }
 }
 
-/// What each record has besides the axes, without consequences of these.
+/// Settings of each record besides the axes and their consequences.
 fn rest(all: &[RunSettings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Key>) -> Vec<RunSettings> {
     let same_place = |a: usize, b: usize| columns.iter().all(|(_, values)| values[a] == values[b]);
     let follows = |key: &Key| {

@@ -19,14 +19,14 @@ pub struct IntervalFindings {
     pub sessions: u32,
     /// Successful transactions.
     pub transactions: u64,
-    /// The same by type, in the order of `TallyFindings::types`. For charts and series; the JSON has the sums.
+    /// Successful transactions by type, in the order of `TallyFindings::types`. For charts and series; the JSON has the sums.
     #[serde(skip)]
     pub transactions_by_type: Vec<u64>,
     /// Transactions per second.
     pub tps: f64,
     /// Statements per second.
     pub qps: f64,
-    /// The same by class.
+    /// Statements per second by class.
     pub qps_by_class: ByClass<f64>,
     /// Response times of all types together.
     pub response: LatencyFindings,
@@ -63,7 +63,8 @@ pub fn interval_findings(interval: &Interval) -> IntervalFindings {
     interval_with_counts(interval, &[]).0
 }
 
-/// The same, with the number of response times at or below each of `bounds` (ascending) and above the previous one.
+/// An interval's findings, with the number of response times at or below each of `bounds` (ascending) and above the
+/// previous one.
 pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (IntervalFindings, Vec<u64>) {
     let rate = |count| per_second(count, interval.length_ns);
     let transactions = sum(interval.transactions.iter().copied());

@@ -11,7 +11,7 @@ pub struct ConditionFindings {
     pub stages: Vec<Judgment>,
 }
 
-/// Its outcome in one stage.
+/// Outcome of a condition in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judgment {
     /// Sessions of the stage.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::findings::arithmetic::per_second;
 
-/// What a command (`prepare`) did.
+/// Work of a command (`prepare`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Loaded {
     /// Rows loaded.

@@ -34,7 +34,7 @@ pub struct ListedOutage {
     /// When, and for how long.
     #[serde(flatten)]
     pub outage: OutageFindings,
-    /// Its errors by class; empty if the record does not have them.
+    /// Errors by class; empty if the record does not have them.
     pub errors_by_class: BTreeMap<String, u64>,
 }
 

@@ -23,7 +23,7 @@ pub struct Report {
     /// The reader's own title, if any.
     #[serde(skip)]
     pub title: Option<String>,
-    /// What its head says; `None`: what the records show.
+    /// Its heading; `None`: derived from the records.
     #[serde(skip)]
     pub head: Option<Vec<String>>,
     /// Whether the agents of a fleet are shown separately.
@@ -38,7 +38,7 @@ pub struct Report {
 pub struct Entry {
     /// The file it came from.
     pub file: String,
-    /// What distinguishes it from the others.
+    /// Its name: the settings that distinguish it.
     pub name: String,
     /// Entries with the same number are trials of one setting. Counted from 0 in order of appearance.
     pub setting: usize,

@@ -25,7 +25,7 @@ use crate::findings::warning::{Observed, Warning, warnings};
 pub struct Findings {
     /// Name and version of the assay that made the record.
     pub tool: String,
-    /// How the run ended.
+    /// Outcome of the run.
     pub status: Status,
     /// Why it failed.
     pub failure: Option<String>,
@@ -33,11 +33,11 @@ pub struct Findings {
     pub command: Vec<String>,
     /// The workload.
     pub workload: String,
-    /// What was done with it, and what transactions are.
+    /// The task, which determines what a transaction is.
     pub task: Task,
     /// Its options, with the values in effect.
     pub options: BTreeMap<String, OptionValue>,
-    /// What was asked for where the tables are otherwise, by option.
+    /// Requested values of options that differ from the tables.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub asked: BTreeMap<String, OptionValue>,
     /// Seed of the random numbers.
@@ -46,7 +46,7 @@ pub struct Findings {
     pub distribution: Option<String>,
     /// When transactions were due.
     pub load: Load,
-    /// How the rate changed during every stage; empty: it was constant.
+    /// Course of the rate during every stage; empty: constant.
     pub profile: Vec<RatePoint>,
     /// The file with the due instants of transactions.
     pub trace: Option<Trace>,
@@ -69,11 +69,11 @@ pub struct Findings {
     pub session_sql: Vec<String>,
     /// Whether protocol-level prepared statements were used.
     pub prepared: bool,
-    /// What happened after errors.
+    /// Reaction to errors.
     pub policy: Policy,
     /// Worker threads.
     pub workers: u32,
-    /// How they talked to the kernel; `None` if there were no sockets, or not known.
+    /// Event loop of the workers; `None` if unknown or there were no sockets.
     pub event_loop: Option<EventLoop>,
     /// The generator's machine.
     pub host: GeneratorHost,
@@ -97,11 +97,11 @@ pub struct Findings {
     /// Statements compared by `assay sql`; `None` for a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cases: Option<CasesFindings>,
-    /// What the reader should know before trusting a number.
+    /// Warnings: read these before trusting a number.
     pub warnings: Vec<Warning>,
 }
 
-/// What was done with a workload.
+/// Tasks that leave records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -177,7 +177,7 @@ pub struct ServerFindings {
     pub settings: BTreeMap<String, String>,
     /// Origin of the values that differ.
     pub origins: BTreeMap<String, String>,
-    /// Of a local server's process, data directory and drive.
+    /// Facts about a local server's process, data directory and drive.
     pub facts: BTreeMap<String, String>,
 }
 
@@ -197,7 +197,7 @@ impl Findings {
     }
 }
 
-/// What `record` says.
+/// All findings of a record.
 pub fn findings(record: &Record) -> Findings {
     let open = match record.manifest.load {
         Load::Closed => None,

@@ -14,7 +14,7 @@ use crate::plain::clean;
 /// A difference between two sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: SettingKind,
     /// Its name: `option tables`, `session SQL`, `host`.
     pub what: String,
@@ -28,13 +28,13 @@ pub struct Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingKind {
-    /// What was done: workload, options, load, length.
+    /// The work: workload, options, load, length.
     Work,
-    /// Where the load came from: host, CPUs, workers, version of assay.
+    /// The generator: host, CPUs, workers, version of assay.
     Generator,
     /// Which server, and its settings.
     Server,
-    /// How sessions were set up.
+    /// Setup of sessions.
     Session,
     /// The user's tags.
     Tag,
@@ -65,7 +65,7 @@ pub(crate) fn settings(run: &Findings) -> RunSettings {
     for (name, value) in &run.options {
         put(SettingKind::Work, &format!("option {name}"), option_text(value));
     }
-    // What statements look for depends on it, too.
+    // The rows that statements look for depend on it, too.
     for (name, value) in &run.asked {
         put(SettingKind::Work, &format!("option {name} (asked)"), option_text(value));
     }
@@ -151,7 +151,7 @@ fn without_port(url: &str) -> String {
     }
 }
 
-/// What the sides do not share, the most important first.
+/// Settings that differ between the sides, the most important first.
 pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Difference> {
     let (baseline, candidate) = (values(baseline), values(candidate));
     let names: BTreeSet<_> = baseline.keys().chain(candidate.keys()).collect();
@@ -169,7 +169,7 @@ pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Differe
 /// The trials of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Its name: what it does not share with the others.
+    /// Its name: the settings that distinguish it.
     pub name: String,
     /// Paths of its records.
     pub records: Vec<String>,
@@ -317,7 +317,7 @@ fn words(what: &str, value: Option<&String>) -> String {
     }
 }
 
-/// What the trials of one side do not share.
+/// Settings that differ between the trials of one side.
 pub(crate) fn mixed(side: &[Findings]) -> Vec<Mixed> {
     let several = values(side).into_iter().filter(|(_, values)| values.len() > 1);
     several.map(|((_, what), values)| Mixed { what, values: values.into_iter().collect() }).collect()

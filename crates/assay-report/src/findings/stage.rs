@@ -78,11 +78,11 @@ pub struct StageFindings {
 /// or its seconds are too strongly correlated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LatencyIntervals {
-    /// Of the median.
+    /// Confidence interval of the median.
     pub p50_ns: Option<(u64, u64)>,
-    /// Of p95.
+    /// Confidence interval of p95.
     pub p95_ns: Option<(u64, u64)>,
-    /// Of p99.
+    /// Confidence interval of p99.
     pub p99_ns: Option<(u64, u64)>,
 }
 
@@ -93,7 +93,7 @@ pub struct OpenFindings {
     pub rate_per_s: f64,
     /// Transactions that became due.
     pub due: u64,
-    /// The same per second.
+    /// Due transactions per second.
     pub due_per_s: f64,
     /// Dropped because of the backlog's limit.
     pub dropped: u64,

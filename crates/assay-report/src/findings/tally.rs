@@ -15,17 +15,17 @@ use crate::findings::latency::{LatencyFindings, all, curve, distribution, latenc
 pub struct TallyFindings {
     /// Successful transactions.
     pub transactions: u64,
-    /// The same per second.
+    /// Successful transactions per second.
     pub tps: f64,
     /// Successful statements.
     pub statements: u64,
-    /// The same per second.
+    /// Successful statements per second.
     pub qps: f64,
     /// Statements by class.
     pub statements_by_class: ByClass<u64>,
-    /// The same per second.
+    /// Statements per second by class.
     pub qps_by_class: ByClass<f64>,
-    /// Rolled back on purpose: not in `transactions`. `None`: records do not keep it for parts of a run.
+    /// Rolled back on purpose: not in `transactions`. `None`: unknown for parts of a run.
     pub rolled_back: Option<u64>,
     /// Failed transactions.
     pub failed: u64,
@@ -50,7 +50,7 @@ pub struct TallyFindings {
     pub service: LatencyFindings,
     /// Open loop and terminals: how long due transactions waited for a free session.
     pub wait: LatencyFindings,
-    /// How late the generator was.
+    /// Lag of the generator.
     pub lag: LatencyFindings,
     /// Service times of statements.
     pub statement_service: ByClass<LatencyFindings>,
@@ -70,7 +70,7 @@ pub struct TypeFindings {
     pub name: String,
     /// Successful.
     pub transactions: u64,
-    /// The same per second.
+    /// Successful transactions per second.
     pub tps: f64,
     /// Share of all transactions that ended, whether or not they were rolled back on purpose: the mix. 0 … 1
     pub share: f64,
@@ -97,7 +97,7 @@ impl TypeFindings {
 /// One kind of error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorFindings {
-    /// Where it was raised.
+    /// Origin of the error.
     pub origin: String,
     /// Its class.
     pub class: String,
@@ -158,7 +158,7 @@ fn type_findings(transaction: &record::TransactionTally, ended: u64, measured_ns
     }
 }
 
-/// The same kind of error may occur in several stages; the first message represents all.
+/// Adds up errors by kind. One kind may occur in several stages; its first message represents all.
 pub(crate) fn errors_by_kind<'a>(errors: impl IntoIterator<Item = &'a record::ErrorTally>) -> Vec<ErrorFindings> {
     let mut kinds: BTreeMap<_, ErrorFindings> = BTreeMap::new();
     for error in errors {

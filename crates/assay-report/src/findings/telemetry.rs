@@ -33,29 +33,29 @@ pub struct ScopeFindings {
 pub struct TelemetryFindings {
     /// Its name.
     pub metric: String,
-    /// What its values are in.
+    /// Unit of its values.
     pub unit: Unit,
     /// Counters have rates, gauges have levels.
     pub reading: Reading,
     /// Its source.
     pub source: String,
-    /// Of a counter, per second.
+    /// Counter: increase per second.
     pub per_s: Option<f64>,
     /// What sampling itself added to it, per second: not in `per_s`. `None`: nothing, or not known.
     pub own_per_s: Option<f64>,
     /// The values include what sampling itself added, to an unknown extent.
     pub includes_own: bool,
-    /// Of a counter: per successful transaction.
+    /// Counter: increase per successful transaction.
     pub per_transaction: Option<f64>,
     /// Its 95 % interval: the lower end. `None`: the stage is too short, or its seconds are too strongly correlated.
     pub per_transaction_low: Option<f64>,
     /// The upper end.
     pub per_transaction_high: Option<f64>,
-    /// Of a gauge.
+    /// Gauge: mean.
     pub mean: Option<f64>,
-    /// Of a gauge.
+    /// Gauge: maximum.
     pub max: Option<f64>,
-    /// Of a gauge, at the end of the stage.
+    /// Gauge: value at the end of the stage.
     pub last: Option<f64>,
     /// When the counter was reset, since the start of the stage: a restart, or a reset.
     pub resets_ns: Vec<u64>,
@@ -100,7 +100,7 @@ pub struct SamplingFindings {
     pub full: bool,
     /// CPU time used for sampling, divided by the time of the stages: 0.01 is 1 % of a CPU.
     pub cpu_share: f64,
-    /// The same for the CPU time that local servers spent on it; `None`: not known.
+    /// Share of the CPU time of local servers that was spent on sampling; `None`: unknown.
     pub server_cpu_share: Option<f64>,
     /// Statements per second sent to servers.
     pub statements_per_s: f64,
@@ -192,7 +192,7 @@ pub(crate) fn scopes(
     found.collect()
 }
 
-/// What must move a counter.
+/// Work that must move a counter.
 #[derive(Clone, Copy)]
 enum Mover {
     Transactions,

@@ -19,9 +19,9 @@ pub struct ThroughputFindings {
     pub step_ns: u64,
     /// Number of steps.
     pub steps: usize,
-    /// Where it was steady, or why it was not.
+    /// The steady part, or why there is none.
     pub steady: SteadyFindings,
-    /// Where it changed from one level to another, in order; outages apart.
+    /// Shifts from one level to another, in order; outages are separate.
     pub shifts: Vec<ShiftFindings>,
     /// Standard deviation divided by the mean; `None` if there are fewer than two steps, or nothing was done.
     pub variation: Option<f64>,
@@ -46,7 +46,7 @@ pub struct ShiftFindings {
     pub tps_after: f64,
 }
 
-/// Where throughput was steady, or why it was not.
+/// The steady part of a stage, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum SteadyFindings {
@@ -57,7 +57,7 @@ pub enum SteadyFindings {
         /// From here on a step of a tenth (in an open loop also a step of a fifth of the mean response times) is ruled
         /// out. The few seconds between `start_ns` and it are too short to judge.
         judged_from_ns: u64,
-        /// Until here. What follows is too short to judge.
+        /// End of the judged part. The rest is too short to judge.
         judged_to_ns: u64,
         /// Transactions per second in it.
         tps: f64,
@@ -95,7 +95,7 @@ pub enum SteadyFindings {
     Dip {
         /// When it began.
         start_ns: u64,
-        /// How long it was.
+        /// Its length.
         length_ns: u64,
         /// Its throughput.
         tps: f64,
@@ -104,7 +104,7 @@ pub enum SteadyFindings {
     Burst {
         /// When it began.
         start_ns: u64,
-        /// How long it was.
+        /// Its length.
         length_ns: u64,
         /// Its throughput.
         tps: f64,
@@ -150,7 +150,7 @@ pub enum SteadyFindings {
     ResponseExcursion {
         /// When that began.
         start_ns: u64,
-        /// How long it lasted.
+        /// Its duration.
         length_ns: u64,
         /// Mean response time in it.
         response_ns: f64,
@@ -172,7 +172,7 @@ pub enum SteadyFindings {
     Backlog {
         /// Median backlog of the steps in the first third of the stage.
         first: u64,
-        /// In the last tenth.
+        /// Throughput in the last tenth.
         last: u64,
     },
 }
@@ -269,7 +269,7 @@ impl Steps {
         let largest = || shifts.iter().max_by(|a, b| a.size().abs().total_cmp(&b.size().abs()));
         Err(match (steady, largest()) {
             (Steady::From { start, judged }, _) => {
-                // Of the steps that are left out, those before belong to the part that follows.
+                // Steps that are left out belong to the part that follows them.
                 let step = |place: usize| at.get(place).copied().unwrap_or(number);
                 return Ok((step(start), step(judged.start)..step(judged.end)));
             }
@@ -317,7 +317,7 @@ fn length(intervals: &[Interval]) -> u64 {
     sum(intervals.iter().map(|interval| interval.length_ns))
 }
 
-/// What is known about a stage besides its intervals.
+/// Facts about a stage besides its intervals.
 pub(crate) struct Beside<'a> {
     pub(crate) outages: &'a [OutageFindings],
     /// Transactions that became due in an open loop; `None`: a closed loop.
@@ -356,7 +356,7 @@ pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside:
         (_, Steady::Not(_)) if !beside.outages.is_empty() => SteadyFindings::Outage,
         (_, Steady::Not(Unsteady::Waves(waves))) => SteadyFindings::Waves { count: waves.count },
         (_, Steady::Not(Unsteady::Doubtful(found))) => SteadyFindings::Doubtful { shift: shift(&found) },
-        // What is left after the beginning is too short.
+        // The rest after the beginning is too short.
         (_, Steady::Not(Unsteady::TooShort)) => {
             SteadyFindings::TooShort { needed_ns: ns(4.0 * STEADY_LENGTH_MIN as f64 / 3.0).max(SECOND_NS) }
         }
@@ -399,7 +399,7 @@ pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside:
     }
 }
 
-/// Of a part without shifts, trends, dips and long waves.
+/// Steadiness of a part without shifts, trends, dips and long waves.
 fn steadiness(
     rates: &[f64],
     start_ns: u64,

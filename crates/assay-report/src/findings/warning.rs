@@ -1,4 +1,4 @@
-//! What a reader should know before trusting a number.
+//! Warnings: what to know before trusting a number.
 //!
 //! Warnings are values: an observation, and advice that takes into account what was tried. Their texts are in
 //! `words/warning.rs`. A false alarm costs trust, so each one documents here when it is not raised.
@@ -18,7 +18,7 @@ use crate::findings::stage::StageFindings;
 pub enum Warning {
     /// The run is incomplete: interrupted, failed, or killed (`running`).
     EndedEarly {
-        /// How it ended.
+        /// Outcome of the run.
         status: Status,
     },
     /// The trial is also in other files, which were given, too: it counts once.
@@ -31,9 +31,9 @@ pub enum Warning {
     OtherSize {
         /// The option.
         option: String,
-        /// Its value as asked for.
+        /// Requested value.
         asked: OptionValue,
-        /// As found in the tables.
+        /// Value found in the tables.
         actual: OptionValue,
     },
     /// No transaction finished in this stage.
@@ -69,7 +69,7 @@ pub enum Warning {
         longest: OutageFindings,
         /// All of them together.
         length_ns: u64,
-        /// Of the measured time, 0 … 1.
+        /// Share of the measured time, 0 … 1.
         share: f64,
     },
     /// The latencies are too low: transactions that have none, or were not even started because of an outage, would
@@ -112,7 +112,7 @@ pub enum Warning {
         stage: usize,
         /// Share of the time the busiest worker was not asleep, 0 … 1.
         busiest_worker: f64,
-        /// What to do.
+        /// Advice.
         advice: Advice,
     },
     /// A worker of the generator waited for a CPU for much of the time: that wait is part of the response times.
@@ -121,7 +121,7 @@ pub enum Warning {
         stage: usize,
         /// Share of the time that the worker with the longest wait waited for a CPU.
         waited_for_cpu: f64,
-        /// What to do.
+        /// Advice.
         advice: Advice,
     },
     /// The generator was late enough to affect the response times.
@@ -132,7 +132,7 @@ pub enum Warning {
         lag_ns: u64,
         /// p50 of response, for comparison.
         response_p50_ns: u64,
-        /// What to do.
+        /// Advice.
         advice: Advice,
     },
     /// Latencies above one hour, known only by count, sum and maximum.
@@ -184,7 +184,7 @@ impl Warning {
         self.advice_on_generator().is_some()
     }
 
-    /// What to do about the generator, which may have been the limit; `None`: the warning is about something else.
+    /// Advice about the generator, which may have been the limit; `None`: the warning is about something else.
     pub fn advice_on_generator(&self) -> Option<Advice> {
         use Warning::{GeneratorBusy, GeneratorLate, GeneratorStarved};
         match self {
@@ -196,7 +196,7 @@ impl Warning {
     }
 }
 
-/// What to do about a generator that limits itself.
+/// Advice about a generator that limits itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "action")]
 pub enum Advice {
@@ -236,13 +236,13 @@ const ALONE_NS: u64 = 1_000_000_000;
 /// Outages of this share of the measured time would show in p99, if a closed loop did not hide them.
 const HIDDEN: f64 = 0.01;
 
-/// What warnings are derived from: a run, as far as its findings exist by then.
+/// Input of warnings: a run, as far as its findings exist by then.
 pub(crate) struct Observed<'a> {
     pub(crate) status: Status,
     pub(crate) stages: &'a [StageFindings],
     /// Where each server ran.
     pub(crate) places: &'a [Place],
-    /// Of the generator's machine.
+    /// CPUs of the generator's machine.
     pub(crate) cpus: u32,
 }
 
@@ -295,7 +295,7 @@ fn outage_of_all(stage: usize, findings: &StageFindings) -> Option<Warning> {
     outage(stage, None, &findings.throughput.outages, findings.measured_ns)
 }
 
-/// Of each server that was out alone, or longer than all of them together.
+/// Outages of single servers: those that were out alone, or longer than all of them together.
 fn outages_of_single(stage: usize, findings: &StageFindings) -> Vec<Warning> {
     let together = &findings.throughput.outages;
     let is_alone = |one: &OutageFindings| {

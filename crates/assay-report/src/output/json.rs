@@ -56,7 +56,7 @@ struct AskedTable<'a> {
     cells: Vec<AskedCell<'a>>,
 }
 
-/// Where a row and a column meet.
+/// The cell of a row and a column.
 #[derive(Default, Serialize)]
 struct AskedCell<'a> {
     table: &'a str,

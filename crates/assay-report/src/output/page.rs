@@ -64,7 +64,7 @@ const UPLOT_CSS: &str = include_str!("../../page/vendor/uplot/uPlot.min.css");
 
 const COMMAND_WIDTH: usize = 4000;
 const FAILURE_WIDTH: usize = 2000;
-/// In the line that a closed box of warnings shows.
+/// Characters of a warning in the heading of a closed box.
 const FIRST_WARNING_WIDTH: usize = 160;
 
 /// The page; requested charts and tables come first.

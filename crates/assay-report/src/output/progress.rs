@@ -9,7 +9,7 @@ use crate::plain::View;
 pub struct Progress {
     /// The current part: `trial 2 of 5`; may be empty.
     pub label: String,
-    /// Since the start of the first part.
+    /// Time since the start of the first part.
     pub elapsed_ns: u64,
     /// Planned duration of all parts; `None`: unknown.
     pub total_ns: Option<u64>,

@@ -64,12 +64,12 @@ impl Exposition {
         writeln!(self.metrics[at].samples, "{name}{suffix}{labels} {value}").expect("writing to memory does not fail");
     }
 
-    /// In the older text format.
+    /// Renders the older text format.
     fn text(&self) -> String {
         self.metrics.iter().map(|metric| metric.text(&metric.name)).collect()
     }
 
-    /// As OpenMetrics: a counter's name lacks the `_total` of its samples, and the file has an end marker.
+    /// Renders OpenMetrics: a counter's name lacks the `_total` of its samples, and the file has an end marker.
     fn open_metrics(&self) -> String {
         let text = |metric: &Metric| match metric.kind.as_str() {
             "counter" => metric.text(metric.name.trim_end_matches("_total")),

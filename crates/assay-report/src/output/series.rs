@@ -149,11 +149,11 @@ pub fn telemetry_csv(report: &Report) -> String {
 pub struct MixedSeries {
     /// The first record's file.
     pub first: String,
-    /// Its workload and sessions.
+    /// Workload and sessions of the record.
     pub first_did: String,
     /// The file that is different.
     pub other: String,
-    /// Its workload and sessions.
+    /// Workload and sessions of the record.
     pub other_did: String,
 }
 

@@ -49,7 +49,7 @@ pub fn shown_of<'a>(asked: impl IntoIterator<Item = (&'a Experiment, &'a ShowAsk
             let pivot = experiment.pivot(asked)?;
             let mut tables = pivot.tables();
             let stages = experiment.trials.iter().flat_map(|trial| &trial.findings.stages);
-            // What a step took or returned is not of the window.
+            // Times and values of steps do not belong to the window.
             let window = window_words(stages).filter(|_| !experiment.is_of_trial(&asked.value));
             for table in &mut tables {
                 table.caption.extend(window.iter().map(|window| format!(", {window}")));
@@ -113,7 +113,7 @@ pub fn shown_text(all: &[Shown], width: usize) -> String {
     text
 }
 
-/// As Markdown; charts as tables, because a text has no pictures.
+/// Renders Markdown, with tables in place of charts.
 pub fn shown_markdown(all: &[Shown]) -> String {
     let mut text = String::new();
     for one in all {
@@ -165,7 +165,7 @@ fn notes(pivot: &Pivot) -> Vec<String> {
             let most = if pivot.once { "" } else { "at most " };
             notes.push(format!("Standard deviation between trials of a cell: {most}{}.", percent(deviation)));
         }
-        // Of a single cell, its own deviation and that of the rounds cannot be told apart.
+        // With a single cell, its own deviation cannot be separated from that of the rounds.
         None if pivot.repeated => {
             notes.push("No confidence intervals: they need two cells without a value of 0.".to_owned());
         }

@@ -139,7 +139,7 @@ fn head(findings: &Findings, view: View) -> String {
     text + &given(findings, view)
 }
 
-/// How it ended, and when it started.
+/// Outcome and start of the run.
 fn ended(findings: &Findings, view: View) -> String {
     let took = seconds(findings.elapsed_ns);
     let ended = match findings.status {
@@ -210,7 +210,7 @@ fn result(stage: &StageFindings, findings: &Findings, view: View) -> String {
     wrap_to(view.width, &label, facts, DOT) + &told(stage, unit, view)
 }
 
-/// How steady throughput was, what was not done, and the audit.
+/// Steadiness of throughput, work that was not done, and the audit.
 fn told(stage: &StageFindings, unit: &str, view: View) -> String {
     let audit = audit_words(&stage.audit).map(|words| ("audit", vec![words]));
     let told = over_time(stage).into_iter().chain(undone(stage)).chain(audit);

@@ -58,7 +58,7 @@ pub(crate) fn shown(text: &str) -> impl Render {
     shown_to(TEXT_WIDTH, text)
 }
 
-/// The same with at most `width` characters.
+/// Text without control characters, cut to at most `width` characters.
 pub(crate) fn shown_to(width: usize, text: &str) -> impl Render {
     clean(text, width)
 }

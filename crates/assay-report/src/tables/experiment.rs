@@ -8,7 +8,7 @@ use crate::findings::experiment::{Pivot, Place};
 use crate::plain::clean;
 use crate::tables::table::{Cell, Column, Table};
 
-/// Of a level.
+/// Characters of a level.
 const LEVEL_WIDTH: usize = 40;
 
 impl Pivot {

@@ -106,7 +106,7 @@ fn column(one: &Boxed) -> Vec<Cell> {
     vec![middle, low, high, lower, upper, Cell::Count(one.count as u64)]
 }
 
-/// Of the interval, of the whiskers, or of the values.
+/// Lowest and highest point drawn: ends of the interval, of the whiskers, or of the values.
 fn reach(one: &Boxed) -> (f64, f64) {
     let whiskers = one.quartiles.map(|of| (of.low, of.high));
     let points = || {
@@ -157,7 +157,7 @@ fn line_table(x: &str, lines: &[Line]) -> Table {
     let several = lines.iter().any(|line| !line.name.is_empty());
     for line in lines.iter().filter(|line| !several || !line.name.is_empty()) {
         let known: Vec<f64> = line.y.iter().flatten().copied().collect();
-        // Without any value it is not a number.
+        // NaN if there are no values.
         let mean = known.iter().sum::<f64>() / known.len() as f64;
         let low = known.iter().copied().fold(f64::INFINITY, f64::min);
         let high = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -205,7 +205,7 @@ fn curve_cell(line: &Line, place: f64) -> Option<String> {
     Some(band.map_or_else(|| value.clone(), |(low, high)| format!("{value} [{}, {}]", figure(low), figure(high))))
 }
 
-/// As many means as a strip has characters.
+/// Means of equal parts, one per character of a strip.
 fn thinned(values: &[f64]) -> Vec<f64> {
     let each = values.len().div_ceil(STRIP).max(1);
     values.chunks(each).map(|some| some.iter().sum::<f64>() / some.len() as f64).collect()

@@ -33,7 +33,7 @@ pub(crate) struct Column {
     pub(crate) from: usize,
 }
 
-/// What a column holds.
+/// Content of a column.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Content {
     /// Right-aligned.

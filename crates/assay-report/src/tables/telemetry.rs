@@ -42,7 +42,7 @@ fn per_transaction(one: &TelemetryFindings) -> Cell {
     }
 }
 
-/// What else changed: costs per transaction of servers and machine, and levels, the largest changes first; `None` if
+/// Other changes: costs per transaction of servers and machine, and levels, the largest changes first; `None` if
 /// nothing did.
 pub(crate) fn changes(stage: &StageComparison) -> Option<Table> {
     let of_telemetry =

@@ -68,10 +68,10 @@ pub(crate) fn throughput(total: &TallyFindings, task: Task, all: bool) -> Table 
     Table::new(columns).with_rows(shown.map(|(_, row)| row))
 }
 
-/// How each type of transaction ended; `None` if there is only one, and none was rolled back on purpose.
+/// Outcomes of each type of transaction; `None` if there is only one type and no intended rollback.
 pub(crate) fn types(stage: &StageFindings, task: Task) -> Option<Table> {
     let total = &stage.total;
-    // Of parts of a run, records know by type only what finished well.
+    // For parts of a run, records have only successful transactions by type.
     let known = |count: Option<u64>| count.map_or(Cell::Unknown, Cell::Count);
     let ended: Vec<_> = total.types.iter().filter(|one| one.has_ended()).collect();
     if ended.len() < 2 && total.rolled_back.is_none_or(|count| count == 0) {

@@ -56,7 +56,7 @@ fn rate_words(found: &CapacityFindings, promised: &str) -> String {
     }
 }
 
-/// What else may have broken the promise.
+/// Other causes that may have broken the promise.
 fn delay_words(found: &CapacityFindings) -> String {
     let Some(delayed) = found.delayed else { return String::new() };
     let what = match delayed.waited_for_cpu >= 0.01 {
@@ -121,7 +121,7 @@ pub(crate) fn look_words(found: &CapacityFindings, look: &LookFindings) -> Strin
     if why.is_empty() { "backlog grew".into() } else { why.join(", ") }
 }
 
-/// What a promise limits: `new_order.p99`.
+/// The figure that a promise limits: `new_order.p99`.
 fn name_of(promise: &str) -> String {
     promise.split('<').next().map(|name| clean(name.trim(), PROMISE_WIDTH)).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use crate::plain::clean;
 /// Length of a statement, an error or a plan's line.
 const LINE_WIDTH: usize = 400;
 
-/// How they were timed.
+/// Method of timing.
 pub(crate) fn how(found: &CasesFindings) -> Vec<String> {
     let runs = found.cases.iter().map(|case| case.runs).max().unwrap_or(0);
     let mut facts = vec![plural(found.cases.len() as u64, "case")];
@@ -27,7 +27,7 @@ fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// What the table does not show: different results, changed plans, errors.
+/// Remarks below the table: different results, changed plans, errors.
 pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
     let mut notes = Vec::new();
     for name in &found.disagreements {

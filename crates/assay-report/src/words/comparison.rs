@@ -17,7 +17,7 @@ use crate::words::warning::copies_words;
 
 const NAME_WIDTH: usize = 24;
 
-/// Of a side in a sentence.
+/// Characters of a side's name in a sentence.
 const SIDE_WIDTH: usize = 44;
 const VALUE_WIDTH: usize = 60;
 /// More records than this are counted, not listed.
@@ -52,7 +52,7 @@ pub(crate) struct DifferenceGroup<'a> {
     pub(crate) differences: Vec<&'a Difference>,
 }
 
-/// What the sides do not share, the most important first.
+/// Settings that differ between the sides, the most important first.
 pub(crate) fn differences_by_kind(differences: &[Difference]) -> Vec<DifferenceGroup<'_>> {
     let kinds = [
         (

@@ -55,7 +55,7 @@ fn trouble(total: &TallyFindings) -> Vec<String> {
     if facts.is_empty() { vec!["none".into()] } else { facts }
 }
 
-/// How evenly sessions were served, and the generator's use of resources; empty in a partial record.
+/// Fairness between sessions, and the generator's use of resources; empty in a partial record.
 pub(crate) fn generator(stage: &StageFindings, findings: &Findings) -> Vec<Facts> {
     let Some(generator) = &stage.generator else { return Vec::new() };
     let (least, most) = (count(stage.session_transactions_min), count(stage.session_transactions_max));

@@ -9,7 +9,7 @@ pub(crate) fn outage_words(outage: &OutageFindings) -> String {
     format!("no service for {} from {}{to_end}", length(outage.length_ns), clock(outage.start_ns))
 }
 
-/// The same for several: `times` is their number, `length_ns` their total length.
+/// Describes several outages: `times` is their number, `length_ns` their total length.
 pub(crate) fn outages_words(times: u64, longest: &OutageFindings, length_ns: u64) -> String {
     match times {
         0 | 1 => outage_words(longest),

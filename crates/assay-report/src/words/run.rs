@@ -1,4 +1,4 @@
-//! What ran: servers, sessions, load, options, and the command line.
+//! Description of a run: servers, sessions, load, options, and the command line.
 
 use assay_record::{Arrival, Load, OptionValue, RatePoint, Terminals};
 
@@ -20,12 +20,12 @@ pub(crate) fn sessions(number: u32) -> String {
     number_of(number.into(), "session")
 }
 
-/// The same; a machine test has threads, and `assay io` a ladder of readers.
+/// `3 sessions`; a machine test has threads, and `assay io` a ladder of readers.
 pub(crate) fn clients(findings: &Findings, number: u32) -> String {
     number_of(number.into(), client(findings))
 }
 
-/// What a stage has a number of.
+/// Clients of a stage: sessions, threads or readers.
 pub(crate) fn client(findings: &Findings) -> &'static str {
     match (findings.task, findings.workload.as_str()) {
         (Task::Machine, "io") => "reader",
@@ -123,7 +123,7 @@ pub(crate) fn rate_words(unit: MetricUnit) -> &'static str {
 /// The usual unit of throughput.
 pub(crate) const TRANSACTIONS_PER_SECOND: &str = "transactions per second";
 
-/// The same for several records; `per second` if they did different kinds of work.
+/// The unit of throughput of several records; `per second` if they did different kinds of work.
 pub(crate) fn rate_words_of<'a>(records: impl IntoIterator<Item = &'a Findings>) -> &'static str {
     one_of(records.into_iter().map(|one| rate_words(one.task.rate())), TRANSACTIONS_PER_SECOND, "per second")
 }

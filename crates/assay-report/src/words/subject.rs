@@ -1,4 +1,4 @@
-//! What a chart shows: in the line below its title, and in its file name.
+//! Subject of a chart: the line below its title, and its file name.
 
 use crate::digits::count;
 use crate::findings::report::Entry;

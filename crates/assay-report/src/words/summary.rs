@@ -85,7 +85,7 @@ fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
     comparisons.iter().flat_map(of).take(SETTINGS_MAX).collect()
 }
 
-/// As the beginning of a sentence.
+/// Starts a sentence: capitalizes the first letter.
 pub(crate) fn capitalized(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + chars.as_str())
@@ -137,7 +137,7 @@ fn knee(findings: &Findings) -> String {
         .unwrap_or_default()
 }
 
-/// Of the stage that `outcome` describes.
+/// Steadiness of the stage that `outcome` describes.
 fn steadiness(findings: &Findings) -> String {
     let told = findings.main_stage().map(over_time).unwrap_or_default();
     let Some((_, facts)) = told.first() else { return String::new() };

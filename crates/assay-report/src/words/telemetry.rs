@@ -133,7 +133,7 @@ fn busy_share(scope: &ScopeFindings) -> Option<f64> {
     scope.metric("device_busy_us")?.per_s.map(|us| (us / 1e6).min(1.0))
 }
 
-/// What all CPUs did, by kind.
+/// Time of all CPUs, by kind.
 fn cpu_shares(scope: &ScopeFindings) -> Vec<(&'static str, f64)> {
     let kinds = CPU_KINDS.map(|(name, metric)| (name, scope.metric(metric).and_then(|one| one.per_s)));
     let all: f64 = kinds.iter().filter_map(|(_, per_s)| *per_s).sum();

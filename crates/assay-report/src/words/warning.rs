@@ -58,7 +58,7 @@ pub(crate) fn copies_words(files: &[String]) -> String {
     shown.join(", ") + &more
 }
 
-/// What is wrong, and what to do about it, which may be empty.
+/// The problem, and advice, which may be empty.
 pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String) {
     let stage = |number: &usize| match &findings.stages[..] {
         [_] => String::new(),

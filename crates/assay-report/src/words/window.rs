@@ -21,7 +21,7 @@ pub(crate) fn window_words<'a>(stages: impl IntoIterator<Item = &'a StageFinding
     })
 }
 
-/// The same as a sentence.
+/// The window as a sentence.
 pub(crate) fn window_sentence<'a>(stages: impl IntoIterator<Item = &'a StageFindings>) -> Option<String> {
     let window = window_words(stages)?;
     Some(format!(

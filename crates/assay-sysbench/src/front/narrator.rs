@@ -58,7 +58,7 @@ enum Phase {
 }
 
 impl<'a> Narrator<'a> {
-    /// Of a run that has not started. `before`: what the top level did where sysbench has its main state.
+    /// For a run that has not started. `before`: what the top level did where sysbench has its main state.
     pub(super) fn new(plans: &'a ScriptPlans<'a>, before: &Outside) -> Narrator<'a> {
         let Invocation { settings, console, process, .. } = plans.invocation;
         let mut narrator = Narrator {
