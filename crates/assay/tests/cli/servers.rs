@@ -22,8 +22,57 @@ fn refusal(server: &Server, user: &str, database: &str, options: &str) -> String
     }
 }
 
+/// All bundled workloads with their commands, but for tpcc, whose tests do the same.
+fn workloads(folder: &Folder) -> Vec<(String, Vec<String>)> {
+    let list = folder.expect("list", 0).stdout;
+    let lines: Vec<&str> = list.lines().take_while(|line| !line.is_empty()).collect();
+    let names = lines.iter().filter(|line| !line.starts_with(' ')).map(|line| (*line).to_owned());
+    let commands = lines.iter().filter_map(|line| line.trim().strip_prefix("commands: "));
+    let commands = commands.map(|all| all.split(", ").map(str::to_owned).collect());
+    names.zip(commands).filter(|(name, _): &(_, Vec<String>)| name != "tpcc").collect()
+}
+
 #[test]
-fn a_workload_lives_on_every_server() {
+fn every_workload_lives_on_every_server() {
+    std::thread::scope(|scope| {
+        for kind in KINDS.into_iter().filter(|kind| kind.present()) {
+            scope.spawn(move || every_workload_lives_on(kind));
+        }
+    });
+}
+
+fn every_workload_lives_on(kind: Kind) {
+    let (folder, server) = (Folder::new(), kind.shared());
+    let all = workloads(&folder);
+    assert!(all.len() > 10, "{all:?}");
+    for (name, commands) in all {
+        let url = server.url(&server.fresh_database().unwrap());
+        let options = match name.as_str() {
+            name if name.starts_with("oltp") => "--tables 2 --table-size 300",
+            name if name.starts_with("select") => "--table-size 300",
+            _ => "",
+        };
+        for command in ["prepare", "check", "run", "check", "cleanup"] {
+            if !commands.iter().any(|known| known == command) {
+                continue;
+            }
+            let more = match (command, name.as_str()) {
+                // It writes on one server and reads on another.
+                ("run", "read_after_write") => &format!("--time 200ms --sessions 2 --db {url}"),
+                ("run", _) => "--time 200ms --sessions 2",
+                // A table for each session.
+                (_, "bulk_insert") => "--sessions 2",
+                _ => "",
+            };
+            let no_record = if command == "cleanup" { "" } else { "--no-record" };
+            let ran = folder.run(&format!("{command} {name} --db {url} {options} {more} {no_record}"));
+            assert_eq!(ran.code, Some(0), "{}: {command} {name}: {}", kind.name(), ran.shown());
+        }
+    }
+}
+
+#[test]
+fn the_whole_life_of_a_workload_on_every_server() {
     for kind in KINDS.into_iter().filter(|kind| kind.present()) {
         let (folder, server) = (Folder::new(), kind.shared());
         let url = server.url(&server.fresh_database().unwrap());

@@ -168,7 +168,8 @@ impl Cell {
         let sum = |of: fn(&Tally) -> u64| sum(record, of);
         let done = done(record);
         let failed = sum(|total| total.transactions.iter().map(|one| one.failed).sum());
-        let in_doubt = sum(|total| total.transactions.iter().map(|one| one.retries_in_doubt + one.failed_in_doubt).sum());
+        let in_doubt =
+            sum(|total| total.transactions.iter().map(|one| one.retries_in_doubt + one.failed_in_doubt).sum());
         let journal = std::fs::read_to_string(folder.join("kept.csv")).unwrap();
         let lines: Vec<&str> = journal.lines().skip(1).filter_map(|line| line.rsplit(',').next()).collect();
         let reported: BTreeSet<u64> = numbers(&lines.join("\n")).into_iter().collect();
