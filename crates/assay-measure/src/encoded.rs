@@ -12,12 +12,13 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-use crate::latencies::HIGHEST_NS;
-
 /// A histogram as HDR V2 (deflate), base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EncodedHistogram(String);
+
+/// Highest value of a histogram; values above it are only counted.
+pub(crate) const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// Largest decoded V2 payload accepted. Three digits over 64 bits of range need at most 56,320 counts of 9 bytes.
 const PAYLOAD_BYTES_MAX: u64 = 56_320 * 9;

@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::add_to;
-use crate::encoded::EncodedHistogram;
+use crate::encoded::{EncodedHistogram, HIGHEST_NS};
 
 /// A latency distribution: buckets of nanoseconds, 1 ns … 1 h, 3 significant digits; with exact minimum, maximum and
 /// sum. An empty one needs no memory.
@@ -56,8 +56,6 @@ struct Form<'a> {
     histogram: Option<Cow<'a, EncodedHistogram>>,
 }
 
-/// Highest value held in a bucket; values above it are only counted.
-pub(crate) const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// Values below this have a bucket each; above, the width of a bucket is less than a thousandth of its values.
 const EXACT: u64 = 1 << (HALF_BITS + 1);
 /// Two to this power is the number of buckets between two powers of two.
@@ -79,8 +77,8 @@ fn bounds_of(bucket: usize) -> (u64, u64) {
 }
 
 impl Latencies {
-    /// Values that were collected elsewhere, with their exact extremes and sum. Without a histogram, nothing is known of
-    /// the values in between.
+    /// Values that were collected elsewhere, with their exact extremes and sum. Without a histogram, nothing is known
+    /// of the values in between.
     pub fn of(count: u64, (min_ns, max_ns): (u64, u64), sum_ns: u128, histogram: Option<&Histogram<u64>>) -> Latencies {
         let histogram = histogram.map(EncodedHistogram::new);
         Latencies { counts: Box::default(), histogram, count, min_ns, max_ns, sum_ns, over: 0 }
