@@ -6,16 +6,13 @@
 
 local function table_name(n) return "sbtest" .. n end
 
+local function dialect() return assay.share("oltp_" .. sysbench.sql.driver():name()) end
+
 function prepare()
   local con = sysbench.sql.driver():connect()
   for n = 1, sysbench.opt.threads do
     assay.tell("Creating table '%s'...", table_name(n))
-    con:query(([[
-CREATE TABLE IF NOT EXISTS %s(
-  id INTEGER NOT NULL,
-  k INTEGER DEFAULT '0' NOT NULL,
-  PRIMARY KEY (id)
-)]]):format(table_name(n)))
+    con:query(dialect():create_bulk_table(n))
   end
   con:disconnect()
 end
@@ -28,7 +25,7 @@ function cleanup()
   local con = sysbench.sql.driver():connect()
   for n = 1, sysbench.opt.threads do
     assay.tell("Dropping table '%s'...", table_name(n))
-    con:query("DROP TABLE IF EXISTS " .. table_name(n))
+    con:query(dialect():drop_table(n))
   end
   con:disconnect()
   tell_removed()
@@ -38,7 +35,7 @@ end
 local function check()
   local con, right = sysbench.sql.driver():connect(), true
   for n = 1, sysbench.opt.threads do
-    local rows, last = con:query_row("SELECT COUNT(*), MAX(id) FROM " .. table_name(n))
+    local rows, last = con:query_row(dialect():check_bulk_rows(n))
     if tonumber(rows) ~= (tonumber(last) or 0) then
       right = false
       assay.log(("table %s: rows: expected %d, found %d"):format(table_name(n), last, rows))
@@ -53,13 +50,13 @@ sysbench.cmdline.commands = { check = { check } }
 local con, id
 
 --- A second run continues after the first.
-function last_id(name) return tonumber(con:query_row("SELECT MAX(id) FROM " .. name)) or 0 end
+function last_id(n) return tonumber(con:query_row(dialect():last_id(n))) or 0 end
 
 function thread_init()
   con = sysbench.sql.driver():connect()
-  local name = table_name(sysbench.tid + 1)
-  id = last_id(name)
-  con:bulk_insert_init("INSERT INTO " .. name .. " (id, k) VALUES")
+  local n = sysbench.tid + 1
+  id = last_id(n)
+  con:bulk_insert_init(dialect():bulk_insert(n))
 end
 
 function event()

@@ -1,5 +1,6 @@
 --- One insert, sent as text, without a transaction around it. The tables grow.
 require("oltp_common")
+local dialect_of = assay.share("oltp_transactions").dialect_of
 
 --- Our own ids are drawn from all 32-bit numbers, so existing rows could collide with them.
 sysbench.cmdline.commands.prepare = {
@@ -16,12 +17,14 @@ function event()
   local n = sysbench.rand.uniform(1, sysbench.opt.tables)
   local k = sysbench.rand.default(1, sysbench.opt.table_size)
   local c, pad = get_c_value(), get_pad_value()
-  if sysbench.opt.auto_inc and drv:name() ~= "mysql" then
-    con:query(("INSERT INTO sbtest%d (k, c, pad) VALUES (%d, '%s', '%s')"):format(n, k, c, pad))
+  local dialect = dialect_of(drv)
+  -- Without auto_inc, a signed 32-bit number that no other session has.
+  local id
+  if sysbench.opt.auto_inc then id = dialect.next_id else id = sysbench.rand.unique() - 2147483648 end
+  if id then
+    con:query(dialect:insert(n, id, k, c, pad))
   else
-    -- Zero asks MySQL for the next number; otherwise a signed 32-bit number that no other session has.
-    local id = sysbench.opt.auto_inc and 0 or sysbench.rand.unique() - 2147483648
-    con:query(("INSERT INTO sbtest%d (id, k, c, pad) VALUES (%d, %d, '%s', '%s')"):format(n, id, k, c, pad))
+    con:query(dialect:insert_without_id(n, k, c, pad))
   end
   check_reconnect()
 end

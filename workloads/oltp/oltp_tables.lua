@@ -7,42 +7,7 @@
 
 local oltp = assay.share("oltp_transactions")
 local opt, formats, is_redshift, tell = oltp.opt, oltp.formats, oltp.is_redshift, assay.tell
-
--- Dialects -----------------------------------------------------------------------------------------------------------
-
-local function groups_regex(groups) return "'^([0-9]{11}-){" .. groups - 1 .. "}[0-9]{11}$'" end
-local function groups_glob(groups) return "'" .. (("[0-9]"):rep(11) .. "-"):rep(groups):sub(1, -2) .. "'" end
-
--- `tables`, `index`: which of these names exist. `has_groups`: whether a column has the form above.
-local dialects = {
-  mysql = {
-    analyze = "ANALYZE TABLE %s",
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
-    index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
-      .. " AND table_name = '%s' AND index_name = '%s'",
-    has_groups = function(column, groups) return column .. " REGEXP " .. groups_regex(groups) end,
-  },
-  pgsql = {
-    analyze = "ANALYZE %s",
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-      .. " AND table_name IN (%s)",
-    index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
-      .. " AND tablename = '%s' AND indexname = '%s'",
-    has_groups = function(column, groups) return column .. "::text ~ " .. groups_regex(groups) end,
-  },
-  sqlite = {
-    analyze = "ANALYZE %s",
-    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
-    index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
-    has_groups = function(column, groups) return column .. " GLOB " .. groups_glob(groups) end,
-    -- Only one session at a time can write, so one session does everything that changes the schema or loads it.
-    one_writer = true,
-  },
-}
-
-local function dialect_of(driver)
-  return dialects[driver:name()] or error("the OLTP workloads do not know the SQL of " .. driver:name(), 0)
-end
+local dialect_of = oltp.dialect_of
 
 -- Tables -------------------------------------------------------------------------------------------------------------
 
@@ -56,32 +21,17 @@ function get_pad_value() return sysbench.rand.string(formats.pad) end
 local C_CELL, PAD_CELL = assay.random_cell(formats.c), assay.random_cell(formats.pad)
 local own_c_value, own_pad_value = get_c_value, get_pad_value
 
---- On PostgreSQL sorting the ids once is faster than inserting each row's into its place. On the others rows are in the
--- key.
-local function has_late_key(driver)
-  return oltp.key_is_late and driver:name() == "pgsql" and not (sysbench.opt.secondary or is_redshift())
+--- The options that a dialect needs to create a table.
+local function wanted()
+  return {
+    auto_inc = sysbench.opt.auto_inc, secondary = sysbench.opt.secondary, redshift = is_redshift(),
+    mysql_storage_engine = opt("mysql_storage_engine"), create_table_options = opt("create_table_options"),
+    key_is_late = oltp.key_is_late,
+  }
 end
 
 local function create_empty_table(driver, connection, n)
-  local kind, id, key, ending = driver:name(), "INTEGER NOT NULL", ",\n  PRIMARY KEY (id)", ""
-  if kind == "mysql" then
-    if sysbench.opt.auto_inc then id = "INTEGER NOT NULL AUTO_INCREMENT" end
-    ending = "/*! ENGINE = " .. opt("mysql_storage_engine") .. " */"
-  elseif kind == "pgsql" and sysbench.opt.auto_inc then
-    id = is_redshift() and "INTEGER IDENTITY(1, 1)" or "SERIAL"
-  end
-  if sysbench.opt.secondary then
-    key = kind == "mysql" and ",\n  KEY xid (id)" or ""
-  elseif has_late_key(driver) then
-    key = ""
-  end
-  local text = ([[
-CREATE TABLE %s(
-  id %s,
-  k INTEGER DEFAULT '0' NOT NULL,
-  c CHAR(120) DEFAULT '' NOT NULL,
-  pad CHAR(60) DEFAULT '' NOT NULL%s
-) %s %s]]):format(table_name(n), id, key, ending, opt("create_table_options"))
+  local text = dialect_of(driver):create_table(n, wanted())
   connection:query(text)
 end
 
@@ -95,20 +45,14 @@ local function row_loader(connection, n) return connection:loader(table_name(n),
 
 --- Everything a table gets after its rows.
 local function finish_table(driver, connection, n)
-  local name, kind = table_name(n), driver:name()
   if is_redshift() then return end
-  if kind == "pgsql" and sysbench.opt.auto_inc and opt("table_size") > 0 then
-    connection:query(("SELECT setval(pg_get_serial_sequence('%s', 'id'), %d)"):format(name, opt("table_size")))
-  end
-  if has_late_key(driver) then connection:query("ALTER TABLE " .. name .. " ADD PRIMARY KEY (id)") end
-  if sysbench.opt.secondary and kind ~= "mysql" then
-    connection:query(("CREATE INDEX xid_%d ON %s(id)"):format(n, name))
-  end
+  local dialect = dialect_of(driver)
+  for _, text in ipairs(dialect:after_rows(n, wanted(), opt("table_size"))) do connection:query(text) end
   if sysbench.opt.create_secondary then
-    tell("Creating a secondary index on '%s'...", name)
-    connection:query(("CREATE INDEX k_%d ON %s(k)"):format(n, name))
+    tell("Creating a secondary index on '%s'...", table_name(n))
+    connection:query(dialect:create_index(n))
   end
-  connection:query(dialect_of(driver).analyze:format(name))
+  connection:query(dialect:analyze_table(n))
 end
 
 --- Creates, fills and indexes table `n`, all of it in this session.
@@ -118,7 +62,7 @@ function create_table(driver, connection, n)
   local size = opt("table_size")
   if size > 0 then tell("Inserting %d records into '%s'", size, table_name(n)) end
   if is_redshift() then -- numbers its rows itself, and knows no COPY from a client
-    connection:bulk_insert_init("INSERT INTO " .. table_name(n) .. "(k, c, pad) VALUES")
+    connection:bulk_insert_init(dialect_of(driver):bulk_insert_without_id(n))
     for _ = 1, size do
       connection:bulk_insert_next(("(%d, '%s', '%s')"):format(sysbench.rand.default(1, size), get_c_value(),
         get_pad_value()))
@@ -144,9 +88,8 @@ end
 
 --- Which of the first `count` tables exist: name → true.
 local function existing_tables(driver, connection, count)
-  local names, found = {}, {}
-  for n = 1, count do names[n] = "'" .. table_name(n) .. "'" end
-  local result = connection:query(dialect_of(driver).tables:format(table.concat(names, ", ")))
+  local found = {}
+  local result = connection:query(dialect_of(driver):existing_tables(count))
   for _ = 1, result.nrows do found[result:fetch_row()[1]] = true end
   return found
 end
@@ -197,7 +140,7 @@ function cmd_prepare()
 
   if assay.claim("announce") == 0 then assay.expect(tables * opt("table_size")) end
   share_tables("create", function(n)
-    if sysbench.opt.replace then connection:query("DROP TABLE IF EXISTS " .. table_name(n)) end
+    if sysbench.opt.replace then connection:query(dialect_of(driver):drop_table(n)) end
     create_empty_table(driver, connection, n)
   end)
   assay.barrier()
@@ -208,12 +151,8 @@ function cmd_prepare()
   for i = 0, tables - 1 do load_chunks(connection, (start + i) % tables + 1) end
   assay.barrier()
 
-  if driver:name() == "pgsql" and threads > 1 and tables >= threads then
-    -- Each session sorts a table: the server's parallel workers would only get in each other's way. Servers before 11
-    -- have none.
-    local setting = "max_parallel_maintenance_workers"
-    connection:query(("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = '%s'"):format(setting))
-  end
+  local before_keys = dialect_of(driver).before_keys
+  if before_keys and threads > 1 and tables >= threads then connection:query(before_keys) end
   share_tables("finish", function(n) finish_table(driver, connection, n) end)
   connection:disconnect()
   assay.barrier()
@@ -227,7 +166,7 @@ function cleanup()
   local connection = driver:connect()
   share_tables("drop", function(n)
     tell("Dropping table '%s'...", table_name(n))
-    connection:query("DROP TABLE IF EXISTS " .. table_name(n))
+    connection:query(dialect_of(driver):drop_table(n))
   end)
   connection:disconnect()
 end
@@ -269,12 +208,13 @@ function compare_tables(connection, one)
   if create_table ~= own_create_table then return end
   local tables, size = opt("tables"), opt("table_size")
   local _, rows_max = expected_rows()
-  local existing = existing_tables(sysbench.sql.driver(), connection, tables + 1)
+  local driver = sysbench.sql.driver()
+  local existing, dialect = existing_tables(driver, connection, tables + 1), dialect_of(driver)
   local smaller, larger -- name and greatest id of the first such table
   local sizes = {}
   for n = 1, tables do
     if not existing[table_name(n)] then return end -- the first statement says so
-    local last = tonumber((connection:query_row("SELECT MAX(id) FROM " .. table_name(n)))) or 0
+    local last = tonumber((connection:query_row(dialect:last_id(n)))) or 0
     -- Runs that delete may have removed the last few.
     local is_smaller, is_larger = last < size * 0.9 and expected_rows() == size, last > size and rows_max == size
     if is_smaller then smaller = smaller or { table_name(n), last } end
@@ -298,19 +238,19 @@ end
 --- Reads tables and indexes into the buffer pool.
 function cmd_warmup()
   local driver = sysbench.sql.driver()
-  if driver:name() ~= "mysql" then
+  local dialect = dialect_of(driver)
+  local warm_up = dialect.warm_up
+  if not warm_up then
     error("warmup works with MySQL and MariaDB only; to warm the caches before a run, use --warmup", 0)
   end
   local connection = driver:connect()
-  connection:query("SET tmp_table_size = 2 * 1024 * 1024 * 1024")
-  connection:query("SET max_heap_table_size = 2 * 1024 * 1024 * 1024")
+  for _, text in ipairs(warm_up.first) do connection:query(text) end
   share_tables("warm up", function(n)
     local name, size = table_name(n), opt("table_size")
     tell("Prewarming table %s", name)
-    connection:query("ANALYZE TABLE " .. name)
-    local warm = "SELECT AVG(id) FROM (SELECT * FROM %s FORCE KEY (PRIMARY) LIMIT %d) t"
-    connection:query(warm:format(name, size))
-    connection:query(("SELECT COUNT(*) FROM (SELECT * FROM %s WHERE k LIKE '%%0%%' LIMIT %d) t"):format(name, size))
+    connection:query(dialect:analyze_table(n))
+    connection:query(warm_up.rows:format(name, size))
+    connection:query(warm_up.index:format(name, size))
   end)
   connection:disconnect()
 end
@@ -327,10 +267,8 @@ end
 
 --- Compares table `n` with what it should be; reports each difference to `found(what, expected, actual)`.
 local function check_table(driver, connection, n, found)
-  local dialect, name = dialect_of(driver), table_name(n)
-  local function wrong_unless(condition) return ("SUM(CASE WHEN %s THEN 0 ELSE 1 END)"):format(condition) end
-  local rows, id_low, id_high, c, pad, k = connection:query_row(("SELECT COUNT(*), MIN(id), MAX(id), %s, %s, %s FROM %s"):format(
-    wrong_unless(dialect.has_groups("c", 10)), wrong_unless(dialect.has_groups("pad", 5)), wrong_unless("k >= 1"), name))
+  local dialect = dialect_of(driver)
+  local rows, id_low, id_high, c, pad, k = connection:query_row(dialect:check_rows(n))
   local rows_min, rows_max, id_min, id_max = expected_rows()
   local function check(what, value, low, high)
     value = tonumber(value)
@@ -347,12 +285,11 @@ local function check_table(driver, connection, n, found)
   check("rows whose pad is not 5 groups of 11 digits", pad, 0, 0)
   check("rows whose k is below 1", k, 0, 0)
   if sysbench.opt.secondary then
-    check("ids that occur twice", connection:query_row("SELECT COUNT(*) - COUNT(DISTINCT id) FROM " .. name), 0, 0)
+    check("ids that occur twice", connection:query_row(dialect:check_ids(n)), 0, 0)
   end
   if sysbench.opt.create_secondary and not is_redshift() then
-    local index = "k_" .. n
-    local exists = connection:query_row(dialect.index:format(name, index))
-    if tonumber(exists) == 0 then found("index", index, "none") end
+    local exists = connection:query_row(dialect:check_index(n))
+    if tonumber(exists) == 0 then found("index", "k_" .. n, "none") end
   end
   return rows
 end

@@ -50,26 +50,27 @@ local oltp = {
   tables_are_shared = true, key_is_late = true,
 }
 
--- Statements ---------------------------------------------------------------------------------------------------------
+local dialects = {} -- by the name of the driver
 
--- Kind of statement → its text, with %d for the number of the table, and the types of its parameters.
-local INT = { sysbench.sql.type.INT }
-local C, PAD = { sysbench.sql.type.CHAR, 120 }, { sysbench.sql.type.CHAR, 60 }
-local statements = {
-  point_selects = { "SELECT c FROM sbtest%d WHERE id=?", INT },
-  simple_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
-  sum_ranges = { "SELECT SUM(k) FROM sbtest%d WHERE id BETWEEN ? AND ?", INT, INT },
-  order_ranges = { "SELECT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
-  distinct_ranges = { "SELECT DISTINCT c FROM sbtest%d WHERE id BETWEEN ? AND ? ORDER BY c", INT, INT },
-  index_updates = { "UPDATE sbtest%d SET k=k+1 WHERE id=?", INT },
-  non_index_updates = { "UPDATE sbtest%d SET c=? WHERE id=?", C, INT },
-  deletes = { "DELETE FROM sbtest%d WHERE id=?", INT },
-  inserts = { "INSERT INTO sbtest%d (id, k, c, pad) VALUES (?, ?, ?, ?)", INT, INT, C, PAD },
-}
+--- What the workloads say to this product.
+function oltp.dialect_of(driver)
+  local name = driver:name()
+  local dialect = dialects[name]
+  if not dialect then
+    local found, module = pcall(assay.share, "oltp_" .. name)
+    if not found then error(("the OLTP workloads have no dialect for %s: %s"):format(name, module), 0) end
+    dialect, dialects[name] = module, module
+  end
+  return dialect
+end
+
+local function dialect() return oltp.dialect_of(sysbench.sql.driver()) end
+
+-- Statements ---------------------------------------------------------------------------------------------------------
 
 --- Prepares the statements of kind `key`, one per table, as `stmt[n][key]`; their parameters are `param[n][key][i]`.
 function prepare_for_each_table(key)
-  local definition = statements[key]
+  local definition = dialect().statements[key]
   for n = 1, opt("tables") do
     local statement, parameters = con:prepare(definition[1]:format(n)), {}
     for i = 2, #definition do
@@ -81,14 +82,12 @@ function prepare_for_each_table(key)
   end
 end
 
--- A plain BEGIN takes SQLite's write lock at the first write. If that comes after a read, and another session has
--- written in between, SQLite can only refuse: the transaction would restart again and again under load.
-function prepare_begin() stmt.begin = con:prepare(drv:name() == "sqlite" and "BEGIN IMMEDIATE" or "BEGIN") end
+function prepare_begin() stmt.begin = con:prepare(dialect().begin) end
 
---- For transactions that never write: on SQLite they need not queue up for the write lock.
-function prepare_begin_read_only() stmt.begin = con:prepare("BEGIN") end
+--- For transactions that never write.
+function prepare_begin_read_only() stmt.begin = con:prepare(dialect().begin_read_only) end
 
-function prepare_commit() stmt.commit = con:prepare("COMMIT") end
+function prepare_commit() stmt.commit = con:prepare(dialect().commit) end
 
 function prepare_point_selects() prepare_for_each_table("point_selects") end
 
@@ -104,17 +103,11 @@ function prepare_index_updates() prepare_for_each_table("index_updates") end
 
 function prepare_non_index_updates() prepare_for_each_table("non_index_updates") end
 
---- On PostgreSQL a DELETE that waited for another transaction's delete and insert of the same id does not see the new
---- row, and the INSERT after it finds the id taken. That is nobody's error: the transaction is restarted, as after a
---- deadlock.
-local function is_lost_race(failure) return failure.sql_state == "23505" end
-
 function prepare_delete_inserts()
   prepare_for_each_table("deletes")
   prepare_for_each_table("inserts")
-  if drv:name() == "pgsql" and sysbench.hooks.sql_error_ignorable == nil then
-    sysbench.hooks.sql_error_ignorable = is_lost_race
-  end
+  local is_lost_race = dialect().is_lost_race
+  if is_lost_race and sysbench.hooks.sql_error_ignorable == nil then sysbench.hooks.sql_error_ignorable = is_lost_race end
 end
 
 --- Without a table or a row to read there is nothing to do: such an option is a mistake.

@@ -1,5 +1,6 @@
 --- One select of the rows with one of 10 random values in k.
 require("oltp_common")
+local dialect_of = assay.share("oltp_transactions").dialect_of
 
 sysbench.cmdline.options.random_points = { "Number of values in the IN list", 10 }
 
@@ -20,8 +21,7 @@ function thread_init()
   low = math.floor(size * sysbench.tid / threads) + 1
   high = math.max(low, math.floor(size * (sysbench.tid + 1) / threads))
 
-  local places = ("?, "):rep(sysbench.opt.random_points):sub(1, -3)
-  local text = "SELECT id, k, c, pad FROM sbtest1 WHERE k IN (" .. places .. ")"
+  local text = dialect_of(drv):points(sysbench.opt.random_points)
   statement, points = con:prepare(text), {}
   for i = 1, sysbench.opt.random_points do points[i] = statement:bind_create(sysbench.sql.type.INT) end
   statement:bind_param(unpack(points))

@@ -1,5 +1,6 @@
 --- One select that counts the rows with k in one of 10 random ranges.
 require("oltp_common")
+local dialect_of = assay.share("oltp_transactions").dialect_of
 
 sysbench.cmdline.options.number_of_ranges = { "Number of BETWEEN conditions", 10 }
 sysbench.cmdline.options.delta = { "Difference between the two ends of a range", 5 }
@@ -21,8 +22,7 @@ function thread_init()
   low = math.floor(size * sysbench.tid / threads) + 1
   high = math.max(low, math.floor(size * (sysbench.tid + 1) / threads))
 
-  local ranges = ("k BETWEEN ? AND ? OR "):rep(sysbench.opt.number_of_ranges):sub(1, -5)
-  local text = "SELECT count(k) FROM sbtest1 WHERE " .. ranges
+  local text = dialect_of(drv):ranges(sysbench.opt.number_of_ranges)
   statement, ends = con:prepare(text), {}
   for i = 1, 2 * sysbench.opt.number_of_ranges do ends[i] = statement:bind_create(sysbench.sql.type.INT) end
   statement:bind_param(unpack(ends))

@@ -40,7 +40,7 @@ local PLACES = {
     cmd_warmup = {
       ["local driver = sysbench.sql.driver()"] = "oltp_common.lua:97",
       ["local connection = driver:connect()"] = "oltp_common.lua:98",
-      ["connection:query(warm:format(name, size))"] = "oltp_common.lua:111",
+      ["connection:query(warm_up.rows:format(name, size))"] = "oltp_common.lua:111",
     },
   },
   ["bulk_insert.lua"] = {
@@ -52,10 +52,8 @@ local PLACES = {
   ["oltp_delete.lua"] = { event = { ["stmt[n].deletes:perform()"] = "oltp_delete.lua:33" } },
   ["oltp_insert.lua"] = {
     event = {
-      [ [[con:query(("INSERT INTO sbtest%d (k, c, pad) VALUES (%d, '%s', '%s')"):format(n, k, c, pad))]] ] =
-        "oltp_insert.lua:50",
-      [ [[con:query(("INSERT INTO sbtest%d (id, k, c, pad) VALUES (%d, %d, '%s', '%s')"):format(n, id, k, c, pad))]] ] =
-        "oltp_insert.lua:61",
+      ["con:query(dialect:insert_without_id(n, k, c, pad))"] = "oltp_insert.lua:50",
+      ["con:query(dialect:insert(n, id, k, c, pad))"] = "oltp_insert.lua:61",
     },
   },
   ["select_random_points.lua"] = {
