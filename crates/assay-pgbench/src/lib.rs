@@ -2,7 +2,8 @@
 //!
 //! Text in, text out. `arguments` parses the command line; `script` splits a script into commands, `expression` parses
 //! expressions of `\set`, and `program` generates Lua that does the same; `report` and `log` format numbers like
-//! pgbench 15. It opens nothing, starts nothing and prints nothing: the binary does, in `commands/pgbench`.
+//! pgbench 15; `front` combines them. It prints, opens and reads nothing: the program that provides the
+//! `front::Process` does.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ use std::ffi::CStr;
 pub mod arguments;
 pub mod builtin;
 pub mod expression;
+pub mod front;
 pub mod help;
 pub mod log;
 pub mod program;

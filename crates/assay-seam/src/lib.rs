@@ -9,6 +9,7 @@
 
 pub mod connection;
 pub mod database;
+pub mod conninfo;
 mod decimal;
 pub mod dry;
 mod effect;

@@ -10,7 +10,6 @@
 use std::ffi::CStr;
 
 pub mod config_file;
-pub mod conninfo;
 pub mod front;
 pub mod help;
 pub mod histogram;

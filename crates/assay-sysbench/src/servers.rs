@@ -8,9 +8,8 @@ use std::path::Path;
 
 use assay_options::OptionValue;
 use assay_seam::url::{HostPort, Url, encoded};
-use assay_seam::{Class, StatementError, Surroundings};
+use assay_seam::{Class, StatementError, Surroundings, conninfo};
 
-use crate::conninfo;
 use crate::options::Options;
 
 /// The servers of this driver (`mysql`, `pgsql`, `sqlite`), or why a server cannot be connected to, in the words of the

@@ -35,7 +35,11 @@ const ARROWS: [(&str, &[&str], &[&str]); 25] = [
     ("assay-record", &["assay-measure"], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
-    ("assay-pgbench", &[], &[]),
+    (
+        "assay-pgbench",
+        &["assay-engine", "assay-io", "assay-measure", "assay-options", "assay-script", "assay-seam"],
+        &[],
+    ),
     (
         "assay-sysbench",
         &["assay-engine", "assay-io", "assay-machine", "assay-measure", "assay-options", "assay-script", "assay-seam"],

@@ -36,7 +36,7 @@ const PLACES: [(&[&str], &[&str], &str); 4] = [
             "crates/assay/src/files.rs",
             // Streams, which grow during a run.
             "crates/assay/src/journal.rs",
-            "crates/assay/src/commands/pgbench/life.rs",
+            "crates/assay/src/commands/pgbench.rs",
             "crates/assay/src/commands/lab/trial.rs",
             // Temporary files.
             "crates/assay/src/fleet/parcel.rs",

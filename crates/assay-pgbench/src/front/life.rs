@@ -1,25 +1,23 @@
 //! A run with pgbench's output: progress lines, log files, and the numbers of its report.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::io::Write;
+use std::time::Duration;
 
 use assay_engine::{Line, Notice, Observer, Outcome};
 use assay_measure::{Interval, Latencies};
-use assay_pgbench::Arguments;
-use assay_pgbench::log::{self, Aggregation, Ending, Entry};
-use assay_pgbench::report::{self, Figures, Span, Sums, Tally};
 use assay_seam::Nanos;
 
 use super::desk::{DEADLOCK, Desk, OTHER, words_of};
 use super::plan::keeps_journal;
-use crate::terminal;
+use crate::Arguments;
+use crate::log::{self, Aggregation, Ending, Entry};
+use crate::report::{self, Figures, Span, Sums, Tally};
 
 /// Watches a run.
 pub(super) struct Life<'a> {
     arguments: &'a Arguments,
     desk: &'a Desk,
-    connecting_since: Instant,
+    connecting_since: Duration,
     /// Until all clients were connected.
     connecting: Option<Duration>,
     /// Unix time of the run's start, once a line of the journal has come.
@@ -35,7 +33,7 @@ pub(super) struct Life<'a> {
 }
 
 struct LogFile {
-    file: BufWriter<File>,
+    file: Box<dyn Write>,
     sums: Option<Aggregation>,
 }
 
@@ -48,19 +46,21 @@ impl<'a> Life<'a> {
     pub(super) fn new(arguments: &'a Arguments, desk: &'a Desk, scripts: usize) -> Result<Life<'a>, String> {
         let mut files = Vec::new();
         if arguments.logs {
-            let process = std::process::id();
+            let process = desk.process.id();
             for thread in 0..arguments.threads {
                 let end = if thread == 0 { String::new() } else { format!(".{thread}") };
                 let path = format!("{}.{process}{end}", arguments.log_prefix);
-                let file = File::create(&path)
+                let file = desk
+                    .process
+                    .create(&path)
                     .map_err(|error| format!("could not open logfile \"{path}\": {}", words_of(&error)))?;
-                files.push(LogFile { file: BufWriter::new(file), sums: None });
+                files.push(LogFile { file, sums: None });
             }
         }
         Ok(Life {
             arguments,
             desk,
-            connecting_since: Instant::now(),
+            connecting_since: desk.process.elapsed(),
             connecting: None,
             started: None,
             scripts: vec![Sums::default(); scripts],
@@ -78,7 +78,7 @@ impl<'a> Life<'a> {
     }
 
     fn on_lines(&mut self, lines: &[Line], now: Nanos) {
-        let unix = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let unix = || self.desk.process.unix_time();
         let started = *self.started.get_or_insert_with(|| unix().saturating_sub(Duration::from_nanos(now.0)));
         for line in lines {
             let &[client, script, ending, number, retries] = line.values.as_slice() else { continue };
@@ -151,12 +151,12 @@ impl<'a> Life<'a> {
             retries: told.retries - before.retries,
         };
         let at = match self.arguments.progress_timestamp {
-            true => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            true => self.desk.process.unix_time().as_secs_f64(),
             false => Nanos(interval.start_ns + interval.length_ns).as_secs_f64(),
         };
         let lag = std::mem::take(&mut self.recent_lag);
         let span = Span { at, seconds: Nanos(interval.length_ns).as_secs_f64(), tally, lag };
-        terminal::say(&report::progress(self.arguments, &span));
+        self.desk.process.complain(&report::progress(self.arguments, &span));
     }
 
     /// What the clients have reported, for all scripts.
@@ -226,7 +226,9 @@ fn sums(latencies: &Latencies) -> Sums {
 impl Observer for Life<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
-            Notice::StageBegins { .. } => self.connecting = Some(self.connecting_since.elapsed()),
+            Notice::StageBegins { .. } => {
+                self.connecting = Some(self.desk.process.elapsed() - self.connecting_since);
+            }
             Notice::Interval { interval, .. } => self.on_interval(&interval.measured),
             Notice::Journal { lines, now, .. } => self.on_lines(lines, now),
             _ => {}

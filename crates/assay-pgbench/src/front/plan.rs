@@ -8,14 +8,13 @@ use assay_engine::{
 use assay_io::process::FilesLimit;
 use assay_io::{Address, Backend, Tls};
 use assay_options::OptionValue;
-use assay_pgbench::arguments::{Arguments, Mode, Partitioning};
 use assay_script::{Distribution, Entry, Program, Setup};
 use assay_seam::url::encoded;
-use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode};
-use assay_sysbench::conninfo;
+use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode, conninfo};
 
+use super::Process;
 use super::desk::Desk;
-use crate::{registry, terminal};
+use crate::arguments::{Arguments, Mode, Partitioning};
 
 /// Longer than anybody waits.
 const FOREVER: Nanos = Nanos::from_secs(10 * 365 * 86_400);
@@ -30,18 +29,18 @@ const CONNECTS_PENDING: usize = 64;
 const TRANSACTIONS_MAX: u64 = 1 << 60;
 
 /// The server, opened and resolved; or why not, in libpq's words.
-pub(super) fn target(arguments: &Arguments) -> Result<Target, String> {
+pub(super) fn target(process: &dyn Process, arguments: &Arguments) -> Result<Target, String> {
     let connect = ConnectOptions {
         // The initialization learns the types of columns so, and loads in binary form.
         prepared: arguments.initialize || arguments.mode != Mode::Simple,
         unnamed: arguments.mode == Mode::Extended,
         session_sql: Vec::new(),
         application_name: "pgbench",
-        notices: Some(terminal::say),
+        notices: Some(process.complainer()),
     };
     let purpose = if arguments.initialize { "initialization" } else { "setup" };
     let setup_failed = |text: String| format!("{text}\npgbench: error: could not create connection for {purpose}");
-    let database = registry::open(&url(arguments)?, &connect).map_err(|trouble| setup_failed(trouble.cause))?;
+    let database = process.open(&url(arguments)?, &connect).map_err(setup_failed)?;
     let settings = database.tls();
     let tls = match settings.mode {
         TlsMode::Disable => None,
@@ -149,7 +148,7 @@ pub(super) fn options_of_setup(arguments: &Arguments, target: &Target) -> Vec<(S
         ("scale_given", OptionValue::Bool(arguments.scale.is_some())),
         ("vacuums", OptionValue::Bool(vacuums)),
         ("vacuums_all", OptionValue::Bool(vacuums && arguments.vacuum_all)),
-        ("version", text(assay_pgbench::VERSION)),
+        ("version", text(crate::VERSION)),
     ];
     common(target).into_iter().chain(more.map(|(key, value)| (key.to_owned(), value))).collect()
 }

@@ -1,4 +1,4 @@
-//! libpq connection strings, which `--pgsql-db` accepts in place of a database name.
+//! libpq connection strings, which sysbench and pgbench accept in place of a database name.
 //!
 //! Source: PostgreSQL manual, 34.1.1.1.
 

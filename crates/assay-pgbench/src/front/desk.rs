@@ -2,19 +2,20 @@
 
 use std::ffi::CStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::Duration;
 
-use assay_pgbench::Script;
-use assay_pgbench::arguments::Partitioning;
-use assay_pgbench::report::{CommandTally, Tally};
 use assay_script::{Front, Severity};
 
-use crate::{signals, terminal};
+use super::Process;
+use crate::Script;
+use crate::arguments::Partitioning;
+use crate::report::{CommandTally, Tally};
 
 /// One per process.
 #[derive(Debug)]
 pub(super) struct Desk {
-    begun: Instant,
+    pub(super) process: &'static dyn Process,
+    begun: Duration,
     notes: Mutex<Notes>,
 }
 
@@ -60,13 +61,13 @@ pub(super) const DEADLOCK: u32 = 2;
 pub(super) const OTHER: u32 = 4;
 
 impl Desk {
-    pub(super) fn new(scripts: &[Script]) -> Desk {
+    pub(super) fn new(process: &'static dyn Process, scripts: &[Script]) -> Desk {
         let notes = Notes {
             scripts: vec![Tally::default(); scripts.len()],
             commands: scripts.iter().map(|script| vec![CommandTally::default(); script.commands.len()]).collect(),
             ..Notes::default()
         };
-        Desk { begun: Instant::now(), notes: Mutex::new(notes) }
+        Desk { process, begun: process.elapsed(), notes: Mutex::new(notes) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Notes> {
@@ -100,7 +101,7 @@ impl Desk {
 
 impl Front for Desk {
     fn print(&self, text: &[u8]) {
-        terminal::say(&String::from_utf8_lossy(text));
+        self.process.complain(&String::from_utf8_lossy(text));
     }
 
     fn message(&self, severity: Severity, text: &str) {
@@ -112,23 +113,23 @@ impl Front for Desk {
                     return;
                 }
                 notes.refused = text.starts_with("could not create connection for client");
-                terminal::say(&format!("pgbench: error: {text}\n"));
+                self.process.complain(&format!("pgbench: error: {text}\n"));
             }
             Severity::Info => {
-                let _ = terminal::result(&format!("{text}\n"));
+                self.process.print(&format!("{text}\n"));
             }
-            _ => terminal::say(&format!("pgbench: {text}\n")),
+            _ => self.process.complain(&format!("pgbench: {text}\n")),
         }
     }
 
     fn database(&self) {}
 
     fn exit(&self, code: i32) {
-        std::process::exit(code);
+        self.process.exit(code)
     }
 
     fn now(&self) -> f64 {
-        self.begun.elapsed().as_secs_f64()
+        (self.process.elapsed() - self.begun).as_secs_f64()
     }
 
     fn figures(&self, what: u32, numbers: &[f64]) {
@@ -159,7 +160,7 @@ impl Front for Desk {
             (ABORTED, _) => {
                 notes.aborted += 1;
                 if notes.exits_on_abort {
-                    signals::control().stop();
+                    self.process.control().stop();
                 }
             }
             (COMMAND, [script, command, count, seconds, failures, retries]) => {
@@ -185,7 +186,7 @@ impl Front for Desk {
     }
 
     fn overlay(&self) -> &'static [(&'static CStr, &'static str)] {
-        assay_pgbench::OVERLAY
+        crate::OVERLAY
     }
 }
 

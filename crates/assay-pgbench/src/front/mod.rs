@@ -1,25 +1,24 @@
-//! `assay pgbench …`: pgbench's command line, reports, log files and exit codes. Also what the binary does when it is
-//! called `pgbench`.
+//! pgbench as a program: runs a command line, with pgbench's output, log files and exit codes.
 //!
-//! assay-pgbench parses arguments, translates scripts to Lua and formats lines; here the engine runs them: first what
-//! comes before a run, or the initialization, in one session, then the clients, one session each. Their Lua reports to
-//! `desk`, and `life` watches a run.
+//! The engine runs first what comes before a run, or the initialization, in one session, then the clients, one session
+//! each. Their Lua reports to `desk`, and `life` watches a run. The program that provides the `Process` prints, exits,
+//! reads clocks and handles signals.
 
 mod desk;
 mod life;
 mod plan;
+mod process;
 
-use std::process::ExitCode;
+pub use process::Process;
+
 use std::sync::Arc;
 
 use assay_engine::{End, Observer, Outcome, Plan, RunError, Target};
 use assay_options::OptionValue;
-use assay_pgbench::arguments::{Arguments, Partitioning, Refusal, Source};
-use assay_pgbench::{Front, Script, builtin, compile, report};
 use assay_script::{Entry, Program, TopLevel};
 
-use crate::diagnostics::Trouble;
-use crate::{library, registry, signals, terminal};
+use crate::arguments::{Arguments, Partitioning, Refusal, Source};
+use crate::{Front, Script, builtin, check_parameters, compile, report};
 use desk::{Desk, words_of};
 use life::Life;
 
@@ -32,31 +31,25 @@ const SETUP: &str = "local S = assay.share(\"pgbench_setup\")\n\
                      function before() S.before() end\n\
                      function initialize() S.initialize() end\n";
 
-/// Runs a command line, starting with the program's name.
-pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
-    signals::stop_listening()?;
-    Ok(obey(&words).into())
-}
-
-/// The exit code.
-fn obey(words: &[String]) -> u8 {
-    let arguments = match Arguments::parse(&words[1..], &|name| std::env::var(name).ok()) {
+/// Runs a command line, starting with the program's name; returns the exit code.
+pub fn run(process: &'static dyn Process, words: &[String]) -> u8 {
+    let arguments = match Arguments::parse(&words[1..], &|name| process.variable(name)) {
         Ok(arguments) => arguments,
-        Err(Refusal::Print(text)) => return u8::from(terminal::result(&text).is_err()),
+        Err(Refusal::Print(text)) => return u8::from(!process.print(&text)),
         Err(Refusal::Tell(text)) => {
-            terminal::say(&text);
+            process.complain(&text);
             return 0;
         }
         Err(Refusal::Mistake(text)) => {
-            terminal::say(&text);
+            process.complain(&text);
             return FAILED;
         }
     };
-    match work(&arguments) {
+    match work(process, &arguments) {
         Ok(code) => code,
         Err(text) => {
             if !text.is_empty() {
-                terminal::say(&format!("pgbench: error: {text}\n"));
+                process.complain(&format!("pgbench: error: {text}\n"));
             }
             FAILED
         }
@@ -64,21 +57,21 @@ fn obey(words: &[String]) -> u8 {
 }
 
 /// The exit code, or the error; empty if that was printed.
-fn work(arguments: &Arguments) -> Result<u8, String> {
-    let scripts = if arguments.initialize { Vec::new() } else { read_scripts(arguments)? };
-    let desk = Arc::new(Desk::new(&scripts));
-    let target = plan::target(arguments)?;
-    let seed = arguments.seed.unwrap_or_else(crate::plan::random_seed);
+fn work(process: &'static dyn Process, arguments: &Arguments) -> Result<u8, String> {
+    let scripts = if arguments.initialize { Vec::new() } else { read_scripts(process, arguments)? };
+    let desk = Arc::new(Desk::new(process, &scripts));
+    let target = plan::target(process, arguments)?;
+    let seed = arguments.seed.unwrap_or_else(|| process.seed());
     if arguments.initialize {
         let options = plan::options_of_initialization(arguments, &target);
         alone(arguments, &desk, &target, "initialize", options, seed)?;
         return Ok(0);
     }
     if arguments.tells_seed {
-        terminal::say(&format!("pgbench: setting random seed to {seed}\n"));
+        process.complain(&format!("pgbench: setting random seed to {seed}\n"));
     }
     if arguments.debug {
-        terminal::say(&plan::told(arguments, &target));
+        process.complain(&plan::told(arguments, &target));
     }
     alone(arguments, &desk, &target, "before", plan::options_of_setup(arguments, &target), seed)?;
     let found = desk.found();
@@ -89,7 +82,7 @@ fn work(arguments: &Arguments) -> Result<u8, String> {
     run_clients(arguments, &scripts, &desk, plan, scale, partitions)
 }
 
-fn read_scripts(arguments: &Arguments) -> Result<Vec<Script>, String> {
+fn read_scripts(process: &dyn Process, arguments: &Arguments) -> Result<Vec<Script>, String> {
     let read = |source: &Source| {
         let (name, text) = match source {
             Source::Builtin(place) => {
@@ -97,19 +90,13 @@ fn read_scripts(arguments: &Arguments) -> Result<Vec<Script>, String> {
                 (builtin.shown(), builtin.text.to_owned())
             }
             Source::File(path) => {
-                let bytes = match path.as_str() {
-                    "-" => {
-                        let mut bytes = Vec::new();
-                        std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map(|_| bytes)
-                    }
-                    path => std::fs::read(path),
-                };
+                let bytes = process.read(path);
                 let bytes = bytes.map_err(|error| format!("could not open file \"{path}\": {}", words_of(&error)))?;
                 (path.clone(), String::from_utf8_lossy(&bytes).into_owned())
             }
         };
         let script = Script::parse(&name, &text).map_err(|error| error.0)?;
-        assay_pgbench::check_parameters(&script, arguments.mode)?;
+        check_parameters(&script, arguments.mode)?;
         Ok(script)
     };
     arguments.scripts.iter().map(|(source, _)| read(source)).collect()
@@ -127,7 +114,7 @@ fn alone(
     let program = load("pgbench", SETUP, desk)?;
     let entry = Entry::Function(function.to_owned());
     let plan = plan::of_session(arguments, &Arc::new(program), desk, target.clone(), entry, options, seed);
-    let outcome = assay_engine::run(plan, signals::control(), &mut Silent);
+    let outcome = assay_engine::run(plan, desk.process.control(), &mut Silent);
     match conclusion(&outcome, desk) {
         None => Ok(()),
         Some(text) => Err(text),
@@ -138,11 +125,11 @@ fn load(name: &str, text: &str, desk: &Arc<Desk>) -> Result<Program, String> {
     let top = TopLevel {
         command: Some("run".to_owned()),
         argv: Vec::new(),
-        driver: registry::dialect("pgsql"),
+        driver: desk.process.dialect("pgsql"),
         front: Some(desk.clone()),
         may_use_database: false,
     };
-    Program::from_text(library::library(), name, text, &top).map_err(|error| error.message)
+    Program::from_text(desk.process.library(), name, text, &top).map_err(|error| error.message)
 }
 
 fn program_of_clients(
@@ -177,8 +164,9 @@ fn run_clients(
     scale: u32,
     partitions: Option<(Partitioning, u32)>,
 ) -> Result<u8, String> {
+    let process = desk.process;
     let mut life = Life::new(arguments, desk, scripts.len())?;
-    let outcome = assay_engine::run(plan, signals::control(), &mut life);
+    let outcome = assay_engine::run(plan, process.control(), &mut life);
     let begun = life.has_begun();
     let figures = life.figures(&outcome);
     if let Some(text) = conclusion(&outcome, desk) {
@@ -186,18 +174,18 @@ fn run_clients(
             return Err(text);
         }
         if !text.is_empty() {
-            terminal::say(&format!("pgbench: error: {text}\n"));
+            process.complain(&format!("pgbench: error: {text}\n"));
         }
     }
     if arguments.exit_on_abort && desk.aborted() > 0 {
         return Ok(ABORTED);
     }
     let text = report::report(arguments, scripts, scale, partitions, &figures);
-    if terminal::result(&text).is_err() {
+    if !process.print(&text) {
         return Ok(FAILED);
     }
     if desk.aborted() > 0 || matches!(outcome.end, End::Failed(_)) {
-        terminal::say("pgbench: error: Run was aborted; the above results are incomplete.\n");
+        process.complain("pgbench: error: Run was aborted; the above results are incomplete.\n");
         return Ok(ABORTED);
     }
     Ok(0)
