@@ -144,7 +144,7 @@ fn run(trial: Trial, database: &dyn Database, sessions: usize, seed: u64, start:
                 Progress::Pending => io.send(socket, &out),
                 Progress::Ready => {
                     let sql = b"SELECT c FROM sbtest1 WHERE id=?";
-                    session.machine.execute(&Operation::Prepare { statement: STATEMENT, sql }, &mut exchange);
+                    session.machine.execute(&Operation::Prepare { statement: STATEMENT, text: sql }, &mut exchange);
                     io.send(socket, &out);
                 }
                 Progress::Reply(reply) => {

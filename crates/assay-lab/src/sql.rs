@@ -54,7 +54,7 @@ impl SqlClient {
 
     /// Runs a statement and returns the rows of its first result set, if it has one.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, String> {
-        let operation = Operation::Query { sql: sql.as_bytes() };
+        let operation = Operation::Query { text: sql.as_bytes() };
         let reply = self.work(|machine, exchange| machine.execute(&operation, exchange))?;
         if let Some(error) = reply.error {
             return Err(format!("{} ({})", error.message, error.code));

@@ -38,8 +38,6 @@ pub enum Request<'a> {
     InTransaction(ConnectionNumber),
     /// Send deferred statements. Answer: `Done` if there were none, or `Reply`.
     Flush(ConnectionNumber),
-    /// Roll back on the driver's own initiative: it does not count as a statement. Answer: `Reply`.
-    Rollback(ConnectionNumber),
     /// `thread_init` has finished: the session can take transactions. Answer: `Done`, when the run starts.
     Ready,
     /// Ask for the next transaction. Ends the previous one, if there was one, as a success. Answer: `Begin` at the

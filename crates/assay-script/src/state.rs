@@ -347,7 +347,7 @@ impl State {
             }
             Step::Query => {
                 run.write_text(&mut self.text);
-                Request::Operation(connection, Operation::Query { sql: &self.text })
+                Request::Operation(connection, Operation::Query { text: &self.text })
             }
         }
     }
@@ -471,7 +471,7 @@ impl State {
                     }
                     match asked {
                         Asked::Flush => Request::Flush(ConnectionNumber(connection)),
-                        _ => Request::Rollback(ConnectionNumber(connection)),
+                        _ => Request::Operation(ConnectionNumber(connection), Operation::RollBack),
                     }
                 }
                 Asked::Synchronize => Request::Synchronize(ConnectionNumber(number(2) as u32)),
@@ -527,8 +527,8 @@ impl State {
         unsafe {
             let statement = || StatementId(lua::lua_tonumber(thread, 3) as u32);
             match asked {
-                Asked::Query => Operation::Query { sql: text_at(thread, 3) },
-                Asked::Prepare => Operation::Prepare { statement: statement(), sql: text_at(thread, 4) },
+                Asked::Query => Operation::Query { text: text_at(thread, 3) },
+                Asked::Prepare => Operation::Prepare { statement: statement(), text: text_at(thread, 4) },
                 Asked::Execute | Asked::Defer | Asked::Pipe => {
                     Operation::Execute { statement: statement(), parameters: &self.parameters }
                 }

@@ -7,7 +7,7 @@
 use crate::effect::Effect;
 use crate::error::StatementError;
 use crate::facts::{ServerFacts, TlsFacts};
-use crate::operation::{Operation, Reply, StatementId};
+use crate::operation::{Operation, Reply};
 use crate::rows::RowsPool;
 use crate::time::Nanos;
 
@@ -80,9 +80,8 @@ pub trait Connection {
     /// The time requested by `Progress::Wait` has passed.
     fn on_timeout(&mut self, exchange: &mut Exchange<'_>) -> Progress;
 
-    /// What a prepared statement does; an unknown one may do anything.
-    fn effect(&self, statement: StatementId) -> Effect {
-        let _ = statement;
+    /// What the operation in flight, or the last one, does. Asked when its answer is lost, before `on_closed`.
+    fn effect(&self) -> Effect {
         Effect::Other
     }
 

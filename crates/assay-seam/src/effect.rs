@@ -1,6 +1,9 @@
-//! What a statement does to the data, judged by its first words. Not a parser: in doubt, `Other`.
+//! What an operation does to the data, and how drivers of SQL databases judge that: by the first words of a statement.
+//! Not a parser: in doubt, `Other`.
 
-/// See the module.
+use crate::operation::{Operation, StatementId};
+
+/// What an operation does to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Opens a transaction.
@@ -36,9 +39,74 @@ impl Effect {
     }
 }
 
+/// As much of the operation in flight as a SQL driver needs to answer `Connection::effect`.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum InFlight {
+    /// Something that changes no data.
+    #[default]
+    Harmless,
+    /// The beginning and the end of its text: enough for `START TRANSACTION` and `; COMMIT`.
+    Text {
+        /// Padded with spaces.
+        head: [u8; 20],
+        /// Padded with spaces.
+        tail: [u8; 8],
+    },
+    /// An execution of a prepared statement.
+    Statement(StatementId),
+    /// Rows to append.
+    Load,
+}
+
+impl InFlight {
+    /// Allocates nothing.
+    pub fn of(operation: &Operation<'_>) -> InFlight {
+        match operation {
+            Operation::Query { text } => {
+                let (mut head, mut tail) = ([b' '; 20], [b' '; 8]);
+                let length = text.len().min(head.len());
+                head[..length].copy_from_slice(&text[..length]);
+                let length = text.len().min(tail.len());
+                tail[..length].copy_from_slice(&text[text.len() - length..]);
+                InFlight::Text { head, tail }
+            }
+            Operation::Execute { statement, .. } => InFlight::Statement(*statement),
+            Operation::Load { .. } => InFlight::Load,
+            Operation::Prepare { .. } | Operation::Close { .. } | Operation::RollBack => InFlight::Harmless,
+        }
+    }
+
+    /// `of_statement`: the effect of a prepared statement.
+    pub fn effect(&self, of_statement: impl FnOnce(StatementId) -> Effect) -> Effect {
+        match self {
+            InFlight::Text { tail, .. } if ends_with_commit(tail) => Effect::Commits,
+            InFlight::Text { head, .. } => Effect::of(head),
+            InFlight::Statement(statement) => of_statement(*statement),
+            InFlight::Load => Effect::ChangesRows,
+            InFlight::Harmless => Effect::Reads,
+        }
+    }
+}
+
+fn ends_with_commit(text: &[u8]) -> bool {
+    let text = text.trim_ascii_end();
+    let text = text.strip_suffix(b";").unwrap_or(text).trim_ascii_end();
+    text.len() >= 6 && text[text.len() - 6..].eq_ignore_ascii_case(b"commit")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beginning_and_end_of_a_text_tell_what_it_does() {
+        let effect = |sql: &str| InFlight::of(&Operation::Query { text: sql.as_bytes() }).effect(|_| Effect::Other);
+        assert_eq!(effect("START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT"), Effect::Begins);
+        assert_eq!(effect("UPDATE a_table_with_a_long_name SET a = 1; COMMIT;"), Effect::Commits);
+        assert_eq!(effect("UPDATE a_table_with_a_long_name SET a = 1"), Effect::ChangesRows);
+        assert_eq!(effect("x"), Effect::Other);
+        assert_eq!(InFlight::of(&Operation::RollBack).effect(|_| Effect::Other), Effect::Reads);
+    }
 
     #[test]
     fn the_first_words_of_a_statement_tell_what_it_does() {

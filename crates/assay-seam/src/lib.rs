@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod connection;
-pub mod database;
 pub mod conninfo;
+pub mod database;
 mod decimal;
 pub mod dry;
 mod effect;
@@ -27,7 +27,7 @@ pub use database::{
     TlsSettings,
 };
 pub use decimal::write_decimal;
-pub use effect::Effect;
+pub use effect::{Effect, InFlight};
 pub use error::{Class, Code, Origin, Retry, StatementError};
 pub use facts::{ServerFacts, TlsFacts};
 pub use operation::{Operation, Reply, StatementId, Value};

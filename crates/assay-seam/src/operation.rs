@@ -12,18 +12,18 @@ pub enum Operation<'a> {
     /// Run the text unchanged, in the protocol's text form. May contain several statements; may return several result
     /// sets (`Rows::sets`).
     Query {
-        /// The statement's text.
-        sql: &'a [u8],
+        /// In the language of the server: SQL, for most.
+        text: &'a [u8],
     },
-    /// Prepare `sql` as `statement`. Placeholders are `?` for every database; a driver whose server wants another form
+    /// Prepare `text` as `statement`. Placeholders are `?` for every database; a driver whose server wants another form
     /// (`$1`) rewrites those outside quotes and comments. If protocol-level prepared statements are switched off, or
     /// the server cannot prepare this text, the text is kept, the reply is a plain success, and `Execute` substitutes
     /// quoted parameters into it.
     Prepare {
         /// Chosen by the caller, not in use on this connection.
         statement: StatementId,
-        /// The statement's text with `?` placeholders.
-        sql: &'a [u8],
+        /// The same with `?` placeholders.
+        text: &'a [u8],
     },
     /// Run a prepared statement. After a reconnect the driver prepares it again first: a `StatementId` lives as long as
     /// the `Connection` value, not as long as its socket.
@@ -38,6 +38,8 @@ pub enum Operation<'a> {
         /// As in `Prepare`.
         statement: StatementId,
     },
+    /// Undo the open transaction. How is the driver's business.
+    RollBack,
     /// Append rows to a table in the server's fastest way (COPY, multi-row INSERT, …), atomically: all rows or none, in
     /// the open transaction or else in one of its own. `Reply::affected` is the number of rows.
     Load {

@@ -74,6 +74,7 @@ enum Work {
     Prepare(StatementId),
     Execute(StatementId),
     Close(StatementId),
+    RollBack,
     /// `text` is the table; from here on, the columns.
     Load(usize),
 }
@@ -115,8 +116,8 @@ impl SqliteConnection {
             return Err(StatementError::network("the database file is not open"));
         };
         match operation {
-            Operation::Query { sql } => open.query(utf8(sql)?, partial, pool),
-            Operation::Prepare { statement, sql } => {
+            Operation::Query { text: sql } => open.query(utf8(sql)?, partial, pool),
+            Operation::Prepare { statement, text: sql } => {
                 let sql = utf8(sql)?;
                 self.texts.insert(statement, sql.into());
                 open.prepare(sql, self.texts.len())
@@ -127,6 +128,7 @@ impl SqliteConnection {
                     Err(StatementError::client(Class::Other, format!("statement {} was never prepared", statement.0)))
                 }
             },
+            Operation::RollBack => open.query("ROLLBACK", partial, pool),
             Operation::Load { table, columns, rows, .. } => {
                 partial.affected = open.load(utf8(table)?, utf8(columns)?, rows)?;
                 Ok(())
@@ -452,11 +454,11 @@ impl Waiting {
         self.text.clear();
         self.parameters.clear();
         self.work = match *operation {
-            Operation::Query { sql } => {
+            Operation::Query { text: sql } => {
                 self.text.extend_from_slice(sql);
                 Work::Query
             }
-            Operation::Prepare { statement, sql } => {
+            Operation::Prepare { statement, text: sql } => {
                 self.text.extend_from_slice(sql);
                 Work::Prepare(statement)
             }
@@ -476,6 +478,7 @@ impl Waiting {
                 Work::Execute(statement)
             }
             Operation::Close { statement } => Work::Close(statement),
+            Operation::RollBack => Work::RollBack,
             Operation::Load { table, columns, rows, .. } => {
                 self.text.extend_from_slice(table);
                 self.text.extend_from_slice(columns);
@@ -489,10 +492,11 @@ impl Waiting {
     fn operation(&self) -> Operation<'_> {
         match self.work {
             Work::Open => unreachable!("opening is no operation"),
-            Work::Query => Operation::Query { sql: &self.text },
-            Work::Prepare(statement) => Operation::Prepare { statement, sql: &self.text },
+            Work::Query => Operation::Query { text: &self.text },
+            Work::Prepare(statement) => Operation::Prepare { statement, text: &self.text },
             Work::Execute(statement) => Operation::Execute { statement, parameters: &[] },
             Work::Close(statement) => Operation::Close { statement },
+            Work::RollBack => Operation::RollBack,
             Work::Load(columns) => Operation::Load {
                 table: &self.text[..columns],
                 columns: &self.text[columns..],

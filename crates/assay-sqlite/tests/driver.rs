@@ -55,12 +55,12 @@ impl Bench {
 
     /// The answer to a text as `affected`, then each set as `[1 'a' NULL|2 …]`, then the error's class and message.
     fn say(&mut self, client: &mut Client, sql: &str) -> String {
-        let reply = self.run(client, Operation::Query { sql: sql.as_bytes() });
+        let reply = self.run(client, Operation::Query { text: sql.as_bytes() });
         show(&reply)
     }
 
     fn prepare(&mut self, client: &mut Client, id: u32, sql: &str) -> String {
-        let reply = self.run(client, Operation::Prepare { statement: StatementId(id), sql: sql.as_bytes() });
+        let reply = self.run(client, Operation::Prepare { statement: StatementId(id), text: sql.as_bytes() });
         show(&reply)
     }
 
@@ -169,7 +169,7 @@ fn errors_are_sorted_into_classes() {
     ] {
         assert_eq!(bench.say(&mut one, sql), expected, "{sql}");
     }
-    let reply = bench.run(&mut one, Operation::Query { sql: b"INSERT INTO t VALUES(9)" });
+    let reply = bench.run(&mut one, Operation::Query { text: b"INSERT INTO t VALUES(9)" });
     assert_eq!(reply.error.unwrap().code.number, 275, "SQLITE_CONSTRAINT_CHECK");
     assert_eq!(
         bench.prepare(&mut one, 1, "SELECT 1; SELECT 2"),
@@ -182,7 +182,7 @@ fn errors_are_sorted_into_classes() {
     );
     assert_eq!(bench.execute(&mut one, 3, &[]), "0 other: statement 3 was never prepared");
     assert_eq!(
-        show(&bench.run(&mut one, Operation::Query { sql: b"SELECT '\xff'" })),
+        show(&bench.run(&mut one, Operation::Query { text: b"SELECT '\xff'" })),
         "0 syntax: the statement is not valid UTF-8; pass binary data as parameters"
     );
 }
@@ -209,7 +209,7 @@ fn statements_survive_a_reconnect_and_a_changed_schema() {
     bench.say(&mut one, "BEGIN");
     assert!(!one.0.on_closed(), "there is no other way to log in");
     assert!(!one.0.in_transaction());
-    let closed = bench.run(&mut one, Operation::Query { sql: b"SELECT 1" }).error.unwrap();
+    let closed = bench.run(&mut one, Operation::Query { text: b"SELECT 1" }).error.unwrap();
     assert_eq!((closed.class, closed.retry), (Class::Connection, Retry::Reconnect));
     let progress = one.0.on_connected(&mut Exchange { out: &mut Vec::new(), pool: &mut bench.pool, now: bench.now });
     assert!(matches!(progress, Progress::Ready));
@@ -303,7 +303,7 @@ fn a_text_of_several_statements_goes_on_where_it_met_the_lock() {
     bench.say(&mut one, "CREATE TABLE t(a); BEGIN IMMEDIATE");
     let sql =
         b"SELECT 'once'; CREATE TEMP TABLE mine(a); INSERT INTO mine VALUES(1); INSERT INTO t VALUES(1); SELECT 'done'";
-    assert!(waits(&bench.begin(&mut two, Operation::Query { sql })));
+    assert!(waits(&bench.begin(&mut two, Operation::Query { text: sql })));
     assert!(waits(&bench.go_on(&mut two)));
     bench.say(&mut one, "COMMIT");
     let Progress::Reply(reply) = bench.go_on(&mut two) else { panic!("still waiting") };
@@ -316,7 +316,7 @@ fn waiting_ends_with_an_error_that_names_the_remedy() {
     let database = bench.database("busy_timeout=20", &ConnectOptions::default());
     let (mut one, mut two) = (bench.connect(&*database), bench.connect(&*database));
     bench.say(&mut one, "CREATE TABLE t(a); BEGIN IMMEDIATE");
-    let mut progress = bench.begin(&mut two, Operation::Query { sql: b"SELECT 1; BEGIN IMMEDIATE" });
+    let mut progress = bench.begin(&mut two, Operation::Query { text: b"SELECT 1; BEGIN IMMEDIATE" });
     while let Progress::Wait(pause) = progress {
         bench.now += pause;
         progress = bench.go_on(&mut two);
@@ -336,7 +336,7 @@ fn pauses_differ_between_connections_and_repeat_with_the_run() {
         let [mut one, mut two, mut three] = bench.clients();
         bench.say(&mut one, "CREATE TABLE t(a); BEGIN IMMEDIATE");
         [&mut two, &mut three]
-            .map(|client| format!("{:?}", bench.begin(client, Operation::Query { sql: b"BEGIN IMMEDIATE" })))
+            .map(|client| format!("{:?}", bench.begin(client, Operation::Query { text: b"BEGIN IMMEDIATE" })))
     };
     let [two, three] = pauses();
     assert_ne!(two, three);
@@ -348,7 +348,7 @@ fn a_reader_that_wants_to_write_starts_over_instead_of_waiting() {
     let mut bench = Bench::new();
     let [mut one, mut two] = bench.clients();
     bench.say(&mut one, "CREATE TABLE t(a); INSERT INTO t VALUES(0)");
-    let write = Operation::Query { sql: b"UPDATE t SET a=a+1" };
+    let write = Operation::Query { text: b"UPDATE t SET a=a+1" };
 
     assert_eq!(bench.say(&mut two, "BEGIN; SELECT a FROM t"), "0 [0]");
     bench.say(&mut one, "BEGIN IMMEDIATE; UPDATE t SET a=5");
@@ -369,7 +369,7 @@ fn a_transaction_that_has_not_read_yet_can_wait() {
     let [mut one, mut two] = bench.clients();
     bench.say(&mut one, "CREATE TABLE t(a); INSERT INTO t VALUES(0); BEGIN IMMEDIATE; UPDATE t SET a=1");
     bench.say(&mut two, "BEGIN");
-    assert!(waits(&bench.begin(&mut two, Operation::Query { sql: b"UPDATE t SET a=a+1" })));
+    assert!(waits(&bench.begin(&mut two, Operation::Query { text: b"UPDATE t SET a=a+1" })));
     bench.say(&mut one, "COMMIT");
     let Progress::Reply(reply) = bench.go_on(&mut two) else { panic!("still waiting") };
     assert_eq!(show(&reply), "1");
@@ -383,8 +383,8 @@ fn without_wal_a_commit_waits_for_readers_and_no_two_sessions_block_each_other()
     bench.say(&mut one, "CREATE TABLE t(a); INSERT INTO t VALUES(0)");
     bench.say(&mut two, "BEGIN; SELECT a FROM t");
     bench.say(&mut one, "BEGIN IMMEDIATE; UPDATE t SET a=1");
-    assert!(waits(&bench.begin(&mut one, Operation::Query { sql: b"COMMIT" })));
-    let refused = error(bench.begin(&mut two, Operation::Query { sql: b"UPDATE t SET a=2" }));
+    assert!(waits(&bench.begin(&mut one, Operation::Query { text: b"COMMIT" })));
+    let refused = error(bench.begin(&mut two, Operation::Query { text: b"UPDATE t SET a=2" }));
     assert_eq!(refused.class, Class::Serialization);
     bench.say(&mut two, "ROLLBACK");
     let Progress::Reply(reply) = bench.go_on(&mut one) else { panic!("still waiting") };

@@ -135,12 +135,12 @@ impl Client {
     /// The rows of a query, or why there are none within `patience`. After a timeout or a broken connection, every
     /// further query is refused.
     pub fn ask(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, String> {
-        self.operate(&Operation::Query { sql: sql.as_bytes() }, patience)
+        self.operate(&Operation::Query { text: sql.as_bytes() }, patience)
     }
 
     /// Prepares a statement, if the user permits that; see `execute`.
     pub fn prepare(&mut self, statement: StatementId, sql: &str, patience: Nanos) -> Result<(), String> {
-        self.operate(&Operation::Prepare { statement, sql: sql.as_bytes() }, patience).map(|_| ())
+        self.operate(&Operation::Prepare { statement, text: sql.as_bytes() }, patience).map(|_| ())
     }
 
     /// The rows of a prepared statement.

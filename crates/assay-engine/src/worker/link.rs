@@ -1,7 +1,7 @@
 //! One connection of a session, as the worker sees it: its state, and what is in flight on it.
 
 use assay_io::SocketId;
-use assay_seam::{Connection, Effect, Nanos, Operation, Reply, StatementError, StatementId};
+use assay_seam::{Connection, Effect, Nanos, Reply, StatementError};
 
 /// One connection of a session.
 pub(super) struct Link {
@@ -58,38 +58,15 @@ pub(super) enum LinkDoing {
     Free,
 }
 
-/// As much of the last operation as is needed to tell whether it may have committed something.
+/// What the engine knows about the last thing sent that the connection does not.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InFlight {
-    /// The beginning and the end of its text: enough for `START TRANSACTION` and `; COMMIT`.
-    Text {
-        head: [u8; 20],
-        tail: [u8; 8],
-    },
-    Statement(StatementId),
-    Load,
+    /// An operation: the connection knows its effect.
+    Operation,
     /// Any statements, each committed separately or all together.
     Pipeline,
     /// Something that changes no data, or was deferred, and so is inside a transaction.
     Harmless,
-}
-
-impl InFlight {
-    pub(super) fn of(operation: &Operation<'_>) -> InFlight {
-        match operation {
-            Operation::Query { sql } => {
-                let (mut head, mut tail) = ([b' '; 20], [b' '; 8]);
-                let length = sql.len().min(head.len());
-                head[..length].copy_from_slice(&sql[..length]);
-                let length = sql.len().min(tail.len());
-                tail[..length].copy_from_slice(&sql[sql.len() - length..]);
-                InFlight::Text { head, tail }
-            }
-            Operation::Execute { statement, .. } => InFlight::Statement(*statement),
-            Operation::Load { .. } => InFlight::Load,
-            Operation::Prepare { .. } | Operation::Close { .. } => InFlight::Harmless,
-        }
-    }
 }
 
 /// Who waits for the answer to a load. The script generates the next rows while the server stores these, and asks for
@@ -193,25 +170,16 @@ impl Link {
     /// Whether the operation in flight may have changed something permanently: it commits, or changes something outside
     /// a transaction. Must be asked before the connection learns that its socket is gone.
     pub(super) fn may_have_committed(&self) -> bool {
-        let effect = match self.in_flight {
-            InFlight::Text { tail, .. } if ends_with_commit(&tail) => Effect::Commits,
-            InFlight::Text { head, .. } => Effect::of(&head),
-            InFlight::Statement(statement) => self.machine.effect(statement),
-            InFlight::Load => Effect::ChangesRows,
+        match self.in_flight {
             InFlight::Pipeline => return true,
             InFlight::Harmless => return false,
-        };
+            InFlight::Operation => {}
+        }
         let alone = !self.machine.in_transaction() && !self.deferred;
-        match effect {
+        match self.machine.effect() {
             Effect::Commits => true,
             Effect::ChangesRows | Effect::Other => alone,
             Effect::Begins | Effect::Reads => false,
         }
     }
-}
-
-fn ends_with_commit(text: &[u8]) -> bool {
-    let text = text.trim_ascii_end();
-    let text = text.strip_suffix(b";").unwrap_or(text).trim_ascii_end();
-    text.len() >= 6 && text[text.len() - 6..].eq_ignore_ascii_case(b"commit")
 }

@@ -53,7 +53,7 @@ pub(super) enum Heard {
     Lost { link: usize, error: Box<StatementError>, may_have_committed: bool },
     /// The rows of the load in flight have been sent.
     RowsSent { link: usize },
-    /// Our own ROLLBACK is answered, or lost with the socket.
+    /// Our own rollback is answered, or lost with the socket.
     RolledBack { link: usize },
     /// It is connected and logged in. `again`: for the second time or later.
     Ready { link: usize, again: bool },
@@ -345,7 +345,7 @@ impl<I: Io> Links<I> {
         let this = &mut self.links[link];
         this.sent = now;
         this.doing = LinkDoing::Operation { load: matches!(operation, Operation::Load { .. }), statement };
-        this.in_flight = if std::mem::take(&mut this.piped) { InFlight::Pipeline } else { InFlight::of(operation) };
+        this.in_flight = if std::mem::take(&mut this.piped) { InFlight::Pipeline } else { InFlight::Operation };
         this.batch = if ahead { Batch::Sending } else { Batch::Awaited };
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
         let progress = this.machine.execute(operation, &mut exchange);
@@ -398,7 +398,7 @@ impl<I: Io> Links<I> {
         this.rolled_back = true;
         this.doing = LinkDoing::Rollback;
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
-        let progress = this.machine.execute(&Operation::Query { sql: b"ROLLBACK" }, &mut exchange);
+        let progress = this.machine.execute(&Operation::RollBack, &mut exchange);
         self.follow(link, progress, now)
     }
 

@@ -18,8 +18,8 @@ use assay_measure::TransactionTally;
 use assay_random::Random;
 use assay_script::{Distribution, Entry, Library, Program, Setup, TopLevel};
 use assay_seam::{
-    Class, Code, Connection, Database, Dialect, Endpoint, Exchange, Executed, Nanos, Operation, Origin, Progress,
-    Reply, Retry, ServerFacts, StatementError, StatementId, TlsFacts, TlsSettings,
+    Class, Code, Connection, Database, Dialect, Effect, Endpoint, Exchange, Executed, InFlight, Nanos, Operation,
+    Origin, Progress, Reply, Retry, ServerFacts, StatementError, StatementId, TlsFacts, TlsSettings,
 };
 
 /// The script that most tests run: one statement per transaction.
@@ -147,6 +147,7 @@ struct LineClient {
     executed: Executed,
     /// The statement in flight ends the transaction if it succeeds.
     ends: bool,
+    in_flight: InFlight,
 }
 
 impl LineClient {
@@ -233,14 +234,20 @@ impl Connection for LineClient {
         Progress::Pending
     }
 
+    fn effect(&self) -> Effect {
+        self.in_flight.effect(|_| Effect::Other)
+    }
+
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress {
+        self.in_flight = InFlight::of(operation);
         match operation {
-            Operation::Query { sql } => self.send(sql, exchange),
-            Operation::Prepare { statement, sql } => {
+            Operation::Query { text: sql } => self.send(sql, exchange),
+            Operation::Prepare { statement, text: sql } => {
                 self.statements.insert(*statement, sql.to_vec());
                 Progress::Reply(Reply::default())
             }
             Operation::Execute { statement, .. } => self.send(&self.statements[statement].clone(), exchange),
+            Operation::RollBack => self.send(b"ROLLBACK", exchange),
             _ => Progress::Reply(Reply::failed(StatementError::client(Class::Other, "not in the line protocol"))),
         }
     }

@@ -120,8 +120,8 @@ impl Driver {
             }
             Request::Operation(number, operation) => {
                 let (line, key) = match operation {
-                    Operation::Query { sql } => (format!("query {}: {}", number.0, text(sql)), text(sql)),
-                    Operation::Prepare { statement, sql } => {
+                    Operation::Query { text: sql } => (format!("query {}: {}", number.0, text(sql)), text(sql)),
+                    Operation::Prepare { statement, text: sql } => {
                         (format!("prepare {}.{}: {}", number.0, statement.0, text(sql)), text(sql))
                     }
                     Operation::Execute { statement, parameters } => (
@@ -129,6 +129,7 @@ impl Driver {
                         format!("execute {}", statement.0),
                     ),
                     Operation::Close { statement } => (format!("close {}.{}", number.0, statement.0), String::new()),
+                    Operation::RollBack => (format!("rollback {}", number.0), String::new()),
                     Operation::Load { table, columns, rows, .. } => (
                         format!("load {}: {} ({}): {} rows", number.0, text(table), text(columns), rows.len(0)),
                         "load".to_owned(),
@@ -157,9 +158,6 @@ impl Driver {
                     Answer::Reply(reply, verdict)
                 });
                 (format!("flush {}", number.0), Some(answer))
-            }
-            Request::Rollback(number) => {
-                (format!("rollback {}", number.0), Some(Answer::Reply(Reply::default(), Verdict::Fatal)))
             }
             Request::Ready => ("ready".into(), Some(Answer::Done)),
             Request::Next => {

@@ -17,7 +17,7 @@ use crate::mysql::server::Server;
 use crate::mysql::statement::{Form, Statement, UNSENT};
 use crate::placeholders::Dialect;
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Executed, Operation, Progress, Reply, ServerFacts, StatementError,
+    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, ServerFacts, StatementError,
     StatementId, TlsFacts, TlsMode,
 };
 use std::sync::Arc;
@@ -111,6 +111,7 @@ pub(super) struct MySqlConnection {
     inbound: Inbound,
     phase: Phase,
     job: Job,
+    in_flight: InFlight,
     capabilities: u32,
     status: u16,
     /// Whether TLS failed last time and is only preferred: log in without.
@@ -146,6 +147,7 @@ impl MySqlConnection {
             inbound: Inbound::default(),
             phase: Phase::Closed,
             job: Job::None,
+            in_flight: InFlight::default(),
             capabilities: 0,
             status: 0,
             skip_tls: false,
@@ -224,8 +226,9 @@ impl Connection for MySqlConnection {
         ServerFacts { product: product.into(), version: self.version.to_string(), tls, process: None }
     }
 
-    fn effect(&self, statement: StatementId) -> Effect {
-        self.find(statement).map_or(Effect::Other, |at| self.statements[at].effect)
+    fn effect(&self) -> Effect {
+        let of = |statement| self.find(statement).map_or(Effect::Other, |at| self.statements[at].effect);
+        self.in_flight.effect(of)
     }
 
     fn on_connected(&mut self, _exchange: &mut Exchange<'_>) -> Progress {
@@ -300,6 +303,7 @@ impl Connection for MySqlConnection {
     }
 
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress {
+        self.in_flight = InFlight::of(operation);
         if let Some(error) = self.farewell.take() {
             return self.fail(error, exchange);
         }
@@ -311,12 +315,18 @@ impl Connection for MySqlConnection {
             self.deferral.forget();
         }
         match *operation {
-            Operation::Query { sql } | Operation::Prepare { sql, .. } if sql.len() >= PACKET_MAX => too_large(),
-            Operation::Query { sql } => {
+            Operation::Query { text: sql } | Operation::Prepare { text: sql, .. } if sql.len() >= PACKET_MAX => {
+                too_large()
+            }
+            Operation::Query { text: sql } => {
                 self.job = Job::Query;
                 self.query(exchange.out, &[sql])
             }
-            Operation::Prepare { statement, sql } => self.prepare(statement, sql, exchange),
+            Operation::RollBack => {
+                self.job = Job::Query;
+                self.query(exchange.out, &[b"ROLLBACK"])
+            }
+            Operation::Prepare { statement, text: sql } => self.prepare(statement, sql, exchange),
             Operation::Execute { statement, parameters } => self.run_statement(statement, parameters, exchange),
             Operation::Close { statement } => {
                 self.close_statement(statement, exchange);

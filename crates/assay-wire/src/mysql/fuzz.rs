@@ -32,8 +32,8 @@ pub fn fuzz_mysql(data: &[u8]) {
     let statement = StatementId(7);
     let parameters = [Value::Int(1), Value::Text(b"a")];
     let operations = [
-        Operation::Query { sql: b"SELECT 1" },
-        Operation::Prepare { statement, sql: b"UPDATE t SET a = ?, b = ?" },
+        Operation::Query { text: b"SELECT 1" },
+        Operation::Prepare { statement, text: b"UPDATE t SET a = ?, b = ?" },
         Operation::Execute { statement, parameters: &parameters },
         Operation::Load { table: b"t", columns: b"a", rows: &rows, frozen: false },
         Operation::Execute { statement, parameters: &parameters },

@@ -16,8 +16,8 @@ use crate::postgres::login::Login;
 use crate::postgres::message::{self, LENGTH_MAX, broken};
 use crate::postgres::server::Server;
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Executed, Operation, Progress, Reply, Rows, ServerFacts, StatementError,
-    StatementId, TlsFacts, TlsMode,
+    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, ServerFacts,
+    StatementError, StatementId, TlsFacts, TlsMode,
 };
 use std::sync::Arc;
 
@@ -44,6 +44,7 @@ pub(super) struct PostgresConnection {
     /// Ascending by id.
     statements: Vec<Statement>,
     flight: Flight,
+    in_flight: InFlight,
     deferral: Deferral,
     loaded: load::Tables,
     /// The messages of the next load while one is in flight.
@@ -138,8 +139,9 @@ impl Connection for PostgresConnection {
         }
     }
 
-    fn effect(&self, statement: StatementId) -> Effect {
-        self.find(statement).map_or(Effect::Other, |at| self.statements[at].effect)
+    fn effect(&self) -> Effect {
+        let of = |statement| self.find(statement).map_or(Effect::Other, |at| self.statements[at].effect);
+        self.in_flight.effect(of)
     }
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {
@@ -209,6 +211,7 @@ impl Connection for PostgresConnection {
     }
 
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress {
+        self.in_flight = InFlight::of(operation);
         if self.phase != Phase::Ready {
             let gone = || Box::new(StatementError::network("the connection to the server is closed"));
             return Progress::Failed(self.goodbye.take().unwrap_or_else(gone));
@@ -221,10 +224,11 @@ impl Connection for PostgresConnection {
             self.loaded.forget();
         }
         let sent = match *operation {
-            Operation::Query { sql } => self.query(Job::Query, sql, exchange.out),
-            Operation::Prepare { statement, sql } => self.prepare(statement, sql, exchange.out),
+            Operation::Query { text: sql } => self.query(Job::Query, sql, exchange.out),
+            Operation::Prepare { statement, text: sql } => self.prepare(statement, sql, exchange.out),
             Operation::Execute { statement, parameters } => self.execute_prepared(statement, parameters, exchange.out),
             Operation::Close { statement } => Ok(self.close_statement(statement, exchange.out)),
+            Operation::RollBack => self.query(Job::Query, b"ROLLBACK", exchange.out),
             Operation::Load { table, columns, rows, frozen } => self.load((table, columns), rows, frozen, exchange.out),
         };
         match sent {
@@ -365,6 +369,7 @@ impl PostgresConnection {
             key: [b'0'; 16],
             statements: Vec::new(),
             flight: Flight::default(),
+            in_flight: InFlight::default(),
             deferral: Deferral::default(),
             loaded: load::Tables::default(),
             next_load: Vec::new(),

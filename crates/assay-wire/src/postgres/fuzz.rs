@@ -29,9 +29,9 @@ pub fn fuzz_postgres(data: &[u8]) {
     load.push_text(b"a\tb").expect("three bytes fit");
     let (id, unknown) = (StatementId(7), StatementId(8));
     let operations = [
-        Operation::Query { sql: b"SELECT 1" },
+        Operation::Query { text: b"SELECT 1" },
         Operation::Execute { statement: id, parameters: &[Value::Int(1)] },
-        Operation::Prepare { statement: id, sql: b"SELECT ?" },
+        Operation::Prepare { statement: id, text: b"SELECT ?" },
         Operation::Load { table: b"t", columns: b"a,b", rows: &load, frozen: false },
         Operation::Close { statement: id },
         Operation::Execute { statement: unknown, parameters: &[] },
@@ -48,7 +48,7 @@ pub fn fuzz_postgres(data: &[u8]) {
         let after_prepare: Vec<_> = [operations[2]].into_iter().chain(operations[skipped..].iter().copied()).collect();
         run("disable", size, &[GREETING, PREPARED, data], &after_prepare);
     }
-    let update = Operation::Prepare { statement: id, sql: b"UPDATE t SET a = ?" };
+    let update = Operation::Prepare { statement: id, text: b"UPDATE t SET a = ?" };
     run("disable", size, &[GREETING, UPDATE_PREPARED, data], &[update, operations[1], operations[1], operations[0]]);
 }
 

@@ -447,9 +447,9 @@ fn session_statements_run_before_the_first_operation() {
 // Operations.
 
 const ID: StatementId = StatementId(0x2a);
-const SELECT: Ask<'_> = Ask::Do(Operation::Query { sql: b"SELECT 1" });
+const SELECT: Ask<'_> = Ask::Do(Operation::Query { text: b"SELECT 1" });
 const SENT_SELECT: &str = r"> Q\x00\x00\x00\rSELECT 1\x00";
-const PREPARE: Ask<'_> = Ask::Do(Operation::Prepare { statement: ID, sql: b"SELECT a FROM t WHERE b = ?" });
+const PREPARE: Ask<'_> = Ask::Do(Operation::Prepare { statement: ID, text: b"SELECT a FROM t WHERE b = ?" });
 const SENT_CLOSE: &str = r"C\x00\x00\x00%Sassay_00000009abcdef01_0000002a\x00";
 const SENT_PREPARE: &str = r"P\x00\x00\x00Cassay_00000009abcdef01_0000002a\x00SELECT a FROM t WHERE b = $1\x00\x00\x00D\x00\x00\x00%Sassay_00000009abcdef01_0000002a\x00";
 const EXECUTE: Ask<'_> = Ask::Do(Operation::Execute { statement: ID, parameters: &[Value::Int(-7)] });
@@ -554,8 +554,8 @@ const DEFER_SELECT: Ask<'_> = Ask::Defer(Operation::Execute { statement: ID, par
 
 /// Prepares BEGIN, an UPDATE and a SELECT; then come `turns`. `expected` omits the preparation.
 fn check_deferred(turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
-    let begin = Ask::Do(Operation::Prepare { statement: StatementId(0), sql: b"BEGIN" });
-    let update = Ask::Do(Operation::Prepare { statement: UPDATE, sql: b"UPDATE t SET a = ?" });
+    let begin = Ask::Do(Operation::Prepare { statement: StatementId(0), text: b"BEGIN" });
+    let update = Ask::Do(Operation::Prepare { statement: UPDATE, text: b"UPDATE t SET a = ?" });
     let preparations = [
         (Ask::Connect, greeting()),
         (begin, [prepared(0, &[]), ready(b'I')].concat()),
@@ -635,7 +635,7 @@ fn executed_deferred_statements_are_counted_by_what_they_did() {
     connection.on_connected(&mut exchange);
     connection.on_bytes(&greeting(), &mut exchange);
     for (number, sql, parameters) in [(0, &b"BEGIN"[..], 0), (1, b"UPDATE t SET a = ?", 1)] {
-        connection.execute(&Operation::Prepare { statement: StatementId(number), sql }, &mut exchange);
+        connection.execute(&Operation::Prepare { statement: StatementId(number), text: sql }, &mut exchange);
         connection.on_bytes(&[prepared(parameters, &[]), ready(b'I')].concat(), &mut exchange);
     }
     let update = Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)] };
@@ -657,7 +657,7 @@ fn a_pipeline_is_sent_as_one_whatever_its_statements_mean() {
     connection.on_connected(&mut exchange);
     connection.on_bytes(&greeting(), &mut exchange);
     for (number, sql, columns) in [(0, &b"BEGIN"[..], &[][..]), (1, b"SELECT a FROM t", &["a"][..])] {
-        connection.execute(&Operation::Prepare { statement: StatementId(number), sql }, &mut exchange);
+        connection.execute(&Operation::Prepare { statement: StatementId(number), text: sql }, &mut exchange);
         connection.on_bytes(&[prepared(0, columns), ready(b'I')].concat(), &mut exchange);
     }
     exchange.out.clear();
@@ -696,7 +696,10 @@ fn parameters_go_as_text() {
         [Value::Null, Value::Int(i64::MIN), Value::Double(0.1), Value::Double(f64::INFINITY), Value::Text(b"")];
     let execute = Ask::Do(Operation::Execute { statement: ID, parameters: &values });
     let turns = [
-        (Ask::Do(Operation::Prepare { statement: ID, sql: b"f(?,?,?,?,?)" }), [prepared(5, &[]), ready(b'I')].concat()),
+        (
+            Ask::Do(Operation::Prepare { statement: ID, text: b"f(?,?,?,?,?)" }),
+            [prepared(5, &[]), ready(b'I')].concat(),
+        ),
         (execute, [message(b'2', b""), complete("DELETE 2"), ready(b'I')].concat()),
         (EXECUTE, Vec::new()),
     ];
@@ -861,7 +864,7 @@ fn large_batches_are_binary_once_the_types_are_known() {
     assert!(sent.contains("Q\0\0\0,COPY t (a,b) FROM STDIN (FORMAT binary)\0d"), "{sent:?}");
     assert_eq!((affected, error), (1, None));
     // Any other statement may have changed the table; and a query that is refused does no harm.
-    turn(&Operation::Query { sql: b"ALTER" }, &[complete("ALTER TABLE"), ready(b'I')].concat());
+    turn(&Operation::Query { text: b"ALTER" }, &[complete("ALTER TABLE"), ready(b'I')].concat());
     let refused = [
         refusal("ERROR", "428C9", "cannot insert into column a", "x"),
         ready(b'I'),
@@ -912,14 +915,14 @@ fn a_second_load_is_held_until_the_first_is_answered_and_dropped_if_that_failed(
     let Progress::Reply(reply) = connection.on_bytes(&refused, &mut exchange) else { panic!("no reply") };
     assert!(reply.error.is_some() && exchange.out.is_empty() && !connection.has_sent_rows());
     let rolled_back = [complete("ROLLBACK"), ready(b'I')].concat();
-    connection.execute(&Operation::Query { sql: b"ROLLBACK" }, &mut exchange);
+    connection.execute(&Operation::Query { text: b"ROLLBACK" }, &mut exchange);
     let Progress::Reply(reply) = connection.on_bytes(&rolled_back, &mut exchange) else { panic!("no reply") };
     assert_eq!(reply.error, None);
 }
 
 #[test]
 fn a_copy_of_the_scripts_own_is_refused_and_over() {
-    let simple = Ask::Do(Operation::Query { sql: b"COPY t TO STDOUT" });
+    let simple = Ask::Do(Operation::Query { text: b"COPY t TO STDOUT" });
     let sent_simple = r"> Q\x00\x00\x00\x15COPY t TO STDOUT\x00";
     let copy_out =
         [message(b'H', &[0, 0, 0]), message(b'd', b"1\n"), message(b'd', b"2\n"), message(b'c', b"")].concat();
@@ -994,7 +997,7 @@ fn an_open_transaction_is_known_by_the_servers_word() {
     assert_eq!((connection.server().product.as_str(), connection.server().version.as_str()), ("PostgreSQL", "15.14"));
     for (status, open) in [(b'T', true), (b'E', true), (b'I', false)] {
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-        connection.execute(&Operation::Query { sql: b"BEGIN" }, &mut exchange);
+        connection.execute(&Operation::Query { text: b"BEGIN" }, &mut exchange);
         feed(&mut connection, &mut out, &[complete("x"), ready(status)].concat(), 9999);
         assert_eq!(connection.in_transaction(), open);
     }
@@ -1007,8 +1010,8 @@ fn an_open_transaction_is_known_by_the_servers_word() {
 #[test]
 fn texts_with_a_nul_never_reach_the_server() {
     let turns = [
-        (Ask::Do(Operation::Query { sql: b"SELECT 1\0; DROP" }), Vec::new()),
-        (Ask::Do(Operation::Prepare { statement: ID, sql: b"\0" }), Vec::new()),
+        (Ask::Do(Operation::Query { text: b"SELECT 1\0; DROP" }), Vec::new()),
+        (Ask::Do(Operation::Prepare { statement: ID, text: b"\0" }), Vec::new()),
     ];
     let refused = "no rows, 0 affected, client: the statement's text holds a NUL byte (no code)";
     check_operations(&prepared_on(), &turns, &[refused, refused]);
@@ -1017,7 +1020,7 @@ fn texts_with_a_nul_never_reach_the_server() {
 #[test]
 fn standard_conforming_strings_decide_where_a_string_ends() {
     let options = ConnectOptions { prepared: false, ..ConnectOptions::default() };
-    let prepare = Ask::Do(Operation::Prepare { statement: ID, sql: br"SELECT '\' ? '?'" });
+    let prepare = Ask::Do(Operation::Prepare { statement: ID, text: br"SELECT '\' ? '?'" });
     let execute = Ask::Do(Operation::Execute { statement: ID, parameters: &[Value::Int(1)] });
     let off = status("standard_conforming_strings", "off");
     let turns = [(prepare, off.clone()), (execute, Vec::new()), (prepare, Vec::new()), (execute, Vec::new())];
@@ -1042,7 +1045,7 @@ fn an_idle_connection_is_small() {
     connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     feed(&mut connection, &mut out, &greeting(), 9999);
     connection
-        .execute(&Operation::Query { sql: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+        .execute(&Operation::Query { text: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     let large = "x".repeat(100_000);
     let answer = [described(&["a"]), row(&[Some(&large)]), complete("SELECT 1"), ready(b'I')].concat();
     assert!(matches!(feed(&mut connection, &mut out, &answer, 1000), Progress::Reply(_)));
@@ -1057,7 +1060,7 @@ fn announced_lengths_reserve_nothing() {
     connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     feed(&mut connection, &mut out, &greeting(), 9999);
     connection
-        .execute(&Operation::Query { sql: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+        .execute(&Operation::Query { text: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     let progress = feed(&mut connection, &mut out, b"D\x40\0\0\0\0\x01", 1);
     assert!(matches!(progress, Progress::Pending) && connection.tail_capacity() < 100);
 }

@@ -201,11 +201,6 @@ impl Session {
             }
             Request::Flush(_) | Request::Synchronize(_) => Answer::Done,
             Request::InTransaction(_) => Answer::Proceed(false),
-            Request::Rollback(number) => {
-                let link = number.0 as usize;
-                let progress = self.links[link].begin(&Operation::Query { sql: b"ROLLBACK" }, world);
-                return self.progress(link, progress, world);
-            }
             Request::Ready => {
                 self.ready = true;
                 return Outward::Yields(Turn::Resume(Answer::Done));
@@ -221,7 +216,7 @@ impl Session {
                 world.outcome.restarts += 1;
                 for link in &mut self.links {
                     if link.connection.in_transaction() {
-                        link.begin(&Operation::Query { sql: b"ROLLBACK" }, world);
+                        link.begin(&Operation::RollBack, world);
                     }
                 }
                 return Outward::Yields(Turn::Resume(Answer::Decision(Decision::Retry)));
@@ -345,7 +340,7 @@ impl Link {
 
     fn begin(&mut self, operation: &Operation<'_>, world: &mut World) -> Progress {
         self.kind = match operation {
-            Operation::Query { .. } | Operation::Execute { .. } => Kind::Statement,
+            Operation::Query { .. } | Operation::Execute { .. } | Operation::RollBack => Kind::Statement,
             Operation::Load { .. } => Kind::Load,
             Operation::Prepare { .. } | Operation::Close { .. } => Kind::Uncounted,
         };
@@ -381,7 +376,7 @@ pub(crate) fn open(driver: &Driver, url: &str) -> Box<dyn Database> {
 pub(crate) fn sql(database: &dyn Database, text: &str) -> String {
     let mut world = World::default();
     let mut link = Link::open(database, &mut world);
-    let reply = match link.begin(&Operation::Query { sql: text.as_bytes() }, &mut world) {
+    let reply = match link.begin(&Operation::Query { text: text.as_bytes() }, &mut world) {
         Progress::Reply(reply) => reply,
         other => panic!("{other:?}"),
     };

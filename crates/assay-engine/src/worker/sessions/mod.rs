@@ -308,7 +308,10 @@ impl<I: Io> Sessions<I> {
                     };
                     let is_load = matches!(operation, Operation::Load { .. });
                     if !is_load || matches!(self.links[link].batch, Batch::Awaited) {
-                        let statement = !matches!(operation, Operation::Prepare { .. } | Operation::Close { .. });
+                        let statement = !matches!(
+                            operation,
+                            Operation::Prepare { .. } | Operation::Close { .. } | Operation::RollBack
+                        );
                         // What fails in a transaction is undone immediately, and that may need all connections.
                         let ahead = is_load && self.all[session].transaction.is_none();
                         let heard = self.links.execute(link, &operation, statement, ahead);
@@ -349,13 +352,6 @@ impl<I: Io> Sessions<I> {
                         self.links[link].machine.synchronize();
                     }
                     Answer::Done
-                }
-                Request::Rollback(connection) => {
-                    let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {
-                        return self.queue_broken(session, connection);
-                    };
-                    let heard = self.links.execute(link, &Operation::Query { sql: b"ROLLBACK" }, false, false);
-                    return self.on_heard_inline(heard);
                 }
                 Request::Flush(connection) => match self.on_flush(session, connection) {
                     Some(answer) => answer,
