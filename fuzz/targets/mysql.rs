@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use assay_wire::mysql::fuzz_mysql;
+use assay_mysql::fuzz_mysql;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| fuzz_mysql(data));

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use assay_wire::postgres::fuzz_postgres;
+use assay_postgres::fuzz_postgres;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| fuzz_postgres(data));

@@ -22,12 +22,12 @@ const LENGTH_MAX: usize = 8192;
 
 #[test]
 fn nothing_a_postgres_server_sends_panics() {
-    fuzz("postgres", "postgres", assay_wire::postgres::fuzz_postgres);
+    fuzz("postgres", "postgres", assay_postgres::fuzz_postgres);
 }
 
 #[test]
 fn nothing_a_mysql_server_sends_panics() {
-    fuzz("mysql", "mysql", assay_wire::mysql::fuzz_mysql);
+    fuzz("mysql", "mysql", assay_mysql::fuzz_mysql);
 }
 
 #[test]

@@ -13,7 +13,6 @@ use assay_seam::{
     ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, RowsPool, StatementId,
     Value,
 };
-use assay_wire::{mysql, postgres};
 use hdrhistogram::Histogram;
 
 const STATEMENT: StatementId = StatementId(0);
@@ -72,7 +71,7 @@ fn main() {
         seconds: number(seconds),
         rows: number(rows),
     };
-    let driver = if url.starts_with("postgres") { postgres::DRIVER } else { mysql::DRIVER };
+    let driver = if url.starts_with("postgres") { assay_postgres::DRIVER } else { assay_mysql::DRIVER };
     let database: Arc<dyn Database> =
         (driver.open)(url, &ConnectOptions::default(), &NoSurroundings).expect("a database URL").into();
     let start = Arc::new(Barrier::new(threads));

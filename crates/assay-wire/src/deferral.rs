@@ -9,18 +9,18 @@ use assay_seam::{Effect, Executed, StatementError};
 
 /// What waits on a connection, and its results.
 #[derive(Debug, Default)]
-pub(crate) struct Deferral {
+pub struct Deferral {
     /// In the protocol's form, ready to be sent.
-    pub(crate) held: Vec<u8>,
+    pub held: Vec<u8>,
     /// How many statements `held` contains.
-    pub(crate) waiting: u32,
+    pub waiting: u32,
     /// Sent and not answered.
-    pub(crate) unanswered: u32,
+    pub unanswered: u32,
     /// Synchronization points within `held`, and those sent and not answered, not counting the last one.
     syncs: u32,
     unsynced: u32,
     /// Answered without error since the engine last asked.
-    pub(crate) executed: Executed,
+    pub executed: Executed,
 }
 
 /// More bytes than this do not wait: the statement that would exceed it is sent, with them before it.
@@ -28,7 +28,7 @@ const HELD_MAX: usize = 64 * 1024;
 
 impl Deferral {
     /// Whether a statement with this effect may wait, on a connection that is in a transaction or not.
-    pub(crate) fn takes(&self, effect: Effect, in_transaction: bool) -> bool {
+    pub fn takes(&self, effect: Effect, in_transaction: bool) -> bool {
         let opened = in_transaction || self.waiting > 0;
         let may = match effect {
             Effect::Begins => !opened,
@@ -39,7 +39,7 @@ impl Deferral {
     }
 
     /// Writes what waits before what is sent next.
-    pub(crate) fn send(&mut self, out: &mut Vec<u8>) {
+    pub fn send(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.held);
         self.held.clear();
         self.unanswered = std::mem::take(&mut self.waiting);
@@ -47,7 +47,7 @@ impl Deferral {
     }
 
     /// Adds a synchronization point, with these bytes of the protocol.
-    pub(crate) fn synchronize(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn synchronize(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.waiting > 0 {
             write(&mut self.held);
             self.syncs += 1;
@@ -55,14 +55,14 @@ impl Deferral {
     }
 
     /// A synchronization point was answered. True: more will come.
-    pub(crate) fn goes_on(&mut self) -> bool {
+    pub fn goes_on(&mut self) -> bool {
         let goes_on = self.unsynced > 0;
         self.unsynced -= u32::from(goes_on);
         goes_on
     }
 
     /// One of those sent was executed.
-    pub(crate) fn answered(&mut self, affected: u64, is_read: bool) {
+    pub fn answered(&mut self, affected: u64, is_read: bool) {
         self.unanswered -= 1;
         if is_read {
             self.executed.reads += 1;
@@ -74,7 +74,7 @@ impl Deferral {
     }
 
     /// The refused statement is one of those, not the one that the session waits for.
-    pub(crate) fn blame(&self, error: &mut StatementError) {
+    pub fn blame(&self, error: &mut StatementError) {
         let place =
             format!("the refused statement was deferred: it is {} before the one on this line", self.unanswered);
         error.hint = Some(match error.hint.take() {
@@ -84,7 +84,7 @@ impl Deferral {
     }
 
     /// Nothing waits any more, and no answer will come.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.held.clear();
         (self.waiting, self.unanswered, self.syncs, self.unsynced) = (0, 0, 0, 0);
     }

@@ -1,21 +1,18 @@
-//! The wire protocols of PostgreSQL and MySQL, as state machines.
+//! What the protocols of SQL servers have in common.
 //!
-//! Pure: bytes and instants go in, bytes and replies come out. Nothing opens a socket, reads a clock or blocks. They
-//! implement the seam, which is a crate of its own; `placeholders`, `templates` and `deferral` are what both have in
-//! common.
+//! Placeholders in statements, the texts of prepared statements, statements that wait for the next one. The protocols
+//! themselves are in the crates of their products.
 
 #![forbid(unsafe_code)]
 
-mod deferral;
-pub mod mysql;
+pub mod deferral;
 pub mod placeholders;
-pub mod postgres;
-mod templates;
+pub mod templates;
 
 use assay_seam::{Class, StatementError};
 
 /// The error for a peer that breaks the protocol.
-fn violation(what: String) -> Box<StatementError> {
+pub fn violation(what: String) -> Box<StatementError> {
     let mut error = StatementError::client(Class::Protocol, what);
     error.hint =
         Some("check what is between this machine and the server: a proxy may have changed the data".to_owned());

@@ -178,7 +178,7 @@ pub fn write_postgres_double(value: f64, out: &mut Vec<u8>) {
 }
 
 /// Appends text with quotes doubled, and backslashes too if they are escapes.
-pub(crate) fn write_escaped(text: &[u8], backslash: bool, out: &mut Vec<u8>) {
+pub fn write_escaped(text: &[u8], backslash: bool, out: &mut Vec<u8>) {
     out.reserve(text.len());
     for piece in text.split_inclusive(|&byte| byte == b'\'' || (backslash && byte == b'\\')) {
         out.extend_from_slice(piece);

@@ -10,7 +10,7 @@ use crate::placeholders::{Dialect, Template};
 
 /// Templates in use.
 #[derive(Debug, Default)]
-pub(crate) struct Templates(Mutex<Held>);
+pub struct Templates(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
@@ -24,7 +24,7 @@ const FEW: usize = 64;
 
 impl Templates {
     /// The template of `sql`, created if no connection has it.
-    pub(crate) fn get(&self, sql: &[u8], dialect: Dialect) -> Arc<Template> {
+    pub fn get(&self, sql: &[u8], dialect: Dialect) -> Arc<Template> {
         // What a panicked thread left behind is complete: entries are built before they are inserted.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (dialect, Box::from(sql));

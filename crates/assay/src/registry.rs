@@ -7,7 +7,7 @@ use crate::surroundings::ThisMachine;
 use crate::url_text;
 
 /// Every kind of database, in the order it is listed to users.
-pub const DRIVERS: &[Driver] = &[assay_wire::postgres::DRIVER, assay_wire::mysql::DRIVER, assay_sqlite::DRIVER];
+pub const DRIVERS: &[Driver] = &[assay_postgres::DRIVER, assay_mysql::DRIVER, assay_sqlite::DRIVER];
 
 /// The database that needs no server: used if none is given.
 pub const EMBEDDED: Driver = assay_sqlite::DRIVER;

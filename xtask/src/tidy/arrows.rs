@@ -1,9 +1,9 @@
 //! Which crate may depend on which, and what no crate may depend on.
 //!
-//! A crate exists to forbid a dependency, so the table below is the architecture: protocols (wire), scripts (script)
-//! and schedules (engine) meet in the seam and do not know each other's internals, only assay-io uses the kernel's
-//! interfaces, results (record, stats, report) do not depend on how they were measured, and only the binary knows
-//! everything. A new arrow is an event: it needs a paragraph in its commit.
+//! A crate exists to forbid a dependency, so the table below is the architecture: protocols (postgres, mysql), scripts
+//! (script) and schedules (engine) meet in the seam and do not know each other's internals, only assay-io uses the
+//! kernel's interfaces, results (record, stats, report) do not depend on how they were measured, and only the binary
+//! knows everything. A new arrow is an event: it needs a paragraph in its commit.
 
 use serde_json::Value;
 
@@ -12,16 +12,18 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 25] = [
+const ARROWS: [(&str, &[&str], &[&str]); 27] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
     ("assay-measure", &[], &[]),
-    ("assay-wire", &["assay-seam"], &["testkit"]),
+    ("assay-wire", &["assay-seam"], &[]),
+    ("assay-postgres", &["assay-seam", "assay-wire"], &[]),
+    ("assay-mysql", &["assay-seam", "assay-wire"], &[]),
     ("assay-sqlite", &["assay-random", "assay-seam"], &[]),
     ("assay-luajit", &[], &[]),
     ("assay-script", &["assay-luajit", "assay-options", "assay-random", "assay-seam"], &[]),
-    ("assay-io", &["assay-random", "assay-seam"], &["assay-wire", "testkit"]),
+    ("assay-io", &["assay-random", "assay-seam"], &["assay-mysql", "assay-postgres", "testkit"]),
     (
         "assay-engine",
         &["assay-io", "assay-measure", "assay-random", "assay-script", "assay-seam"],
@@ -30,7 +32,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 25] = [
     ("assay-telemetry", &["assay-seam"], &[]),
     ("assay-machine", &["assay-random"], &[]),
     ("assay-fleet", &[], &[]),
-    ("assay-lab", &["assay-seam", "assay-wire"], &["testkit"]),
+    ("assay-lab", &["assay-mysql", "assay-postgres", "assay-seam"], &["testkit"]),
     ("assay-recipe", &["assay-random", "assay-record"], &[]),
     ("assay-record", &["assay-measure"], &[]),
     ("assay-stats", &["assay-random"], &[]),
@@ -45,7 +47,11 @@ const ARROWS: [(&str, &[&str], &[&str]); 25] = [
         &["assay-engine", "assay-io", "assay-machine", "assay-measure", "assay-options", "assay-script", "assay-seam"],
         &[],
     ),
-    ("assay-workloads", &[], &["assay-options", "assay-script", "assay-seam", "assay-sqlite", "assay-wire", "testkit"]),
+    (
+        "assay-workloads",
+        &[],
+        &["assay-mysql", "assay-options", "assay-postgres", "assay-script", "assay-seam", "assay-sqlite", "testkit"],
+    ),
     (
         "assay",
         &[
@@ -55,8 +61,10 @@ const ARROWS: [(&str, &[&str], &[&str]); 25] = [
             "assay-lab",
             "assay-machine",
             "assay-measure",
+            "assay-mysql",
             "assay-options",
             "assay-pgbench",
+            "assay-postgres",
             "assay-recipe",
             "assay-record",
             "assay-report",
@@ -66,14 +74,13 @@ const ARROWS: [(&str, &[&str], &[&str]); 25] = [
             "assay-stats",
             "assay-sysbench",
             "assay-telemetry",
-            "assay-wire",
             "assay-workloads",
         ],
         &["measured-path", "testkit"],
     ),
     ("measured-path", &["assay", "assay-engine", "assay-io", "assay-seam"], &[]),
     ("testkit", &["assay-lab"], &[]),
-    ("xtask", &["assay-record", "testkit"], &["assay-random", "assay-wire"]),
+    ("xtask", &["assay-record", "testkit"], &["assay-mysql", "assay-postgres", "assay-random"]),
 ];
 
 /// External crates that only certain crates may use.

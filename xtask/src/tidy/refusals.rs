@@ -16,8 +16,16 @@ const WORDS: [(&str, &[&str], &[&str]); 15] = [
     ("sockets", &["assay-io", "mio", "io-uring"], &["std::net", "os::unix::net"]),
     ("clocks", &["assay-io"], &CLOCKS),
     ("time", &["assay-io"], &CLOCKS),
-    ("protocols", &["assay-wire", "assay-sqlite", "postgres-protocol"], &["postgres::", "mysql::"]),
-    ("databases", &["assay-wire", "assay-sqlite", "rusqlite"], &["mysql", "pgsql", "postgres", "sqlite"]),
+    (
+        "protocols",
+        &["assay-wire", "assay-mysql", "assay-postgres", "assay-sqlite", "postgres-protocol"],
+        &["postgres::", "mysql::"],
+    ),
+    (
+        "databases",
+        &["assay-wire", "assay-mysql", "assay-postgres", "assay-sqlite", "rusqlite"],
+        &["mysql", "pgsql", "postgres", "sqlite"],
+    ),
     ("Lua", &["assay-luajit", "assay-script", "mlua-sys"], &["lua_State"]),
     // Options of workloads reach the engine as values, through assay-script.
     ("option names", &["clap"], &["\"--", "`--"]),

@@ -68,7 +68,7 @@ impl<T: Member> Product for T {
     }
 
     fn driver(&self) -> Driver {
-        assay_wire::mysql::DRIVER
+        assay_mysql::DRIVER
     }
 
     fn programs(&self) -> &'static [&'static str] {

@@ -48,7 +48,7 @@ impl Product for Postgres {
     }
 
     fn driver(&self) -> Driver {
-        assay_wire::postgres::DRIVER
+        assay_postgres::DRIVER
     }
 
     fn programs(&self) -> &'static [&'static str] {

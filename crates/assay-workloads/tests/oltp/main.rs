@@ -22,9 +22,9 @@ fn sqlite() -> File {
 fn on_each_database(body: impl Fn(&dyn Database)) {
     body(&*sqlite().database);
     for (kind, driver) in [
-        (Kind::Postgres, assay_wire::postgres::DRIVER),
-        (Kind::MariaDb, assay_wire::mysql::DRIVER),
-        (Kind::MySql, assay_wire::mysql::DRIVER),
+        (Kind::Postgres, assay_postgres::DRIVER),
+        (Kind::MariaDb, assay_mysql::DRIVER),
+        (Kind::MySql, assay_mysql::DRIVER),
     ] {
         if kind.present() {
             let server = kind.shared();

@@ -1,9 +1,9 @@
 //! Loading rows, step by step.
 
-use crate::mysql::load::{self, Load, Step, Table, Way};
-use crate::mysql::login::LOCAL_FILES;
-use crate::mysql::refusal;
-use crate::mysql::result::Column;
+use crate::protocol::load::{self, Load, Step, Table, Way};
+use crate::protocol::login::LOCAL_FILES;
+use crate::protocol::refusal;
+use crate::protocol::result::Column;
 use assay_seam::{Class, Connection, Exchange, Progress, Reply, Rows, StatementError};
 
 use super::{Bulk, COM_QUERY, COM_STMT_PREPARE, Infile, Job, MySqlConnection, Phase, refuse};

@@ -8,7 +8,7 @@
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 
-use crate::postgres::message::{self, Body};
+use crate::protocol::message::{self, Body};
 use assay_seam::{Class, StatementError, TlsFacts};
 
 /// libpq's channel_binding.

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::templates::Templates;
 use assay_seam::url::{HostPort, Url};
 use assay_seam::{ConnectOptions, Endpoint, Nanos, Surroundings, TargetError, TlsMode, TlsSettings};
+use assay_wire::templates::Templates;
 
 const DEFAULT_PORT: u16 = 3306;
 
@@ -317,7 +317,7 @@ pub(super) mod tests {
     use super::*;
 
     #[derive(Default)]
-    pub(in crate::mysql) struct Fake {
+    pub(in crate::protocol) struct Fake {
         variables: HashMap<&'static str, &'static str>,
         file: Option<&'static str>,
         mode: u32,
@@ -343,7 +343,7 @@ pub(super) mod tests {
     }
 
     /// A server for the tests of other files.
-    pub(in crate::mysql) fn server(url: &str, prepared: bool) -> Server {
+    pub(in crate::protocol) fn server(url: &str, prepared: bool) -> Server {
         let options = ConnectOptions { prepared, ..ConnectOptions::default() };
         read(url, &options, &Fake::default()).unwrap()
     }

@@ -9,16 +9,16 @@ mod opening;
 mod results;
 mod statements;
 
-use crate::deferral::Deferral;
-use crate::placeholders::{Dialect, Template};
-use crate::postgres::load;
-use crate::postgres::login::Login;
-use crate::postgres::message::{self, LENGTH_MAX, broken};
-use crate::postgres::server::Server;
+use crate::protocol::load;
+use crate::protocol::login::Login;
+use crate::protocol::message::{self, LENGTH_MAX, broken};
+use crate::protocol::server::Server;
 use assay_seam::{
     Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, ServerFacts,
     StatementError, StatementId, TlsFacts, TlsMode,
 };
+use assay_wire::deferral::Deferral;
+use assay_wire::placeholders::{Dialect, Template};
 use std::sync::Arc;
 
 /// A connection, over all the sockets of its lifetime.

@@ -1,7 +1,7 @@
 //! From a connected socket to the first operation: encryption, login, the statements of the session.
 
-use crate::mysql::login::{self, Channel, Greeting, Login, Turn};
-use crate::mysql::packet::write_packet;
+use crate::protocol::login::{self, Channel, Greeting, Login, Turn};
+use crate::protocol::packet::write_packet;
 use assay_seam::{Class, Endpoint, Exchange, Progress, StatementError, TlsMode};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What arrives: messages, results, and errors.
 
-use crate::postgres::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
-use crate::postgres::refusal::{self, Refusal};
+use crate::protocol::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
+use crate::protocol::refusal::{self, Refusal};
 use assay_seam::{Class, Exchange, Progress, Reply, Retry, RowsPool, StatementError};
 
 use super::{Flight, Form, Job, LOGIN_LENGTH_MAX, Phase, PostgresConnection, TAIL_KEPT_MAX};
@@ -376,13 +376,13 @@ impl PostgresConnection {
     }
 
     /// Bytes kept of an incomplete message.
-    pub(in crate::postgres) fn tail_capacity(&self) -> usize {
+    pub(in crate::protocol) fn tail_capacity(&self) -> usize {
         self.tail.capacity()
     }
 }
 
 impl From<Broken> for Box<StatementError> {
     fn from(Broken(what): Broken) -> Box<StatementError> {
-        crate::violation(what)
+        assay_wire::violation(what)
     }
 }

@@ -10,8 +10,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use crate::postgres::connection::PostgresConnection;
-use crate::postgres::{DRIVER, fuzz_postgres, server};
+use crate::protocol::connection::PostgresConnection;
+use crate::protocol::{DRIVER, fuzz_postgres, server};
 use assay_seam::{
     Class, ConnectOptions, Connection, Endpoint, Exchange, Executed, Nanos, Operation, Origin, Progress, Rows,
     RowsPool, StatementId, Surroundings, TlsFacts, TlsMode, Value,

@@ -1,8 +1,8 @@
 //! Operations of the script, as messages to the server.
 
-use crate::placeholders;
-use crate::postgres::message;
+use crate::protocol::message;
 use assay_seam::{Class, Effect, Rows, StatementError, StatementId, Value};
+use assay_wire::placeholders;
 
 use super::{Flight, Form, Job, PostgresConnection, Sent, Statement, write_parse_unnamed};
 

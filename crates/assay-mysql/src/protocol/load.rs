@@ -21,8 +21,8 @@
 
 use std::io::Write;
 
-use crate::placeholders::write_escaped;
 use assay_seam::{Cell, Rows, StatementError, write_decimal};
+use assay_wire::placeholders::write_escaped;
 
 use super::packet::{begin_packet, end_packet, write_lenenc};
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};

@@ -8,18 +8,18 @@ mod opening;
 mod results;
 mod statements;
 
-use crate::deferral::Deferral;
-use crate::mysql::load::{Load, Table};
-use crate::mysql::login::{Greeting, Login};
-use crate::mysql::packet::{Inbound, PACKET_MAX, violation, write_packet};
-use crate::mysql::result::Column;
-use crate::mysql::server::Server;
-use crate::mysql::statement::{Form, Statement, UNSENT};
-use crate::placeholders::Dialect;
+use crate::protocol::load::{Load, Table};
+use crate::protocol::login::{Greeting, Login};
+use crate::protocol::packet::{Inbound, PACKET_MAX, violation, write_packet};
+use crate::protocol::result::Column;
+use crate::protocol::server::Server;
+use crate::protocol::statement::{Form, Statement, UNSENT};
 use assay_seam::{
     Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, ServerFacts, StatementError,
     StatementId, TlsFacts, TlsMode,
 };
+use assay_wire::deferral::Deferral;
+use assay_wire::placeholders::Dialect;
 use std::sync::Arc;
 
 const COM_QUIT: u8 = 0x01;

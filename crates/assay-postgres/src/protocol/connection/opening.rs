@@ -1,8 +1,8 @@
 //! From a connected socket to the first operation: encryption, login, the statements of the session.
 
-use crate::postgres::login::{ChannelBinding, Login};
-use crate::postgres::message::{self, Body, broken, shown};
-use crate::postgres::refusal::Refusal;
+use crate::protocol::login::{ChannelBinding, Login};
+use crate::protocol::message::{self, Body, broken, shown};
+use crate::protocol::refusal::Refusal;
 use assay_seam::{Class, Exchange, Progress, StatementError, TlsMode};
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::placeholders::Template;
 use assay_seam::{Effect, StatementId, Value};
+use assay_wire::placeholders::Template;
 
 use super::packet::write_lenenc;
 use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};

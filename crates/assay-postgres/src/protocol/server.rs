@@ -7,11 +7,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::postgres::login::{ChannelBinding, Credentials};
-use crate::postgres::{passfile, service};
-use crate::templates::Templates;
+use crate::protocol::login::{ChannelBinding, Credentials};
+use crate::protocol::{passfile, service};
 use assay_seam::url::{HostPort, Url};
 use assay_seam::{ConnectOptions, Endpoint, Nanos, Surroundings, TargetError, TlsMode, TlsSettings};
+use assay_wire::templates::Templates;
 
 /// One server, as all its connections know it.
 pub(super) struct Server {

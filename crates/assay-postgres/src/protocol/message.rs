@@ -3,8 +3,8 @@
 //! A message is a tag, a length that counts itself but not the tag, and a body. There is no state, and nothing is
 //! allocated for a length that was only announced. Source: PostgreSQL manual, 55.7 (message formats).
 
-use crate::placeholders::write_postgres_double;
 use assay_seam::{Value, write_decimal};
+use assay_wire::placeholders::write_postgres_double;
 
 /// The largest length a server or client may announce: the most that PostgreSQL itself can hold in one piece.
 pub(super) const LENGTH_MAX: usize = 1 << 30;

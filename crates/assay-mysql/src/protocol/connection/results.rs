@@ -1,11 +1,11 @@
 //! What arrives: packets, results, and errors.
 
-use crate::mysql::load::{self, Step};
-use crate::mysql::login::DEPRECATE_EOF;
-use crate::mysql::packet::{FRAME_MAX, OUT_OF_ORDER, Reader, violation, write_packet};
-use crate::mysql::refusal::{self, read_error};
-use crate::mysql::result::{Column, read_binary_row, read_text_row};
-use crate::mysql::statement::{Form, attach_types};
+use crate::protocol::load::{self, Step};
+use crate::protocol::login::DEPRECATE_EOF;
+use crate::protocol::packet::{FRAME_MAX, OUT_OF_ORDER, Reader, violation, write_packet};
+use crate::protocol::refusal::{self, read_error};
+use crate::protocol::result::{Column, read_binary_row, read_text_row};
+use crate::protocol::statement::{Form, attach_types};
 use assay_seam::{Class, Code, Exchange, Progress, StatementError};
 
 use super::{COLUMNS_KEEP_MAX, IN_TRANSACTION, Job, MORE_RESULTS, MySqlConnection, PENDING_KEEP_MAX, Phase};

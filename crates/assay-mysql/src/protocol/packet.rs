@@ -30,7 +30,7 @@ const KEEP_MAX: usize = 4096;
 
 /// The error for a peer that breaks the protocol; `what` fits after "the server …".
 pub(super) fn violation(what: &str) -> Box<StatementError> {
-    crate::violation(format!("the server broke the MySQL protocol: it {what}"))
+    assay_wire::violation(format!("the server broke the MySQL protocol: it {what}"))
 }
 
 /// Splits what arrives into packets.

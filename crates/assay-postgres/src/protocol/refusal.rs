@@ -4,7 +4,7 @@
 //! server's. If a limit or a setting caused the error, the hint names it. Source: PostgreSQL manual, appendix A
 //! (codes), 55.8 (fields).
 
-use crate::postgres::message::{Body, Broken};
+use crate::protocol::message::{Body, Broken};
 use assay_seam::{Class, Code, Origin, Retry, StatementError};
 
 /// An ErrorResponse.

@@ -1,12 +1,12 @@
 //! Prepared statements: preparing, executing and closing them.
 
-use crate::mysql::load::Step;
-use crate::mysql::login::DEPRECATE_EOF;
-use crate::mysql::packet::{PACKET_MAX, Reader, violation, write_packet};
-use crate::mysql::refusal::{self, read_error};
-use crate::mysql::statement::{Form, Statement, UNSENT, name_statement, write_execute};
-use crate::placeholders::wrong_count;
+use crate::protocol::load::Step;
+use crate::protocol::login::DEPRECATE_EOF;
+use crate::protocol::packet::{PACKET_MAX, Reader, violation, write_packet};
+use crate::protocol::refusal::{self, read_error};
+use crate::protocol::statement::{Form, Statement, UNSENT, name_statement, write_execute};
 use assay_seam::{Class, Effect, Exchange, Progress, Reply, StatementError, StatementId, Value};
+use assay_wire::placeholders::wrong_count;
 use std::sync::Arc;
 
 use super::{Bulk, COM_QUERY, COM_STMT_CLOSE, COM_STMT_PREPARE, Job, MySqlConnection, Phase, refuse, too_large};

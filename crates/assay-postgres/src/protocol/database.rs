@@ -7,8 +7,8 @@ use assay_seam::{
     TlsSettings,
 };
 
-use crate::postgres::connection::PostgresConnection;
-use crate::postgres::server::{self, Server};
+use crate::protocol::connection::PostgresConnection;
+use crate::protocol::server::{self, Server};
 
 /// The registry's entry.
 pub const DRIVER: Driver = Driver { dialect: Dialect::plain("pgsql"), schemes: &["postgres", "postgresql"], open };

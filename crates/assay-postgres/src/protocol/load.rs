@@ -7,9 +7,9 @@
 //! server converts or refuses itself. For 500,000 sbtest rows PostgreSQL 15 needs 1.1 to 2.0 s with binary data, 1.7 to
 //! 2.3 s with text (three alternating runs each).
 
-use crate::placeholders::write_postgres_double;
-use crate::postgres::message::{self, Body, Broken};
+use crate::protocol::message::{self, Body, Broken};
 use assay_seam::{Cell, Rows, write_decimal};
+use assay_wire::placeholders::write_postgres_double;
 
 /// CopyData messages end after the row that exceeds this.
 const PIECE_BYTES: usize = 64 * 1024;

@@ -1,7 +1,7 @@
 //! Arbitrary bytes against the connection, in all its states.
 
-use crate::postgres::connection::PostgresConnection;
-use crate::postgres::server;
+use crate::protocol::connection::PostgresConnection;
+use crate::protocol::server;
 use assay_seam::{
     ConnectOptions, Connection, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool, StatementId,
     TlsFacts, Value,
