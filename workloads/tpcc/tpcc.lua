@@ -4,8 +4,8 @@
 -- A session, its deck of cards, and the audit. Each transaction has a file of its own, with its statements, inputs and
 -- counts: `tpcc_new_order`, `tpcc_payment`, `tpcc_order_status`, `tpcc_delivery`, `tpcc_stock_level`. `tpcc_load`
 -- creates the tables, `tpcc_check` verifies them, `tpcc_isolation` tests the isolation of transactions,
--- `tpcc_procedures` has the transactions as stored procedures. docs/tpcc.md lists clause by clause what is followed and
--- what is not.
+-- `tpcc_procedures` has the transactions as stored procedures. What is said to a product stands in its dialect, such as
+-- `tpcc_pgsql`. docs/tpcc.md lists clause by clause what is followed and what is not.
 --
 -- Functions that are not `local`, here and in those files, may be replaced by a script that requires this one, and so
 -- may the statements (that script's `prepare` creates the procedures from them).
@@ -42,22 +42,11 @@ local TRANSACTIONS = {
 
 -- Statements ---------------------------------------------------------------------------------------------------------
 
--- Name → text and the kinds of its parameters. {name} is a table of the set, <lock> and <now> are the dialect's.
---
--- Reads before a write, and rows found through a locked row, are read with a lock. At REPEATABLE READ InnoDB answers
--- other reads from a snapshot that may be older than the locked row: for example, the order of a new order may be
--- missing in it.
-tpcc.statements = {}
-for _, part in ipairs { require("tpcc_customers"), unpack(TRANSACTIONS) } do
-  for name, definition in pairs(part.statements) do tpcc.statements[name] = definition end
-end
-
 --- Prepares all statements for a table set: name → statement.
 local function prepare_set(connection, dialect, set)
   local prepared = { stock = {} }
-  for name, definition in pairs(tpcc.statements) do
-    local text = tpcc.sql(definition[1], set):gsub("<(%w+)>", dialect)
-    prepared[name] = connection:prepare(text, definition[2])
+  for name, definition in pairs(tpcc.all_statements()) do
+    prepared[name] = connection:prepare(dialect:statement(definition, set), definition[2])
   end
   for d = 1, tpcc.DISTRICTS do prepared.stock[d] = prepared["stock_" .. d] end
   return prepared
@@ -72,7 +61,7 @@ for _, transaction in ipairs(TRANSACTIONS) do by_statements[transaction.name] = 
 --- Whether the procedures exist and were created from the statements that would be executed without them.
 local function check_procedures(dialect, set, state)
   local settings = session.settings
-  local wanted = assay.constant("tpcc_procedures of " .. dialect.kind, function()
+  local wanted = assay.constant("tpcc_procedures of " .. sysbench.sql.driver():name(), function()
     return require("tpcc_procedures").fingerprint(dialect)
   end)
   if state.procedures == wanted then return end
@@ -216,7 +205,7 @@ function open_session()
   end
   session.begin, session.begin_reading = con:prepare(dialect.begin, ""), con:prepare(begin_reading_text, "")
   read_levels(dialect, dialect.begin, begin_reading_text)
-  session.commit, session.rollback = con:prepare("COMMIT", ""), con:prepare("ROLLBACK", "")
+  session.commit, session.rollback = con:prepare(dialect.commit, ""), con:prepare(dialect.rollback, "")
   session.defer = settings.batch_statements and session.commit.defer or session.commit.execute
   if settings.batch_statements then check_batching(dialect) end
   session.c_for_customers, session.c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
@@ -228,8 +217,7 @@ end
 local function note_run(dialect)
   for set = 1, sysbench.tid < 16 and session.settings.sets or 0 do
     if not session.sets[set].runs[session.warehouses] then
-      local row = ("('run', %d, 1)"):format(session.warehouses)
-      pcall(session.con.query, session.con, tpcc.sql(dialect.note:format(row), set))
+      pcall(session.con.query, session.con, dialect:note(set, "run", session.warehouses, 1))
     end
   end
 end

@@ -1,10 +1,11 @@
---- Shared by the parts of the TPC-C workload: options, tables, dialects, and the random values of the specification.
+--- Shared by the parts of the TPC-C workload: options, connections, and the random values of the specification.
 --
 --
 -- Clauses are those of the TPC-C standard specification, revision 5.11. The parts are `tpcc` (sessions, mix and audit),
 -- a file for each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup),
 -- `tpcc_check` (the consistency conditions), `tpcc_isolation` (the isolation tests) and `tpcc_procedures`
--- (--procedures); the latter four are loaded only when needed, so that other sessions do not carry them.
+-- (--procedures); the latter four are loaded only when needed, so that other sessions do not carry them. What is said
+-- to a product stands in its dialect: `tpcc_pgsql`, `tpcc_mysql`, `tpcc_sqlite`, with `tpcc_sql` for what they share.
 
 local tpcc = {}
 
@@ -122,105 +123,51 @@ end
 
 -- Dialects -----------------------------------------------------------------------------------------------------------
 
--- `tables`, `procedures`, `index`: which of the named ones exist. `lock`: what makes a SELECT lock its rows.
--- `note`: adds a row to tpcc_load, unless it is there.
--- `money`: a sum to be compared, without the noise of binary fractions. `amount`: h_amount as text, with two decimals.
-local dialects = {
-  mysql = {
-    begin = "BEGIN",
-    begin_reading = "BEGIN",
-    now = "NOW()",
-    timestamp = "DATETIME",
-    lock = " FOR UPDATE",
-    analyze = "ANALYZE TABLE %s",
-    isolation = "SET SESSION TRANSACTION ISOLATION LEVEL %s",
-    level = "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')", -- the older name on MariaDB
-    note = "INSERT IGNORE INTO {tpcc_load} (what, n, v) VALUES %s",
-    amount = "CAST(h_amount AS CHAR)",
-    money = "%s",
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (%s)",
-    procedures = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_name IN (%s)",
-    to_make_procedures = "privileges: GRANT CREATE ROUTINE, ALTER ROUTINE, EXECUTE ON database.* TO user",
-    collation = "SELECT character_set_name, collation_name FROM information_schema.columns WHERE table_schema = DATABASE()"
-      .. " AND table_name = '{customer}' AND column_name = 'c_last'",
-    index = "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE()"
-      .. " AND table_name = '%s' AND index_name = '%s'",
-    foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = DATABASE()"
-      .. " AND table_name = '%s' AND constraint_name = '%s'",
-  },
-  pgsql = {
-    begin = "BEGIN",
-    -- Order-Status reads without locks: one state of the database (3.4.1) only if it has one snapshot.
-    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ",
-    now = "CURRENT_TIMESTAMP",
-    timestamp = "TIMESTAMP(0)",
-    lock = " FOR UPDATE",
-    -- Hint bits and the visibility map, too, or autovacuum writes them during a run.
-    analyze = "VACUUM ANALYZE %s",
-    isolation = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
-    level = "SHOW transaction_isolation",
-    note = "INSERT INTO {tpcc_load} (what, n, v) VALUES %s ON CONFLICT DO NOTHING",
-    amount = "CAST(h_amount AS TEXT)",
-    money = "%s",
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-      .. " AND table_name IN (%s)",
-    procedures = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = current_schema()"
-      .. " AND routine_name IN (%s)",
-    to_make_procedures = "privileges: CREATE on the schema, USAGE on the language plpgsql, and ownership of the existing ones",
-    index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema()"
-      .. " AND tablename = '%s' AND indexname = '%s'",
-    foreign_key = "SELECT COUNT(*) FROM information_schema.table_constraints WHERE table_schema = current_schema()"
-      .. " AND table_name = '%s' AND constraint_name = '%s'",
-    -- SELECT … LIMIT 1 FOR UPDATE returns no row if the one it had chosen, and waited for, disappears meanwhile.
-    vanishing_rows = true,
-    keys_last = true, -- rows lie in a heap: keys are built faster when it is full
-  },
-  sqlite = {
-    -- A plain BEGIN takes the write lock at the first write. If that comes after a read, and another session has
-    -- written in between, SQLite can only refuse: the transaction would restart again and again under load.
-    begin = "BEGIN IMMEDIATE",
-    begin_reading = "BEGIN",
-    now = "CURRENT_TIMESTAMP",
-    timestamp = "TEXT",
-    lock = "", -- whoever writes has the database to itself
-    analyze = "ANALYZE %s",
-    note = "INSERT INTO {tpcc_load} (what, n, v) VALUES %s ON CONFLICT DO NOTHING",
-    amount = "PRINTF('%%.2f',h_amount)",
-    money = "ROUND(%s, 2)", -- DECIMAL is a binary fraction there
-    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (%s)",
-    index = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name = '%s' AND name = '%s'",
-    one_writer = true, -- one session at a time can write, so one session does what changes much
-  },
-}
+--- What the workload says to this product: the module `tpcc_` and the name of the driver. Texts, and what the product
+--- can do.
+function tpcc.dialect()
+  local kind = sysbench.sql.driver():name()
+  local found, dialect = pcall(assay.share, "tpcc_" .. kind)
+  if not found then refuse("the TPC-C workload has no dialect for %s: %s", kind, dialect) end
+  return dialect
+end
+
+local PARTS = { "customers", "new_order", "payment", "order_status", "delivery", "stock_level" }
+
+--- Name → text and the kinds of its parameters: the statements of the transactions. Those that a script has not
+--- replaced are the dialect's, copied when they are first needed.
+tpcc.statements = setmetatable({}, { __index = function(_, name) return tpcc.all_statements()[name] end })
+
+function tpcc.all_statements()
+  local statements = tpcc.statements
+  if getmetatable(statements) then
+    setmetatable(statements, nil)
+    local dialect = tpcc.dialect()
+    for _, part in ipairs(PARTS) do
+      for name, definition in pairs(dialect.statements[part]) do
+        statements[name] = statements[name] or { definition[1], definition[2] }
+      end
+    end
+  end
+  return statements
+end
 
 --- Connects as configured. Returns the connection and the dialect.
 function tpcc.connect(settings)
-  local driver = sysbench.sql.driver()
-  local kind = driver:name()
-  local dialect = dialects[kind] or refuse("the TPC-C workload does not know the SQL of %s", kind)
-  dialect.kind = kind
-  if kind == "sqlite" then
-    if settings.isolation and settings.isolation ~= "SERIALIZABLE" then
-      refuse("--isolation: SQLite supports serializable only")
-    end
-    if settings.partitions > 0 then refuse("--partitions: SQLite has no partitions") end
-    if settings.procedures then refuse("--procedures: SQLite has no stored procedures") end
-  end
-  if kind == "mysql" and settings.partitions > 0 and settings.foreign_keys then
-    refuse("--partitions and --foreign-keys: MySQL and MariaDB do not allow both")
-  end
-  local connection = driver:connect()
-  if settings.isolation and dialect.isolation then connection:query(dialect.isolation:format(settings.isolation)) end
-  if kind == "sqlite" and settings.foreign_keys then connection:query("PRAGMA foreign_keys = ON") end
+  local dialect = tpcc.dialect()
+  local refusal = dialect:refusal(settings)
+  if refusal then refuse("%s", refusal) end
+  local connection = sysbench.sql.driver():connect()
+  for _, text in ipairs(dialect:at_connect(settings)) do connection:query(text) end
   return connection, dialect
 end
 
 --- The isolation level of a transaction started by this statement, as reported by the server.
 function tpcc.level(connection, dialect, begin)
-  if not dialect.level then return "SERIALIZABLE" end -- SQLite has no other
+  if not dialect.level then return "SERIALIZABLE" end -- there is no other
   connection:query(begin)
   local row = connection:query(dialect.level):fetch_row()
-  connection:query("COMMIT")
+  connection:query(dialect.commit)
   return (row[#row]:upper():gsub("-", " "))
 end
 
@@ -228,73 +175,7 @@ end
 
 tpcc.DISTRICTS = 10
 
--- Name → columns, key, the column of the warehouse (clause 1.3). Identifiers are INTEGER where 16 bits could be too
--- few: also w_id, and counters that long runs on few warehouses carry beyond four digits.
-tpcc.tables = {
-  {
-    name = "warehouse", key = "w_id", warehouse = "w_id",
-    columns = [[
-  w_id INTEGER NOT NULL, w_name VARCHAR(10), w_street_1 VARCHAR(20), w_street_2 VARCHAR(20), w_city VARCHAR(20),
-  w_state CHAR(2), w_zip CHAR(9), w_tax DECIMAL(4,4), w_ytd DECIMAL(12,2)]],
-  },
-  {
-    name = "district", key = "d_w_id, d_id", warehouse = "d_w_id",
-    columns = [[
-  d_id SMALLINT NOT NULL, d_w_id INTEGER NOT NULL, d_name VARCHAR(10), d_street_1 VARCHAR(20), d_street_2 VARCHAR(20),
-  d_city VARCHAR(20), d_state CHAR(2), d_zip CHAR(9), d_tax DECIMAL(4,4), d_ytd DECIMAL(12,2), d_next_o_id INTEGER]],
-  },
-  {
-    name = "customer", key = "c_w_id, c_d_id, c_id", warehouse = "c_w_id",
-    columns = [[
-  c_id INTEGER NOT NULL, c_d_id SMALLINT NOT NULL, c_w_id INTEGER NOT NULL, c_first VARCHAR(16), c_middle CHAR(2),
-  c_last VARCHAR(16), c_street_1 VARCHAR(20), c_street_2 VARCHAR(20), c_city VARCHAR(20), c_state CHAR(2),
-  c_zip CHAR(9), c_phone CHAR(16), c_since TIMESTAMP, c_credit CHAR(2), c_credit_lim DECIMAL(12,2),
-  c_discount DECIMAL(4,4), c_balance DECIMAL(12,2), c_ytd_payment DECIMAL(12,2), c_payment_cnt INTEGER,
-  c_delivery_cnt INTEGER, c_data VARCHAR(500)]],
-  },
-  {
-    name = "history", warehouse = "h_w_id",
-    columns = [[
-  h_c_id INTEGER, h_c_d_id SMALLINT, h_c_w_id INTEGER, h_d_id SMALLINT, h_w_id INTEGER NOT NULL, h_date TIMESTAMP,
-  h_amount DECIMAL(6,2), h_data VARCHAR(24)]],
-  },
-  {
-    name = "new_orders", key = "no_w_id, no_d_id, no_o_id", warehouse = "no_w_id",
-    columns = [[
-  no_o_id INTEGER NOT NULL, no_d_id SMALLINT NOT NULL, no_w_id INTEGER NOT NULL]],
-  },
-  {
-    name = "orders", key = "o_w_id, o_d_id, o_id", warehouse = "o_w_id",
-    columns = [[
-  o_id INTEGER NOT NULL, o_d_id SMALLINT NOT NULL, o_w_id INTEGER NOT NULL, o_c_id INTEGER, o_entry_d TIMESTAMP,
-  o_carrier_id SMALLINT, o_ol_cnt SMALLINT, o_all_local SMALLINT]],
-  },
-  {
-    name = "order_line", key = "ol_w_id, ol_d_id, ol_o_id, ol_number", warehouse = "ol_w_id",
-    columns = [[
-  ol_o_id INTEGER NOT NULL, ol_d_id SMALLINT NOT NULL, ol_w_id INTEGER NOT NULL, ol_number SMALLINT NOT NULL,
-  ol_i_id INTEGER, ol_supply_w_id INTEGER, ol_delivery_d TIMESTAMP, ol_quantity SMALLINT, ol_amount DECIMAL(6,2),
-  ol_dist_info CHAR(24)]],
-  },
-  {
-    name = "item", key = "i_id",
-    columns = [[
-  i_id INTEGER NOT NULL, i_im_id INTEGER, i_name VARCHAR(24), i_price DECIMAL(5,2), i_data VARCHAR(50)]],
-  },
-  {
-    name = "stock", key = "s_w_id, s_i_id", warehouse = "s_w_id",
-    columns = [[
-  s_i_id INTEGER NOT NULL, s_w_id INTEGER NOT NULL, s_quantity SMALLINT, s_dist_01 CHAR(24), s_dist_02 CHAR(24),
-  s_dist_03 CHAR(24), s_dist_04 CHAR(24), s_dist_05 CHAR(24), s_dist_06 CHAR(24), s_dist_07 CHAR(24),
-  s_dist_08 CHAR(24), s_dist_09 CHAR(24), s_dist_10 CHAR(24), s_ytd INTEGER, s_order_cnt INTEGER,
-  s_remote_cnt INTEGER, s_data VARCHAR(50)]],
-  },
-}
-
---- A statement for table set `set`: `{name}` becomes the name of that table.
-function tpcc.sql(text, set)
-  return (text:gsub("{([%w_]+)}", "%1" .. set))
-end
+tpcc.DISTRICTS = 10
 
 --- The beginning of a result of `check`. `rule`: a list that starts with its clause and its sentence.
 function tpcc.label(set, rule)
@@ -306,7 +187,7 @@ end
 --- warehouses of past runs: number → true. Raises the server's error if the table does not exist.
 function tpcc.read_state(connection, set)
   local state, pieces, runs = {}, {}, {}
-  local result = connection:query(tpcc.sql("SELECT what, n, v FROM {tpcc_load}", set))
+  local result = connection:query(tpcc.dialect():account(set))
   for _ = 1, result.nrows do
     local what, n, v = unpack(result:fetch_row())
     if what:sub(1, 6) == "piece " then

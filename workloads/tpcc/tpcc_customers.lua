@@ -7,12 +7,6 @@ local customers = {}
 
 local session, chance, count = tpcc.session, tpcc.chance, assay.count
 
-customers.statements = {
-  customers_of_name = {
-    "SELECT c_id FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first", "iit",
-  },
-}
-
 --- The number of a customer, by NURand.
 function customers.random() return nurand(1023, session.c_for_customers, 1, session.customers) end
 

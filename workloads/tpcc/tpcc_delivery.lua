@@ -9,24 +9,6 @@ local DISTRICTS = tpcc.DISTRICTS
 --- Seconds of keying, and mean think time afterwards (5.2.5.7).
 local delivery = { name = "delivery", keying = 2, thinking = 5 }
 
-delivery.statements = {
-  oldest_new_order = {
-    "SELECT no_o_id FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1<lock>", "ii",
-  },
-  any_new_order = { "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ?", "ii" },
-  delete_new_order = { "DELETE FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?", "iii" },
-  customer_of_order = { "SELECT o_c_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?<lock>", "iii" },
-  set_carrier = { "UPDATE {orders} SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", "iiii" },
-  deliver_lines = {
-    "UPDATE {order_line} SET ol_delivery_d = <now> WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii",
-  },
-  amount_of_order = { "SELECT SUM(ol_amount) FROM {order_line} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii" },
-  deliver_to_customer = {
-    "UPDATE {customer} SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1"
-      .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "diii",
-  },
-}
-
 --- 2.7.1
 function delivery.draw(input) input.carrier = sysbench.rand.uniform(1, 10) end
 

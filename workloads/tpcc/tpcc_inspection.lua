@@ -10,20 +10,21 @@ local inspection = {}
 local format = string.format
 local EACH = 20 -- of how many customers, last names and districts of a table set
 
---- The rows of a query, each a list.
-local function rows(set, text, ...)
-  local result, list = tpcc.session.con:query(tpcc.sql(format(text, ...), set)), {}
+--- The rows that answer a question of the dialect, each a list.
+local function rows(set, name, ...)
+  local text = require(tpcc.dialect().check_module).question(name, set, ...)
+  local result, list = tpcc.session.con:query(text), {}
   for i = 1, result.nrows do list[i] = result:fetch_row() end
   return list
 end
 
-local function number(set, text, ...) return tonumber(rows(set, text, ...)[1][1]) end
+local function number(set, name, ...) return tonumber(rows(set, name, ...)[1][1]) end
 
 --- What Order-Status should answer for a customer: the balance, the number of the last order, its lines.
 local function last_order(set, w, d, c)
-  local o = number(set, "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d", w, d, c)
-  return number(set, "SELECT c_balance FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_id = %d", w, d, c), o,
-    number(set, "SELECT COUNT(*) FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id = %d", w, d, o)
+  local o = number(set, "last_order", w, d, c)
+  return number(set, "balance", w, d, c), o,
+    number(set, "lines", w, d, o)
 end
 
 --- Compares an Order-Status; a text when it is wrong.
@@ -41,11 +42,10 @@ local function statuses(set)
   local wrong, session = {}, tpcc.session
   for i = 0, EACH - 1 do
     local w, d = i % session.warehouses + 1, i % tpcc.DISTRICTS + 1
-    local c = number(set, "SELECT o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d ORDER BY o_id DESC LIMIT 1", w, d)
+    local c = number(set, "last_customer", w, d)
     wrong[#wrong + 1] = status_of(set, w, d, c)
     local name = i * 7 % session.names
-    local found = rows(set, "SELECT c_id FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_last = '%s' ORDER BY c_first", w, d,
-      tpcc.last_name(name))
+    local found = rows(set, "customers_of_name", w, d, tpcc.last_name(name))
     wrong[#wrong + 1] = status_of(set, w, d, tonumber(found[math.ceil(#found / 2)][1]), name)
   end
   return wrong
@@ -56,9 +56,8 @@ local function levels(set)
   local wrong, session = {}, tpcc.session
   for i = 0, EACH - 1 do
     local w, d, threshold = i % session.warehouses + 1, i % tpcc.DISTRICTS + 1, 20 - i % 11
-    local last = number(set, "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d", w, d)
-    local sold = rows(set, "SELECT DISTINCT ol_i_id, s_quantity FROM {order_line}, {stock} WHERE ol_w_id = %d AND ol_d_id = %d"
-      .. " AND ol_o_id > %d AND ol_o_id <= %d AND s_w_id = ol_w_id AND s_i_id = ol_i_id", w, d, last - 20, last)
+    local last = number(set, "last_order_of_district", w, d)
+    local sold = rows(set, "items_sold", w, d, last - 20, last)
     local wanted = 0
     for _, row in ipairs(sold) do
       if tonumber(row[2]) < threshold then wanted = wanted + 1 end

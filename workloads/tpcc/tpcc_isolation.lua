@@ -17,22 +17,19 @@ local LOOKS, PAUSE = 20, 0.05 -- T1 looks so often whether T2 has ended, with so
 local parts -- the transactions and their session: `parts` in tpcc.lua
 local is_first, customer
 
-local function number(sql) return tonumber((parts.con:query_row(tpcc.sql(sql, 1)))) end
+--- A text of the dialect for table set 1.
+local function question(name, ...) return require(tpcc.dialect().check_module).question(name, 1, ...) end
 
-local function last_order() return number(format("SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d",
-  W, D, customer)) end
+local function number(name, ...) return tonumber((parts.con:query_row(question(name, ...)))) end
 
-local function next_order() return number(format("SELECT d_next_o_id FROM {district} WHERE d_w_id = %d AND d_id = %d", W, D)) end
+local function last_order() return number("last_order", W, D, customer) end
 
-local function balance(c) return number(format("SELECT c_balance FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_id = %d",
-  W, D, c)) end
+local function next_order() return number("next_order", W, D) end
+
+local function balance(c) return number("balance", W, D, c) end
 
 --- Puts back what an interrupted test 9 had taken away.
-local function restore_new_orders()
-  parts.con:query(tpcc.sql(format("INSERT INTO {new_orders} (no_o_id, no_d_id, no_w_id) SELECT o_id, o_d_id, o_w_id FROM {orders}"
-    .. " WHERE o_w_id = %d AND o_d_id = %d AND o_carrier_id IS NULL AND NOT EXISTS (SELECT 1 FROM {new_orders}"
-    .. " WHERE no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id)", W, EMPTY), 1))
-end
+local function restore_new_orders() parts.con:query(question("restore_new_orders", W, EMPTY)) end
 
 local function order_of(d, items)
   return {
@@ -51,7 +48,7 @@ local function run(name, input)
     local ok, message = pcall(parts.transactions[name])
     if ok then return attempt end
     if not TO_START_OVER[tostring(message):match("state = '(%w+)'") or ""] then error(message, 0) end
-    parts.con:query("ROLLBACK")
+    parts.con:query(tpcc.dialect().rollback)
   end
   error("the transaction was retried ten times", 0)
 end
@@ -135,17 +132,16 @@ local function numbering(turn, roll_back)
   assay.barrier()
   if is_first then return end
   local orders, after, last = roll_back and 1 or 2, next_order(), last_order()
-  local found = number(format("SELECT COUNT(*) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d AND o_id >= %d", W, D,
-    customer, before))
+  local found = number("orders_of_customer_from", W, D, customer, before)
   return after == before + orders and last == after - 1 and found == orders,
     format("d_next_o_id before %d, after %d; T2 %s, and made order %d", before, after, waited_text(waited), last)
 end
 
 -- A Delivery and a Payment change the balance of one customer (3.4.2.5, 3.4.2.6).
 local function paying(turn, roll_back)
-  local o = number(format("SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = %d AND no_d_id = %d", W, D))
-  local c = number(format("SELECT o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id = %d", W, D, o))
-  local amount = number(format("SELECT SUM(ol_amount) FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id = %d", W, D, o))
+  local o = number("oldest_new_order", W, D)
+  local c = number("customer_of_order", W, D, o)
+  local amount = number("amount_of_order", W, D, o)
   local before, waited = balance(c), nil
   assay.barrier()
   if is_first then
@@ -200,19 +196,17 @@ end
 -- An item's price does not change within a New-Order (3.4.2.7).
 local function pricing(turn)
   local prices = {}
-  for i = 1, 2 do prices[i] = parts.con:query_row(tpcc.sql("SELECT i_price FROM {item} WHERE i_id = " .. i, 1)) end
+  for i = 1, 2 do prices[i] = parts.con:query_row(question("price", i)) end
   local passed, text = reading_twice(turn, function(seen)
     -- Lines of two prices must not stay.
     parts.end_with(function(_, rollback) rollback:execute() end)
     local attempts = read_twice(turn, seen, "item", 1, 1, false, "new_order", order_of(D, { 1, 2, 1, 3, 4 }))
     parts.end_with(nil)
     return attempts
-  end, function()
-    parts.con:query(tpcc.sql("UPDATE {item} SET i_price = i_price * 1.1 WHERE i_id IN (1, 2)", 1))
-  end)
+  end, function() parts.con:query(question("raise_prices")) end)
   assay.barrier()
   if not is_first then
-    for i = 1, 2 do parts.con:query(tpcc.sql(format("UPDATE {item} SET i_price = %s WHERE i_id = %d", prices[i], i), 1)) end
+    for i = 1, 2 do parts.con:query(question("set_price", prices[i], i)) end
   end
   return passed, text
 end
@@ -229,7 +223,7 @@ local function delivering(turn)
   if is_first then
     -- A Delivery that does find the order of T2 must not deliver it: older ones, now out of sight, come before it.
     parts.end_with(function(_, rollback) rollback:execute() end)
-    parts.con:query(tpcc.sql(format("DELETE FROM {new_orders} WHERE no_w_id = %d AND no_d_id = %d", W, EMPTY), 1))
+    parts.con:query(question("take_new_orders", W, EMPTY))
   end
   local passed, text = reading_twice(turn, function(seen)
     return read_twice(turn, seen, "oldest_new_order", 2, EMPTY, true, "delivery", { set = 1, carrier = 7 })

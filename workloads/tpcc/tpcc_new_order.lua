@@ -9,35 +9,6 @@ local floor, tonumber = math.floor, tonumber
 --- Seconds to key it in, and to think afterwards on average (5.2.5.7).
 local new_order = { name = "new_order", keying = 18, thinking = 12 }
 
-new_order.statements = {
-  order_customer = {
-    "SELECT c_discount, c_last, c_credit, w_tax FROM {customer}, {warehouse}"
-      .. " WHERE w_id = ? AND c_w_id = w_id AND c_d_id = ? AND c_id = ?", "iii",
-  },
-  order_district = { "SELECT d_next_o_id, d_tax FROM {district} WHERE d_w_id = ? AND d_id = ?<lock>", "ii" },
-  next_order = { "UPDATE {district} SET d_next_o_id = ? WHERE d_w_id = ? AND d_id = ?", "iii" },
-  insert_order = {
-    "INSERT INTO {orders} (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)"
-      .. " VALUES (?, ?, ?, ?, <now>, ?, ?)", "iiiiii",
-  },
-  insert_new_order = { "INSERT INTO {new_orders} (no_o_id, no_d_id, no_w_id) VALUES (?, ?, ?)", "iii" },
-  item = { "SELECT i_price, i_name, i_data FROM {item} WHERE i_id = ?", "i" },
-  update_stock = {
-    "UPDATE {stock} SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + ?"
-      .. " WHERE s_w_id = ? AND s_i_id = ?", "iiiii",
-  },
-  insert_line = {
-    "INSERT INTO {order_line} (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount,"
-      .. " ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", "iiiiiiidt",
-  },
-}
--- The text for a new order line is that of the customer's district: a statement for each.
-for d = 1, tpcc.DISTRICTS do
-  new_order.statements["stock_" .. d] = {
-    ("SELECT s_quantity, s_data, s_dist_%02d FROM {stock} WHERE s_w_id = ? AND s_i_id = ?<lock>"):format(d), "ii",
-  }
-end
-
 --- 2.4.1.5.2: the warehouse an order line is supplied from.
 function supply_warehouse(w)
   if chance(1) then return tpcc.another_warehouse(w) end

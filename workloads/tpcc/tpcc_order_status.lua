@@ -8,20 +8,6 @@ local session, count = tpcc.session, assay.count
 --- Seconds to key it in, and to think afterwards on average (5.2.5.7).
 local order_status = { name = "order_status", keying = 2, thinking = 10 }
 
-order_status.statements = {
-  customer_status = {
-    "SELECT c_balance, c_first, c_middle, c_last FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "iii",
-  },
-  last_order = {
-    "SELECT o_id, o_entry_d, o_carrier_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ?"
-      .. " ORDER BY o_id DESC LIMIT 1", "iii",
-  },
-  lines_of_order = {
-    "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM {order_line}"
-      .. " WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii",
-  },
-}
-
 --- 2.6.1
 function order_status.draw(input, home)
   input.c_w, input.c_d = home, sysbench.rand.uniform(1, tpcc.DISTRICTS)

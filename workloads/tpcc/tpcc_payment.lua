@@ -8,32 +8,6 @@ local session, uniform, count = tpcc.session, sysbench.rand.uniform, assay.count
 --- Seconds to key it in, and to think afterwards on average (5.2.5.7).
 local payment = { name = "payment", keying = 3, thinking = 12 }
 
-payment.statements = {
-  pay_warehouse = { "UPDATE {warehouse} SET w_ytd = w_ytd + ? WHERE w_id = ?", "di" },
-  warehouse = { "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM {warehouse} WHERE w_id = ?", "i" },
-  pay_district = { "UPDATE {district} SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?", "dii" },
-  district = {
-    "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii",
-  },
-  paying_customer = {
-    "SELECT c_credit, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since,"
-      .. " c_credit_lim, c_discount, c_balance FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii",
-  },
-  pay_customer = {
-    "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1"
-      .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddiii",
-  },
-  customer_data = { "SELECT c_data FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii" },
-  pay_bad_customer = {
-    "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1,"
-      .. " c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddtiii",
-  },
-  insert_history = {
-    "INSERT INTO {history} (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data)"
-      .. " VALUES (?, ?, ?, ?, ?, <now>, ?, ?)", "iiiiidt",
-  },
-}
-
 --- 2.5.1.2: the warehouse a paying customer belongs to.
 function customer_warehouse(w)
   if tpcc.chance(15) then return tpcc.another_warehouse(w) end

@@ -20,7 +20,7 @@ local format, concat = string.format, table.concat
 --- Those of the workload, and what becomes of some of them where they are not executed one by one.
 local function statements()
   local texts = {}
-  for name, definition in pairs(tpcc.statements) do texts[name] = definition[1] end
+  for name, definition in pairs(tpcc.all_statements()) do texts[name] = definition[1] end
   local district_info = { "CASE d" }
   for d = 1, tpcc.DISTRICTS do district_info[d + 1] = format("WHEN %d THEN s_dist_%02d", d, d) end
   texts.stock = texts.stock_1:gsub("s_dist_01", concat(district_info, " ") .. " END")
@@ -219,58 +219,6 @@ local PROCEDURES = {
   },
 }
 
--- What differs. `words`: for <…> in bodies; `list`: what makes a text of the lines found; `before`: what stands in
--- front of a declaration, unless it is the first; `answer`: what stands for one in a CALL.
-local languages = {
-  pgsql = {
-    -- The transaction is that of the CALL. One that reads begins another, for a level of its own.
-    definition = [[
-CREATE PROCEDURE <name>(<takes>, INOUT <gives>) LANGUAGE plpgsql AS $procedure$
-DECLARE
-  <has>;
-BEGIN
-<reading><body>END
-$procedure$]],
-    reading = [[
-  IF own_level = 1 THEN
-    COMMIT;
-    SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
-  END IF;
-]],
-    words = {
-      level = "CURRENT_SETTING('transaction_isolation')",
-      -- Another delivery may have taken the order that this one waited for: is there still another?
-      again = "IF o IS NULL THEN\n        any_new_order(w, d) INTO waiting;\n      END IF;",
-    },
-    list = "STRING_AGG(%s, ',')",
-    before = { gives = ", INOUT ", has = ";\n  " },
-    answer = ", NULL",
-    translated = function(body)
-      body = body:gsub("SET ([%w_]+) =", "%1 :="):gsub(" DO\n", " LOOP\n"):gsub("END WHILE", "END LOOP")
-      return (body:gsub("LEAVE whole", "RETURN"))
-    end,
-  },
-  mysql = {
-    -- ROLLBACK: no handler sees that a statement is killed, and START TRANSACTION would commit what it left open.
-    definition = [[
-CREATE PROCEDURE <name>(<takes>) SQL SECURITY INVOKER
-whole: BEGIN
-  DECLARE <gives>;
-  DECLARE <has>;
-  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
-  ROLLBACK;
-  START TRANSACTION;
-<body>  COMMIT;
-  SELECT <answer>;
-END]],
-    words = { level = "NULL", again = "" },
-    list = "GROUP_CONCAT(%s)",
-    before = { gives = ";\n  DECLARE ", has = ";\n  DECLARE " },
-    answer = "",
-    translated = function(body) return body end,
-  },
-}
-
 local function name_of(procedure, set) return format("tpcc_%s%d", procedure.name, set) end
 
 --- Name and type of each variable of a list.
@@ -287,7 +235,7 @@ local function separated(declarations, separator) return (declarations:gsub(", (
 
 --- CREATE PROCEDURE for a table set, but for the collation of <names>.
 local function definition_of(procedure, set, dialect, texts)
-  local language = languages[dialect.kind]
+  local language = dialect.language
   local body = language.translated((procedure.body:gsub("<(%l+)>", language.words)))
   body = body:gsub("([%w_]+)(%b())([^;\n]*);", function(name, arguments, rest)
     return texts[name] and executed(texts[name], arguments:sub(2, -2), rest:match("^ INTO (.*)$")) .. ";"
@@ -295,7 +243,7 @@ local function definition_of(procedure, set, dialect, texts)
   body = body:gsub("LIST(%b())", function(list) return format(language.list, list:sub(2, -2)) end):gsub("<(%l+)>", dialect)
   local answer = {}
   for i, variable in ipairs(declared(procedure.gives)) do answer[i] = variable.name end
-  return tpcc.sql(language.definition:gsub("<(%l+)>", {
+  return dialect.of_set(language.definition:gsub("<(%l+)>", {
     name = name_of(procedure, set), takes = procedure.takes, body = body, answer = concat(answer, ", "),
     gives = separated(procedure.gives, language.before.gives), has = separated(procedure.has, language.before.has),
     reading = procedure.reads and language.reading or "",
@@ -327,10 +275,10 @@ end
 
 --- Makes those of a table set, in the place of others.
 function procedures.make(connection, dialect, set)
-  connection:query(tpcc.sql("DELETE FROM {tpcc_load} WHERE what = 'procedures'", set))
+  connection:query(dialect:forget(set, "procedures"))
   -- A variable of another collation than its column's could not be compared with it, or not by an index.
   local collation = dialect.collation
-    and format(" CHARACTER SET %s COLLATE %s", connection:query_row(tpcc.sql(dialect.collation, set)))
+    and format(" CHARACTER SET %s COLLATE %s", connection:query_row(dialect.of_set(dialect.collation, set)))
   local made, problem = pcall(function()
     procedures.drop(connection, dialect, set)
     for _, definition in ipairs(definitions(set, dialect)) do
@@ -341,8 +289,7 @@ function procedures.make(connection, dialect, set)
     if tostring(problem):find("denied") then assay.log("--procedures: creating them needs " .. dialect.to_make_procedures) end
     error(problem, 0)
   end
-  connection:query(tpcc.sql(format("INSERT INTO {tpcc_load} (what, n, v) VALUES ('procedures', 0, %d)",
-    procedures.fingerprint(dialect)), set))
+  connection:query(dialect:enter(set, { { "procedures", 0, procedures.fingerprint(dialect) } }))
 end
 
 -- Calls
@@ -359,7 +306,7 @@ function procedures.prepare_set(connection, dialect, set)
       places[i], kinds[i] = "?", LETTERS[variable.kind:match("^%u+")]
     end
     local text = format("CALL %s(%s%s)", name_of(procedure, set), concat(places, ", "),
-      languages[dialect.kind].answer:rep(#declared(procedure.gives)))
+      dialect.language.answer:rep(#declared(procedure.gives)))
     prepared[procedure.name] = connection:prepare(text, concat(kinds))
   end
   return prepared

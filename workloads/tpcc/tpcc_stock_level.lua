@@ -7,14 +7,6 @@ local session, count = tpcc.session, assay.count
 --- Seconds to key it in, and to think afterwards on average (5.2.5.7).
 local stock_level = { name = "stock_level", keying = 2, thinking = 5 }
 
-stock_level.statements = {
-  district_level = { "SELECT d_next_o_id FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii" },
-  low_stock = {
-    "SELECT COUNT(DISTINCT s_i_id) FROM {order_line}, {stock} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id >= ?"
-      .. " AND ol_o_id < ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?", "iiiiii",
-  },
-}
-
 --- 2.8.1
 function stock_level.draw(input) input.threshold = sysbench.rand.uniform(10, 20) end
 

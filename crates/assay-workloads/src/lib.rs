@@ -94,10 +94,15 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc_inspection", false),
     workload!("tpcc", "tpcc_isolation", false),
     workload!("tpcc", "tpcc_load", false),
+    workload!("tpcc", "tpcc_mysql", false),
     workload!("tpcc", "tpcc_new_order", false),
     workload!("tpcc", "tpcc_order_status", false),
     workload!("tpcc", "tpcc_payment", false),
+    workload!("tpcc", "tpcc_pgsql", false),
     workload!("tpcc", "tpcc_procedures", false),
+    workload!("tpcc", "tpcc_sql", false),
+    workload!("tpcc", "tpcc_sql_check", false),
+    workload!("tpcc", "tpcc_sqlite", false),
     workload!("tpcc", "tpcc_stock_level", false),
 ];
 

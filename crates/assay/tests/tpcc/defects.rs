@@ -214,13 +214,13 @@ const DEFECTS: &[Defect] = &[
     ),
     defect("tpcc_payment", "if credit == \"BC\"", "if credit == \"XX\"", Check("c_data of a customer with bad credit")),
     defect(
-        "tpcc_payment",
+        "tpcc_sql",
         "c_payment_cnt = c_payment_cnt + 1\"",
         "c_payment_cnt = c_payment_cnt\"",
         Check("c_payment_cnt counts the customer's history"),
     ),
     defect(
-        "tpcc_payment",
+        "tpcc_sql",
         "c_payment_cnt = c_payment_cnt + 1,",
         "c_payment_cnt = c_payment_cnt,",
         Check("c_payment_cnt counts the customer's history"),
@@ -245,7 +245,7 @@ const DEFECTS: &[Defect] = &[
         Check("an order has o_ol_cnt lines, numbered from 1"),
     ),
     defect(
-        "tpcc_new_order",
+        "tpcc_sql",
         "VALUES (?, ?, ?, ?, <now>, ?, ?)",
         "VALUES (?, ?, ?, ?, NULL, ?, ?)",
         Check("columns of orders are in their ranges"),
@@ -263,7 +263,7 @@ const DEFECTS: &[Defect] = &[
         Check("h_data is the names of warehouse and district"),
     ),
     defect(
-        "tpcc_payment",
+        "tpcc_sql",
         "VALUES (?, ?, ?, ?, ?, <now>, ?, ?)",
         "VALUES (?, ?, ?, ?, ?, NULL, ?, ?)",
         Check("columns of history are in their ranges"),
@@ -281,7 +281,7 @@ const DEFECTS: &[Defect] = &[
         Check("deliveries have carriers 1 to 10, each equally often"),
     ),
     defect(
-        "tpcc_delivery",
+        "tpcc_sql",
         "c_delivery_cnt = c_delivery_cnt + 1",
         "c_delivery_cnt = c_delivery_cnt",
         Check("c_delivery_cnt counts the customer's orders"),
@@ -328,7 +328,7 @@ const DEFECTS: &[Defect] = &[
         "input.amount = uniform(100, 500000) / 200",
         Check("payments are from 1 to 5,000, each amount equally often"),
     ),
-    defect("tpcc_order_status", "ORDER BY o_id DESC", "ORDER BY o_id", Check("Order-Status answers with the balance")),
+    defect("tpcc_sql", "ORDER BY o_id DESC", "ORDER BY o_id", Check("Order-Status answers with the balance")),
     // The load.
     defect("tpcc_load", "uniform(1, 999999)", "uniform(0, 0)", Check("columns of order_line are in their ranges")),
 ];

@@ -19,7 +19,7 @@ fn contents(place: &Place) -> Vec<String> {
 local tpcc = require("tpcc_common")
 sysbench.cmdline.commands = { go = { function()
   local con = sysbench.sql.driver():connect()
-  for _, definition in ipairs(tpcc.tables) do
+  for _, definition in ipairs(tpcc.dialect().tables) do
     local columns, places = {}, {}
     for column, kind in (definition.columns .. ","):gmatch("([%w_]+) (%w+)") do
       if column == column:lower() and kind == kind:upper() and kind ~= "NULL" then

@@ -33,7 +33,7 @@ end
 
 sysbench.cmdline.commands = { go = { function()
   local con = sysbench.sql.driver():connect()
-  for _, definition in ipairs(tpcc.tables) do
+  for _, definition in ipairs(tpcc.dialect().tables) do
     print("checksum", definition.name, checksum(con, definition))
   end
 end } }

@@ -1,0 +1,440 @@
+--- The consistency conditions of TPC-C in SQL, and the questions of the commands that verify.
+--
+-- Every condition is one statement that returns the rows that violate it, none if it holds. The statements group and
+-- join whole tables instead of looking at one district after another, and compare in both directions (UNION ALL, then
+-- GROUP BY), so that a row that is missing on either side is found as well. Shares (what was drawn at random, as seen
+-- in the data) are one statement each, too, which counts.
+
+local tpcc = require("tpcc_common")
+
+local check = {}
+
+local format = string.format
+
+-- A WHERE clause for rows that violate any of the conditions, or have NULL in a tested column.
+local function unless(conditions)
+  return "CASE WHEN " .. table.concat(conditions, " AND ") .. " THEN 0 ELSE 1 END = 1"
+end
+
+--- `column`s, each a text with this many characters.
+local function lengths(low, high, columns)
+  local parts = {}
+  for column in columns:gmatch("[%w_]+") do parts[#parts + 1] = format("LENGTH(%s) BETWEEN %d AND %d", column, low, high) end
+  return table.concat(parts, " AND ")
+end
+
+local function address(prefix)
+  return lengths(10, 20, (("_street_1 _street_2 _city"):gsub("_street_[12]", prefix .. "%0"):gsub(" _city", " " .. prefix .. "_city")))
+    .. " AND " .. lengths(2, 2, prefix .. "_state") .. " AND " .. lengths(9, 9, prefix .. "_zip")
+end
+
+local DISTRICT_TEXTS, DISTRICT_TEXT = {}, { "CASE ol_d_id" }
+for d = 1, tpcc.DISTRICTS do
+  DISTRICT_TEXTS[d] = format("s_dist_%02d", d)
+  DISTRICT_TEXT[d + 1] = format("WHEN %d THEN s_dist_%02d", d, d)
+end
+DISTRICT_TEXTS, DISTRICT_TEXT = table.concat(DISTRICT_TEXTS, " IS NOT NULL AND "), table.concat(DISTRICT_TEXT, " ") .. " END"
+
+-- 4.3.2.3, for the number c_id - 1
+local SYLLABLES = {}
+for place, ones in ipairs { 100, 10, 1 } do
+  local cases = { format("CASE ((c_id - 1) %% %d - (c_id - 1) %% %d) / %d", ones * 10, ones, ones) }
+  for n = 0, 9 do cases[n + 2] = format("WHEN %d THEN '%s'", n, tpcc.SYLLABLES[n]) end
+  SYLLABLES[place] = table.concat(cases, " ") .. " END"
+end
+local NAMES = {}
+for n = 0, 999 do NAMES[n + 1] = "'" .. tpcc.last_name(n) .. "'" end
+
+-- Clause, condition, statement. {name} is a table of the set; <…> makes a sum of money comparable; JOINED(a, b)
+-- concatenates texts; #name is a number from the load.
+check.conditions = {
+  {
+    "3.3.2.1", "w_ytd is the sum of its districts' d_ytd",
+    [[SELECT w_id, MAX(w_ytd) AS w_ytd, SUM(d_ytd) AS sum_d_ytd FROM {warehouse} LEFT JOIN {district} ON d_w_id = w_id
+      GROUP BY w_id HAVING COUNT(d_id) <> 10 OR <MAX(w_ytd)> <> <SUM(d_ytd)>]],
+  },
+  {
+    "3.3.2.2", "d_next_o_id - 1 is the greatest o_id, and the greatest no_o_id",
+    [[SELECT d_w_id, d_id, d_next_o_id, last_order, last_new_order FROM {district}
+      LEFT JOIN (SELECT o_w_id, o_d_id, MAX(o_id) AS last_order FROM {orders} GROUP BY o_w_id, o_d_id) o
+        ON o_w_id = d_w_id AND o_d_id = d_id
+      LEFT JOIN (SELECT no_w_id, no_d_id, MAX(no_o_id) AS last_new_order FROM {new_orders} GROUP BY no_w_id, no_d_id) n
+        ON no_w_id = d_w_id AND no_d_id = d_id
+      WHERE last_order IS NULL OR d_next_o_id - 1 <> last_order OR d_next_o_id - 1 <> last_new_order]],
+  },
+  {
+    "3.3.2.3", "the no_o_id of a district have no gaps",
+    [[SELECT no_w_id, no_d_id, MIN(no_o_id) AS min_no_o_id, MAX(no_o_id) AS max_no_o_id, COUNT(*) AS new_order_rows
+      FROM {new_orders} GROUP BY no_w_id, no_d_id HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)]],
+  },
+  {
+    "3.3.2.4", "the o_ol_cnt of a district add up to its order lines",
+    [[SELECT w, d, SUM(expected) AS sum_o_ol_cnt, SUM(found) AS order_line_rows FROM (
+        SELECT o_w_id AS w, o_d_id AS d, SUM(o_ol_cnt) AS expected, 0 AS found FROM {orders} GROUP BY o_w_id, o_d_id
+        UNION ALL SELECT ol_w_id, ol_d_id, 0, COUNT(*) FROM {order_line} GROUP BY ol_w_id, ol_d_id) t
+      GROUP BY w, d HAVING SUM(expected) <> SUM(found)]],
+  },
+  {
+    "3.3.2.5", "an order has no carrier if, and only if, it is a new order",
+    [[SELECT w, d, o, SUM(without_carrier) AS without_carrier, SUM(new_orders) AS new_order_rows FROM (
+        SELECT o_w_id AS w, o_d_id AS d, o_id AS o, 1 AS without_carrier, 0 AS new_orders FROM {orders}
+          WHERE o_carrier_id IS NULL
+        UNION ALL SELECT no_w_id, no_d_id, no_o_id, 0, 1 FROM {new_orders}) t
+      GROUP BY w, d, o HAVING SUM(without_carrier) <> SUM(new_orders)]],
+  },
+  {
+    "3.3.2.6", "an order has o_ol_cnt lines, numbered from 1",
+    [[SELECT w, d, o, SUM(expected) AS o_ol_cnt, SUM(found) AS order_line_rows, SUM(low) AS min_ol_number, SUM(high) AS max_ol_number
+      FROM (
+        SELECT o_w_id AS w, o_d_id AS d, o_id AS o, o_ol_cnt AS expected, 0 AS found, 0 AS low, 0 AS high FROM {orders}
+        UNION ALL SELECT ol_w_id, ol_d_id, ol_o_id, 0, COUNT(*), MIN(ol_number), MAX(ol_number) FROM {order_line}
+          GROUP BY ol_w_id, ol_d_id, ol_o_id) t
+      GROUP BY w, d, o HAVING SUM(expected) <> SUM(found) OR SUM(low) <> 1 OR SUM(high) <> SUM(found)]],
+  },
+  {
+    "3.3.2.7", "an order line has no delivery date if, and only if, its order has no carrier",
+    [[SELECT o_w_id, o_d_id, o_id, o_carrier_id, order_lines, delivered_lines FROM {orders} JOIN (
+        SELECT ol_w_id, ol_d_id, ol_o_id, COUNT(*) AS order_lines, COUNT(ol_delivery_d) AS delivered_lines
+        FROM {order_line} GROUP BY ol_w_id, ol_d_id, ol_o_id) l
+      ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
+      WHERE (o_carrier_id IS NULL AND delivered_lines > 0) OR (o_carrier_id IS NOT NULL AND delivered_lines < order_lines)]],
+  },
+  {
+    "3.3.2.8", "w_ytd is the sum of its history's h_amount",
+    [[SELECT w, SUM(ytd) AS w_ytd, SUM(paid) AS sum_h_amount FROM (
+        SELECT w_id AS w, w_ytd AS ytd, 0 AS paid FROM {warehouse}
+        UNION ALL SELECT h_w_id, 0, SUM(h_amount) FROM {history} GROUP BY h_w_id) t
+      GROUP BY w HAVING <SUM(ytd)> <> <SUM(paid)>]],
+  },
+  {
+    "3.3.2.9", "d_ytd is the sum of its history's h_amount",
+    [[SELECT w, d, SUM(ytd) AS d_ytd, SUM(paid) AS sum_h_amount FROM (
+        SELECT d_w_id AS w, d_id AS d, d_ytd AS ytd, 0 AS paid FROM {district}
+        UNION ALL SELECT h_w_id, h_d_id, 0, SUM(h_amount) FROM {history} GROUP BY h_w_id, h_d_id) t
+      GROUP BY w, d HAVING <SUM(ytd)> <> <SUM(paid)>]],
+  },
+  {
+    "3.3.2.10", "c_balance is what was delivered to the customer less what was paid",
+    [[SELECT w, d, c, SUM(balance) AS c_balance, SUM(delivered) AS sum_ol_amount, SUM(paid) AS sum_h_amount FROM (
+        SELECT c_w_id AS w, c_d_id AS d, c_id AS c, c_balance AS balance, 0 AS delivered, 0 AS paid FROM {customer}
+        UNION ALL SELECT o_w_id, o_d_id, o_c_id, 0, SUM(ol_amount), 0 FROM {orders} JOIN {order_line}
+          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
+          WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id
+        UNION ALL SELECT h_c_w_id, h_c_d_id, h_c_id, 0, 0, SUM(h_amount) FROM {history}
+          GROUP BY h_c_w_id, h_c_d_id, h_c_id) t
+      GROUP BY w, d, c HAVING <SUM(balance)> <> <SUM(delivered) - SUM(paid)>]],
+  },
+  {
+    -- The specification says 2100 (3000 customers less 900 new orders), which holds until the first delivery. Each
+    -- delivery removes a new order, and is counted in c_delivery_cnt.
+    "3.3.2.11", "orders that are not new: 70 % of the customers, and one for each delivery",
+    [[SELECT w, d, SUM(orders) AS order_rows, SUM(new_orders) AS new_order_rows, SUM(deliveries) AS sum_c_delivery_cnt
+      FROM (
+        SELECT o_w_id AS w, o_d_id AS d, COUNT(*) AS orders, 0 AS new_orders, 0 AS deliveries FROM {orders}
+          GROUP BY o_w_id, o_d_id
+        UNION ALL SELECT no_w_id, no_d_id, 0, COUNT(*), 0 FROM {new_orders} GROUP BY no_w_id, no_d_id
+        UNION ALL SELECT c_w_id, c_d_id, 0, 0, SUM(c_delivery_cnt) FROM {customer} GROUP BY c_w_id, c_d_id) t
+      GROUP BY w, d HAVING SUM(orders) - SUM(new_orders) - SUM(deliveries) <> #delivered]],
+  },
+  {
+    "3.3.2.12", "c_balance and c_ytd_payment add up to what was delivered to the customer",
+    [[SELECT w, d, c, SUM(balance) AS c_balance, SUM(paid) AS c_ytd_payment, SUM(delivered) AS sum_ol_amount FROM (
+        SELECT c_w_id AS w, c_d_id AS d, c_id AS c, c_balance AS balance, c_ytd_payment AS paid, 0 AS delivered
+          FROM {customer}
+        UNION ALL SELECT o_w_id, o_d_id, o_c_id, 0, 0, SUM(ol_amount) FROM {orders} JOIN {order_line}
+          ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
+          WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) t
+      GROUP BY w, d, c HAVING <SUM(balance) + SUM(paid)> <> <SUM(delivered)>]],
+  },
+  {
+    -- No condition of 3.3.2 detects a workload that leaves these unchanged.
+    "2.4.2.2", "s_ytd, s_order_cnt and s_remote_cnt count the order lines since the load",
+    [[SELECT w, i, SUM(ytd) AS s_ytd, SUM(quantity) AS sum_ol_quantity, SUM(orders) AS s_order_cnt, SUM(line) AS order_lines,
+        SUM(remote) AS s_remote_cnt, SUM(remote_line) AS remote_lines FROM (
+        SELECT s_w_id AS w, s_i_id AS i, s_ytd AS ytd, s_order_cnt AS orders, s_remote_cnt AS remote, 0 AS quantity,
+          0 AS line, 0 AS remote_line FROM {stock} WHERE s_ytd <> 0 OR s_order_cnt <> 0 OR s_remote_cnt <> 0
+        UNION ALL SELECT ol_supply_w_id, ol_i_id, 0, 0, 0, SUM(ol_quantity), COUNT(*),
+          SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) FROM {order_line} WHERE ol_o_id > #customers
+          GROUP BY ol_supply_w_id, ol_i_id) t
+      GROUP BY w, i HAVING SUM(ytd) <> SUM(quantity) OR SUM(orders) <> SUM(line) OR SUM(remote) <> SUM(remote_line)]],
+  },
+  -- Rows: their number, and their ids.
+  {
+    "1.2.1", "item has each i_id from 1 to the number of items",
+    [[SELECT COUNT(*) AS item_rows, MIN(i_id) AS min_i_id, MAX(i_id) AS max_i_id FROM {item}
+      HAVING COUNT(*) <> #items OR MIN(i_id) <> 1 OR MAX(i_id) <> #items]],
+  },
+  {
+    "1.2.1", "warehouse has each w_id from 1 to the number of warehouses",
+    [[SELECT COUNT(*) AS warehouse_rows, MIN(w_id) AS min_w_id, MAX(w_id) AS max_w_id FROM {warehouse}
+      HAVING COUNT(*) <> #warehouses OR MIN(w_id) <> 1 OR MAX(w_id) <> #warehouses]],
+  },
+  {
+    "1.2.1", "a warehouse has a row of stock for each item",
+    [[SELECT w_id, COUNT(s_i_id) AS stock_rows, MIN(s_i_id) AS min_s_i_id, MAX(s_i_id) AS max_s_i_id
+      FROM {warehouse} LEFT JOIN {stock} ON s_w_id = w_id
+      GROUP BY w_id HAVING COUNT(s_i_id) <> #items OR MIN(s_i_id) <> 1 OR MAX(s_i_id) <> #items]],
+  },
+  {
+    "1.2.1", "a district has all its customers",
+    [[SELECT d_w_id, d_id, COUNT(c_id) AS customer_rows, MIN(c_id) AS min_c_id, MAX(c_id) AS max_c_id
+      FROM {district} LEFT JOIN {customer} ON c_w_id = d_w_id AND c_d_id = d_id
+      GROUP BY d_w_id, d_id HAVING COUNT(c_id) <> #customers OR MIN(c_id) <> 1 OR MAX(c_id) <> #customers]],
+  },
+  {
+    "2.4.2.2", "the o_id of a district have no gaps",
+    [[SELECT o_w_id, o_d_id, MIN(o_id) AS min_o_id, MAX(o_id) AS max_o_id, COUNT(*) AS order_rows
+      FROM {orders} GROUP BY o_w_id, o_d_id HAVING MIN(o_id) <> 1 OR MAX(o_id) <> COUNT(*)]],
+  },
+  -- Columns: no unexpected NULLs, and all values in range.
+  {
+    "1.3", "columns of warehouse are in their ranges",
+    "SELECT w_id, w_name, w_tax, w_ytd FROM {warehouse} WHERE "
+      .. unless { lengths(6, 10, "w_name"), address("w"), "w_tax BETWEEN 0 AND 0.2", "w_ytd >= 0" },
+  },
+  {
+    "1.3", "columns of district are in their ranges",
+    "SELECT d_w_id, d_id, d_name, d_tax, d_ytd, d_next_o_id FROM {district} WHERE " .. unless {
+      "d_id BETWEEN 1 AND 10", lengths(6, 10, "d_name"), address("d"), "d_tax BETWEEN 0 AND 0.2", "d_ytd >= 0",
+      "d_next_o_id > #customers",
+    },
+  },
+  {
+    "1.3", "columns of customer are in their ranges",
+    "SELECT c_w_id, c_d_id, c_id, c_first, c_middle, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt,"
+      .. " c_delivery_cnt FROM {customer} WHERE " .. unless {
+        lengths(8, 16, "c_first"), "c_middle = 'OE'", address("c"), lengths(16, 16, "c_phone"), "c_since IS NOT NULL",
+        "c_credit IN ('GC', 'BC')", "c_credit_lim = 50000", "c_discount BETWEEN 0 AND 0.5", "c_balance IS NOT NULL",
+        "c_ytd_payment >= 10", "c_payment_cnt >= 1", "c_delivery_cnt >= 0", lengths(300, 500, "c_data"),
+      },
+  },
+  {
+    "4.3.2.3", "c_last is the name of c_id - 1 for the first customers, and a valid name for the others",
+    "SELECT c_w_id, c_d_id, c_id, c_last FROM {customer} WHERE CASE WHEN c_id <= #names AND c_last = JOINED("
+      .. table.concat(SYLLABLES, ", ") .. ") OR c_id > #names AND c_last IN (#all_names) THEN 0 ELSE 1 END = 1",
+  },
+  {
+    "1.3", "columns of history are in their ranges, and a customer of the warehouse pays in the customer's district",
+    "SELECT h_w_id, h_d_id, h_c_w_id, h_c_d_id, h_c_id, h_date, h_amount, h_data FROM {history} WHERE " .. unless {
+      "h_w_id BETWEEN 1 AND #warehouses", "h_d_id BETWEEN 1 AND 10", "h_c_w_id BETWEEN 1 AND #warehouses",
+      "h_c_d_id BETWEEN 1 AND 10", "h_c_id BETWEEN 1 AND #customers", "h_date IS NOT NULL", "h_amount BETWEEN 1 AND 5000",
+      lengths(12, 24, "h_data"), "(h_c_w_id <> h_w_id OR h_c_d_id = h_d_id)",
+    },
+  },
+  {
+    "1.3", "columns of orders are in their ranges",
+    "SELECT o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local FROM {orders} WHERE " .. unless {
+      "o_c_id BETWEEN 1 AND #customers", "o_entry_d IS NOT NULL", "(o_carrier_id IS NULL OR o_carrier_id BETWEEN 1 AND 10)",
+      "o_ol_cnt BETWEEN 5 AND 15", "o_all_local BETWEEN 0 AND 1",
+    },
+  },
+  {
+    "1.3", "columns of order_line are in their ranges",
+    "SELECT ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info FROM {order_line}"
+      .. " WHERE " .. unless {
+        "ol_i_id BETWEEN 1 AND #items", "ol_supply_w_id BETWEEN 1 AND #warehouses", "ol_quantity BETWEEN 1 AND 10",
+        -- Orders are loaded with 5 pieces per line, and delivered ones with an amount of 0.
+        "ol_amount <= 9999.99", "(ol_o_id > #customers OR ol_quantity = 5)", lengths(24, 24, "ol_dist_info"),
+        "CASE WHEN ol_o_id <= #delivered THEN ol_amount = 0 ELSE ol_amount > 0 END",
+      },
+  },
+  {
+    "1.3", "columns of item are in their ranges",
+    "SELECT i_id, i_im_id, i_name, i_price, i_data FROM {item} WHERE " .. unless {
+      "i_im_id BETWEEN 1 AND 10000", lengths(14, 24, "i_name"), "i_price BETWEEN 1 AND 100", lengths(26, 50, "i_data"),
+    },
+  },
+  {
+    "2.4.2.2", "columns of stock are in their ranges: s_quantity from 10 to 100, since 91 are added if fewer would be left",
+    "SELECT s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt FROM {stock} WHERE " .. unless {
+      "s_quantity BETWEEN 10 AND 100", DISTRICT_TEXTS .. " IS NOT NULL", "s_ytd >= 0", "s_order_cnt >= 0", "s_remote_cnt >= 0",
+      lengths(26, 50, "s_data"),
+    },
+  },
+  -- What was loaded, and never changes.
+  {
+    "4.3.3.1", "each customer has one of the loaded orders",
+    [[SELECT o_w_id, o_d_id, o_c_id, COUNT(*) AS loaded_orders FROM {orders} WHERE o_id <= #customers
+      GROUP BY o_w_id, o_d_id, o_c_id HAVING COUNT(*) <> 1]],
+  },
+  {
+    "4.3.3.1", "the ol_amount of the loaded orders add up to the sum recorded by the load",
+    [[SELECT w, d, loaded_cents, found_cents FROM (
+        SELECT w, d, MAX(v) - 2 AS loaded_cents, ROUND(SUM(amount) * 100) % 1000000000 AS found_cents FROM (
+          SELECT ol_w_id AS w, ol_d_id AS d, SUM(ol_amount) AS amount FROM {order_line} WHERE ol_o_id <= #customers
+          GROUP BY ol_w_id, ol_d_id) l
+        JOIN {tpcc_load} ON what = 'piece district' AND n = (w - 1) * 10 + d AND v > 1 GROUP BY w, d) t
+      WHERE loaded_cents <> found_cents]],
+  },
+  -- What transactions wrote.
+  {
+    -- s_quantity is counted down by what is sold, and s_ytd up; 91 are added to the former.
+    "2.4.2.2", "s_quantity decreased by s_ytd since the load, plus a multiple of 91",
+    [[SELECT w, part, loaded, found FROM (
+        SELECT w, part, MAX(v) - 2 AS loaded, MAX(quantity) AS found FROM (
+          SELECT s_w_id AS w, ((s_i_id - 1) - (s_i_id - 1) % (#items / 10)) / (#items / 10) + 1 AS part,
+            SUM((s_quantity + s_ytd) % 91) AS quantity FROM {stock}
+          GROUP BY s_w_id, ((s_i_id - 1) - (s_i_id - 1) % (#items / 10)) / (#items / 10) + 1) s
+        JOIN {tpcc_load} ON what = 'piece stock' AND n = (w - 1) * 10 + part AND v > 1 GROUP BY w, part) t
+      WHERE loaded <> found]],
+  },
+  {
+    "2.4.2.2", "an order line has its ol_quantity times i_price, and the text of its stock for the district",
+    [[SELECT ol_w_id, ol_d_id, ol_o_id, ol_number, ol_quantity, i_price, ol_amount, ol_dist_info, s_i_id FROM {order_line}
+      LEFT JOIN {item} ON i_id = ol_i_id LEFT JOIN {stock} ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id
+      WHERE ol_o_id > #customers AND CASE WHEN <(ol_amount)> = <(ol_quantity * i_price)> AND ol_dist_info = ]] .. DISTRICT_TEXT
+      .. " THEN 0 ELSE 1 END = 1",
+  },
+  {
+    "2.4.2.2", "o_all_local is 0 if, and only if, a line comes from another warehouse",
+    [[SELECT w, d, o, SUM(not_local) AS not_local, SUM(remote) AS has_remote_lines FROM (
+        SELECT o_w_id AS w, o_d_id AS d, o_id AS o, 1 AS not_local, 0 AS remote FROM {orders} WHERE o_all_local = 0
+        UNION ALL SELECT ol_w_id, ol_d_id, ol_o_id, 0, 1 FROM {order_line} WHERE ol_supply_w_id <> ol_w_id
+          GROUP BY ol_w_id, ol_d_id, ol_o_id) t
+      GROUP BY w, d, o HAVING SUM(not_local) <> SUM(remote)]],
+  },
+  {
+    "2.5.2.2", "c_payment_cnt counts the customer's history",
+    [[SELECT w, d, c, SUM(counted) AS c_payment_cnt, SUM(found) AS history_rows FROM (
+        SELECT c_w_id AS w, c_d_id AS d, c_id AS c, c_payment_cnt AS counted, 0 AS found FROM {customer}
+        UNION ALL SELECT h_c_w_id, h_c_d_id, h_c_id, 0, COUNT(*) FROM {history} GROUP BY h_c_w_id, h_c_d_id, h_c_id) t
+      GROUP BY w, d, c HAVING SUM(counted) <> SUM(found)]],
+  },
+  {
+    "2.5.2.2", "h_data is the names of warehouse and district, except in loaded rows",
+    [[SELECT h_w_id, h_d_id, COUNT(*) AS other_texts FROM {history} JOIN {district} ON d_w_id = h_w_id AND d_id = h_d_id
+      JOIN {warehouse} ON w_id = h_w_id WHERE h_data <> JOINED(w_name, '    ', d_name)
+      GROUP BY h_w_id, h_d_id HAVING COUNT(*) <> #customers]],
+  },
+  {
+    "2.5.2.2", "c_data of a customer with bad credit who paid begins with a payment, and of no other",
+    [[SELECT h_c_w_id, h_c_d_id, h_c_id, MAX(c_credit) AS c_credit, MAX(c_payment_cnt) AS c_payment_cnt FROM {history}
+      JOIN {customer} ON c_w_id = h_c_w_id AND c_d_id = h_c_d_id AND c_id = h_c_id
+      GROUP BY h_c_w_id, h_c_d_id, h_c_id HAVING MAX(CASE
+        WHEN c_credit = 'BC' AND c_payment_cnt > 1 THEN CASE WHEN c_data LIKE
+          JOINED(c_id, ' ', c_d_id, ' ', c_w_id, ' ', h_d_id, ' ', h_w_id, ' ', <amount>, '|%') THEN 1 ELSE 0 END
+        WHEN c_data LIKE '%|%' THEN 0 ELSE 1 END) = 0]],
+  },
+  {
+    "2.7.4.2", "c_delivery_cnt counts the customer's orders delivered since the load",
+    [[SELECT w, d, c, SUM(counted) AS c_delivery_cnt, SUM(found) AS delivered_orders FROM (
+        SELECT c_w_id AS w, c_d_id AS d, c_id AS c, c_delivery_cnt AS counted, 0 AS found FROM {customer}
+        UNION ALL SELECT o_w_id, o_d_id, o_c_id, 0, COUNT(*) FROM {orders} WHERE o_carrier_id IS NOT NULL AND o_id > #delivered
+          GROUP BY o_w_id, o_d_id, o_c_id) t
+      GROUP BY w, d, c HAVING SUM(counted) <> SUM(found)]],
+  },
+}
+
+-- Shares: what was drawn at random since the load, as seen in the data. Clause, condition; a statement that returns
+-- rows of a number and how often it occurs; which numbers must be equally frequent, or the shares of some. `even`: the
+-- first and the last of the numbers; `load`: rows of the load that are counted for the first number.
+check.shares = {
+  {
+    "2.4.1.2", "orders are spread evenly over districts", even = { 1, 10 },
+    [[SELECT d_id, SUM(d_next_o_id - 1 - #customers) AS orders FROM {district} GROUP BY d_id]],
+  },
+  {
+    "2.4.1.3", "orders have 5 to 15 lines, each number equally often", even = { 5, 15 },
+    [[SELECT o_ol_cnt, COUNT(*) AS orders FROM {orders} WHERE o_id > #customers GROUP BY o_ol_cnt]],
+  },
+  {
+    "2.4.1.5", "ol_quantity is 1 to 10, each number equally often", even = { 1, 10 },
+    [[SELECT ol_quantity, COUNT(*) AS order_lines FROM {order_line} WHERE ol_o_id > #customers GROUP BY ol_quantity]],
+  },
+  {
+    "2.4.1.5", "1 % of lines are from other warehouses, each equally often", remote = 0.01,
+    [[SELECT (ol_supply_w_id - ol_w_id + #warehouses) % #warehouses AS away, COUNT(*) AS order_lines FROM {order_line}
+      WHERE ol_o_id > #customers GROUP BY (ol_supply_w_id - ol_w_id + #warehouses) % #warehouses]],
+  },
+  {
+    "2.5.1.2", "15 % of payments are for customers of other warehouses, each equally often", remote = 0.15,
+    [[SELECT (h_c_w_id - h_w_id + #warehouses) % #warehouses AS away, COUNT(*) AS payments FROM {history}
+      GROUP BY (h_c_w_id - h_w_id + #warehouses) % #warehouses]], load = true,
+  },
+  {
+    "2.5.1.3", "payments are from 1 to 5,000, each amount equally often", even = { 0, 4 },
+    [[SELECT CASE WHEN h_amount < 1000.80 THEN 0 WHEN h_amount < 2000.60 THEN 1 WHEN h_amount < 3000.40 THEN 2
+        WHEN h_amount < 4000.20 THEN 3 ELSE 4 END AS fifth, COUNT(*) AS payments FROM {history}
+      GROUP BY CASE WHEN h_amount < 1000.80 THEN 0 WHEN h_amount < 2000.60 THEN 1 WHEN h_amount < 3000.40 THEN 2
+        WHEN h_amount < 4000.20 THEN 3 ELSE 4 END]], load = true,
+  },
+  {
+    -- At least 60 of 100, by last name; the middle one may also be chosen by number.
+    "2.5.2.2", "at least 60 % of payments are for the middle one of the customers with a last name", shares = { [1] = { 0.57, 1 } },
+    [[SELECT is_middle, SUM(payments) AS payments FROM (
+        SELECT payments, CASE WHEN 2 * place = customers OR 2 * place = customers + 1 THEN 1 ELSE 0 END AS is_middle FROM (
+          SELECT c_payment_cnt - 1 AS payments, ROW_NUMBER() OVER (PARTITION BY c_w_id, c_d_id, c_last ORDER BY c_first) AS place,
+            COUNT(*) OVER (PARTITION BY c_w_id, c_d_id, c_last) AS customers FROM {customer}) c) m GROUP BY is_middle]],
+  },
+  {
+    -- Of one district: a delivery takes one carrier for all its orders.
+    "2.7.1.2", "deliveries have carriers 1 to 10, each equally often", even = { 1, 10 },
+    [[SELECT o_carrier_id, COUNT(*) AS orders FROM {orders} WHERE o_id > #delivered AND o_d_id = 1 AND o_carrier_id IS NOT NULL
+      GROUP BY o_carrier_id]],
+  },
+}
+
+--- A condition's statement in the database's dialect.
+function check.statement(condition, set, dialect, state)
+  local names = tpcc.last_names(state.customers)
+  local numbers = {
+    delivered = tpcc.delivered(state.customers), customers = state.customers, items = state.items, warehouses = state.warehouses,
+    names = names,
+  }
+  local text = condition[3]:gsub("<([%u(][^<>]*)>", function(sum) return dialect.money:format(sum) end):gsub("<amount>", dialect.amount)
+  text = text:gsub("JOINED(%b())", function(parts) return dialect:joined(parts) end)
+  text = text:gsub("#all_names", table.concat(NAMES, ", ", 1, names)):gsub("#(%l+)", function(name) return format("%d", numbers[name]) end)
+  return dialect.of_set(text, set)
+end
+
+--- The same, for at most `most` rows.
+function check.violations(condition, set, dialect, state, most)
+  return check.statement(condition, set, dialect, state) .. format(" LIMIT %d", most)
+end
+
+--- The most expensive are to come first: those that read the order lines, especially joins.
+function check.cost(condition)
+  local text = tostring(condition[3])
+  return (text:find("{order_line}", 1, true) and 2 or 0) + (text:find("JOIN", 1, true) and 1 or 0)
+end
+
+-- Names of the columns of a condition's rows: the last word of each part between SELECT and FROM.
+function check.columns(condition)
+  local names = {}
+  for part in (condition[3]:match("^SELECT (.-) FROM ") or condition[3]:match("^SELECT (.-)%s+FROM ")):gmatch("[^,]+") do
+    names[#names + 1] = part:match("([%w_]+)%s*$")
+  end
+  return names
+end
+
+-- Questions of the inspection, the isolation tests and `verify`, for a table set --------------------------------------
+
+check.questions = {
+  last_order = "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d",
+  balance = "SELECT c_balance FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_id = %d",
+  lines = "SELECT COUNT(*) FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id = %d",
+  last_customer = "SELECT o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d ORDER BY o_id DESC LIMIT 1",
+  customers_of_name = "SELECT c_id FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_last = '%s' ORDER BY c_first",
+  last_order_of_district = "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d",
+  items_sold = "SELECT DISTINCT ol_i_id, s_quantity FROM {order_line}, {stock} WHERE ol_w_id = %d AND ol_d_id = %d"
+    .. " AND ol_o_id > %d AND ol_o_id <= %d AND s_w_id = ol_w_id AND s_i_id = ol_i_id",
+  next_order = "SELECT d_next_o_id FROM {district} WHERE d_w_id = %d AND d_id = %d",
+  orders_from = "SELECT o_id, o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d",
+  orders_of_customer_from = "SELECT COUNT(*) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d AND o_id >= %d",
+  oldest_new_order = "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = %d AND no_d_id = %d",
+  customer_of_order = "SELECT o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id = %d",
+  amount_of_order = "SELECT SUM(ol_amount) FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id = %d",
+  price = "SELECT i_price FROM {item} WHERE i_id = %d",
+  -- Not questions: what the isolation tests change, and put back.
+  raise_prices = "UPDATE {item} SET i_price = i_price * 1.1 WHERE i_id IN (1, 2)",
+  set_price = "UPDATE {item} SET i_price = %s WHERE i_id = %d",
+  take_new_orders = "DELETE FROM {new_orders} WHERE no_w_id = %d AND no_d_id = %d",
+  restore_new_orders = "INSERT INTO {new_orders} (no_o_id, no_d_id, no_w_id) SELECT o_id, o_d_id, o_w_id FROM {orders}"
+    .. " WHERE o_w_id = %d AND o_d_id = %d AND o_carrier_id IS NULL AND NOT EXISTS (SELECT 1 FROM {new_orders}"
+    .. " WHERE no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id)",
+}
+
+--- One of them as text.
+function check.question(name, set, ...) return tpcc.dialect().of_set(format(check.questions[name], ...), set) end
+
+return check
