@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::bus::{Bus, BusError, Wire, claim_subject, order_subject, orders_subject, ping_subject, report_subject};
-use crate::messages::{Answer, News, Order, Orders, Presence, Refusal, Report};
+use crate::messages::{Answer, Order, Orders, Presence, Refusal, Report};
 
 /// Present on the bus until it is dropped.
 pub struct Member {
@@ -240,7 +240,7 @@ struct View {
     orders: Orders,
     /// When the coordinator was last heard, on our monotonic clock.
     heard_at: Duration,
-    news: VecDeque<News>,
+    news: VecDeque<String>,
     claims: u64,
     /// What to do when a barrier opens.
     opened: Vec<(u64, Opened)>,
@@ -270,15 +270,12 @@ impl View {
 
     fn report_to_send(&self) -> Report {
         let mut bytes = 0;
-        let fits = |news: &&News| {
-            bytes += match news {
-                News::Interval(interval) => interval.interval.len() + 200,
-                News::Log(text) | News::Warning(text) => text.len() + 50,
-            };
+        let fits = |news: &&String| {
+            bytes += news.len();
             // One at least.
             bytes < NEWS_BYTES_MAX || bytes == 0
         };
-        let mut news: Vec<News> = self.news.iter().take_while(fits).cloned().collect();
+        let mut news: Vec<String> = self.news.iter().take_while(fits).cloned().collect();
         if news.is_empty() {
             news.extend(self.news.front().cloned());
         }
@@ -308,7 +305,7 @@ impl Part {
     }
 
     /// Adds something that happened to the next report.
-    pub fn add_news(&self, news: News) {
+    pub fn add_news(&self, news: String) {
         let mut view = lock(&self.view);
         if view.news.len() == NEWS_MAX {
             view.news.pop_front();

@@ -6,17 +6,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::messages::{Ended, Gate, Interval, News, OpenGate, Orders, Report};
+use crate::messages::{Ended, Gate, OpenGate, Orders, Report};
 
 /// Something for the user, or for the record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// An interval of an agent is over.
-    Interval(u32, Interval),
-    /// The script of an agent says something.
-    Log(u32, String),
-    /// A warning of an agent.
-    Warning(u32, String),
+    /// An event of an agent's share.
+    News(u32, String),
+    /// This many events of an agent's share were dropped before they could be sent.
+    Missed(u32, u64),
     /// An agent's share is over.
     Ended(u32, Ended),
     /// There was no message from an agent for a while.
@@ -145,17 +143,13 @@ impl Lead {
         let heard = &mut self.orders.heard[number as usize];
         if report.first > *heard {
             let missed = report.first - *heard;
-            events.push(Event::Warning(number, format!("{missed} lines and intervals are missing from the live view")));
+            events.push(Event::Missed(number, missed));
             *heard = report.first;
         }
         for (at, news) in (report.first..).zip(&report.news) {
             if at == *heard {
                 *heard += 1;
-                events.push(match news.clone() {
-                    News::Interval(interval) => Event::Interval(number, interval),
-                    News::Log(text) => Event::Log(number, text),
-                    News::Warning(text) => Event::Warning(number, text),
-                });
+                events.push(Event::News(number, news.clone()));
             }
         }
         if let (None, Some(ended)) = (&agent.report.ended, &report.ended) {
@@ -266,10 +260,6 @@ mod tests {
         Report { number, ..Report::default() }
     }
 
-    fn log(text: &str) -> News {
-        News::Log(text.to_owned())
-    }
-
     #[test]
     fn a_gate_opens_when_all_that_are_left_wait_at_it() {
         let mut lead = lead(3);
@@ -302,14 +292,14 @@ mod tests {
     #[test]
     fn news_that_are_said_again_count_once() {
         let mut lead = lead(1);
-        let first = Report { news: vec![log("a"), log("b")], ..report(0) };
+        let first = Report { news: vec!["a".to_owned(), "b".to_owned()], ..report(0) };
         assert_eq!(lead.on_report(first.clone(), SECOND).len(), 2);
         assert_eq!(lead.on_report(first, SECOND), []);
-        let more = Report { first: 1, news: vec![log("b"), log("c")], ..report(0) };
-        assert_eq!(lead.on_report(more, SECOND), [Event::Log(0, "c".to_owned())]);
+        let more = Report { first: 1, news: vec!["b".to_owned(), "c".to_owned()], ..report(0) };
+        assert_eq!(lead.on_report(more, SECOND), [Event::News(0, "c".to_owned())]);
         assert_eq!(lead.orders().heard, [3]);
         // Too many for the agent to keep.
-        let late = Report { first: 7, news: vec![log("h")], ..report(0) };
+        let late = Report { first: 7, news: vec!["h".to_owned()], ..report(0) };
         assert_eq!(lead.on_report(late, SECOND).len(), 2);
         assert_eq!(lead.orders().heard, [8]);
     }
@@ -333,7 +323,7 @@ mod tests {
         assert_eq!(pass(&mut lead, 7, 23), [Event::Silent(0, 5 * SECOND), Event::Lost(0)]);
         assert!(lead.is_over());
         // Later messages are useless: the others have continued without it.
-        assert_eq!(lead.on_report(Report { news: vec![log("late")], ..report(0) }, 24 * SECOND), []);
+        assert_eq!(lead.on_report(Report { news: vec!["late".to_owned()], ..report(0) }, 24 * SECOND), []);
     }
 
     #[test]

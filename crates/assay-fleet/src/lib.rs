@@ -23,7 +23,6 @@ pub use lead::{Event, Lead, Leading};
 pub use leader::Leader;
 pub use manifest::{ManifestOptions, container_file, manifest};
 pub use messages::{
-    Answer, Database, Ended, File, Gate, Interval, LEASE_MIN, News, OpenGate, Order, Orders, PROTOCOL, Presence,
-    Refusal, Report,
+    Answer, Database, Ended, File, Gate, LEASE_MIN, OpenGate, Order, Orders, PROTOCOL, Presence, Refusal, Report,
 };
 pub use pattern::Pattern;

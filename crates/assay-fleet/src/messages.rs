@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Version of these messages. Both sides must have the same, and the same version of the program.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The shortest lease: a coordinator sends its orders every second.
 pub const LEASE_MIN: std::time::Duration = std::time::Duration::from_secs(3);
@@ -169,33 +169,10 @@ pub struct Report {
     pub late_ns: Vec<u64>,
     /// Number of the first of `news`, from 0.
     pub first: u64,
-    /// What the coordinator has not acknowledged yet, oldest first.
-    pub news: Vec<News>,
+    /// Events of the share that the coordinator has not acknowledged yet, oldest first; their text is not read here.
+    pub news: Vec<String>,
     /// Its share is over.
     pub ended: Option<Ended>,
-}
-
-/// Something that happened, repeated until it is acknowledged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum News {
-    /// An interval is over.
-    Interval(Interval),
-    /// A line printed by the script.
-    Log(String),
-    /// Something the user should know.
-    Warning(String),
-}
-
-/// An interval of a stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Counted from 0.
-    pub stage: u32,
-    /// Names of the transaction types so far.
-    pub types: Vec<String>,
-    /// As in a record: JSON.
-    pub interval: String,
 }
 
 /// How a share ended.

@@ -41,7 +41,7 @@ pub enum Event {
     /// Sessions are connecting. Not in records.
     Connecting(Connecting),
     /// A line for the user, such as a warning. Not in records.
-    Notice(String),
+    Notice(Notice),
     /// The process of the run has ended. Not in records; always the last.
     Exited(Exited),
 }
@@ -78,6 +78,15 @@ pub struct Connecting {
     pub ready: u32,
     /// Sessions of the stage.
     pub wanted: u32,
+}
+
+/// A line for the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The line, without a label.
+    pub text: String,
+    /// Whether it is a warning; otherwise the script printed it.
+    pub warning: bool,
 }
 
 /// How a process ended, as it was shown to the user.
@@ -304,7 +313,7 @@ impl Fold {
                 }
                 record.elapsed_ns = elapsed_ns;
             }
-            Event::Readings(readings) => take_readings(record.telemetry.get_or_insert_default(), *readings),
+            Event::Readings(readings) => readings.put_into(record.telemetry.get_or_insert_default()),
             Event::Ended(ended) => {
                 let Ended { status, failure, elapsed_ns, manifest, environment, cases, agents } = *ended;
                 (record.status, record.failure, record.elapsed_ns) = (status, failure, elapsed_ns);
@@ -362,45 +371,48 @@ impl Connected {
     }
 }
 
-fn take_readings(telemetry: &mut Telemetry, readings: Readings) {
-    let Readings { full, every_ns, cost, interventions, scopes } = readings;
-    (telemetry.full, telemetry.every_ns, telemetry.cost, telemetry.interventions) =
-        (full, every_ns, cost, interventions);
-    for (number, new) in scopes.into_iter().enumerate() {
-        if number == telemetry.scopes.len() {
-            telemetry.scopes.push(Scope {
-                kind: new.kind,
-                target: new.target,
-                began_ns: Vec::new(),
-                ended_ns: Vec::new(),
-                series: Vec::new(),
-                absent: Vec::new(),
-                waits: None,
-            });
-        }
-        let scope = &mut telemetry.scopes[number];
-        scope.began_ns.extend(new.began_ns);
-        scope.ended_ns.extend(new.ended_ns);
-        for (series, own) in scope.series.iter_mut().zip(new.own).filter(|(_, own)| !own.is_empty()) {
-            // It may become known later than the first values.
-            series.own.resize(series.values.len(), None);
-            series.own.extend(own);
-        }
-        for number in new.includes_own {
-            scope.series.get_mut(number).into_iter().for_each(|series| series.includes_own = true);
-        }
-        for (series, values) in scope.series.iter_mut().zip(new.values) {
-            series.values.extend(values);
-        }
-        scope.series.extend(new.series);
-        scope.absent = new.absent;
-        if let Some(new) = new.waits {
-            let waits = scope.waits.get_or_insert_default();
-            waits.looks.extend(new.looks);
-            for (event, sessions) in waits.events.iter_mut().zip(new.sessions) {
-                event.sessions.extend(sessions);
+impl Readings {
+    /// Adds them to those before.
+    pub fn put_into(self, telemetry: &mut Telemetry) {
+        let Readings { full, every_ns, cost, interventions, scopes } = self;
+        (telemetry.full, telemetry.every_ns, telemetry.cost, telemetry.interventions) =
+            (full, every_ns, cost, interventions);
+        for (number, new) in scopes.into_iter().enumerate() {
+            if number == telemetry.scopes.len() {
+                telemetry.scopes.push(Scope {
+                    kind: new.kind,
+                    target: new.target,
+                    began_ns: Vec::new(),
+                    ended_ns: Vec::new(),
+                    series: Vec::new(),
+                    absent: Vec::new(),
+                    waits: None,
+                });
             }
-            waits.events.extend(new.events);
+            let scope = &mut telemetry.scopes[number];
+            scope.began_ns.extend(new.began_ns);
+            scope.ended_ns.extend(new.ended_ns);
+            for (series, own) in scope.series.iter_mut().zip(new.own).filter(|(_, own)| !own.is_empty()) {
+                // It may become known later than the first values.
+                series.own.resize(series.values.len(), None);
+                series.own.extend(own);
+            }
+            for number in new.includes_own {
+                scope.series.get_mut(number).into_iter().for_each(|series| series.includes_own = true);
+            }
+            for (series, values) in scope.series.iter_mut().zip(new.values) {
+                series.values.extend(values);
+            }
+            scope.series.extend(new.series);
+            scope.absent = new.absent;
+            if let Some(new) = new.waits {
+                let waits = scope.waits.get_or_insert_default();
+                waits.looks.extend(new.looks);
+                for (event, sessions) in waits.events.iter_mut().zip(new.sessions) {
+                    event.sessions.extend(sessions);
+                }
+                waits.events.extend(new.events);
+            }
         }
     }
 }
@@ -430,8 +442,9 @@ struct KnownTelemetry {
     scopes: Vec<KnownScope>,
 }
 
+/// How much of a scope that grows has been passed on.
 #[derive(Clone, Debug, Default)]
-struct KnownScope {
+pub struct KnownScope {
     samples: usize,
     series: usize,
     /// Number of known wait events; `None`: no waits yet.
@@ -470,20 +483,23 @@ fn head_of(record: &Record) -> Record {
     }
 }
 
-fn connected(record: &Record) -> Connected {
-    let name = |server: &crate::trial::Server| ServerName {
-        product: server.product.clone(),
-        version: server.version.clone(),
-        tls: server.tls.clone(),
-    };
-    Connected {
-        types: record.types.clone(),
-        rules: record.rules.clone(),
-        rates: record.rates.clone(),
-        options: record.manifest.options.clone(),
-        asked: record.manifest.asked.clone(),
-        sessions: record.manifest.sessions.clone(),
-        servers: record.environment.servers.iter().map(name).collect(),
+impl Connected {
+    /// What is known of this record's run now.
+    pub fn of(record: &Record) -> Connected {
+        let name = |server: &crate::trial::Server| ServerName {
+            product: server.product.clone(),
+            version: server.version.clone(),
+            tls: server.tls.clone(),
+        };
+        Connected {
+            types: record.types.clone(),
+            rules: record.rules.clone(),
+            rates: record.rates.clone(),
+            options: record.manifest.options.clone(),
+            asked: record.manifest.asked.clone(),
+            sessions: record.manifest.sessions.clone(),
+            servers: record.environment.servers.iter().map(name).collect(),
+        }
     }
 }
 
@@ -510,8 +526,8 @@ impl Known {
     pub(crate) fn since(&self, record: &Record, moment: Moment) -> (Vec<Event>, Known) {
         let mut known = self.clone();
         let mut events = Vec::new();
-        let now = connected(record);
-        if now != connected(&self.head) {
+        let now = Connected::of(record);
+        if now != Connected::of(&self.head) {
             now.clone().put_into(&mut known.head);
             events.push(Event::Connected(Box::new(now)));
         }
@@ -603,13 +619,31 @@ fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Opt
     let mut is_new = known.is_none() || (now.cost, &now.interventions) != (before.cost, &before.interventions);
     let mut scopes = Vec::new();
     for (number, scope) in telemetry.scopes.iter().enumerate() {
-        let of_scope = before.scopes.get(number).cloned().unwrap_or_default();
-        let KnownScope { samples, series, events, absent } = of_scope;
+        let mut known = before.scopes.get(number).cloned().unwrap_or_default();
+        let (readings, has_grown) = known.news(scope);
+        is_new |= has_grown || number >= before.scopes.len();
+        scopes.push(readings);
+        now.scopes.push(known);
+    }
+    let readings = Readings {
+        full: telemetry.full,
+        every_ns: telemetry.every_ns,
+        cost: telemetry.cost,
+        interventions: telemetry.interventions.clone(),
+        scopes,
+    };
+    (is_new.then_some(readings), now)
+}
+
+impl KnownScope {
+    /// What is new since the last call, and whether anything is.
+    pub fn news(&mut self, scope: &Scope) -> (ScopeReadings, bool) {
+        let KnownScope { samples, series, events, absent } = *self;
         let waits = scope.waits.as_ref().map(|waits| waits_since(waits, events.map(|events| (events, samples))));
         let known_series = &scope.series[..series.min(scope.series.len())];
         let new_of = |values: &[Option<u64>]| -> Vec<Option<u64>> { values.iter().skip(samples).copied().collect() };
         let own: Vec<_> = known_series.iter().map(|series| new_of(&series.own)).collect();
-        scopes.push(ScopeReadings {
+        let readings = ScopeReadings {
             kind: scope.kind,
             target: scope.target,
             began_ns: scope.began_ns.iter().skip(samples).copied().collect(),
@@ -620,24 +654,15 @@ fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Opt
             series: scope.series.iter().skip(series).cloned().collect(),
             absent: scope.absent.clone(),
             waits,
-        });
-        now.scopes.push(KnownScope {
+        };
+        *self = KnownScope {
             samples: scope.began_ns.len(),
             series: scope.series.len(),
             events: scope.waits.as_ref().map(|waits| waits.events.len()),
             absent: scope.absent.len(),
-        });
-        is_new |= number >= before.scopes.len()
-            || (scope.began_ns.len(), scope.series.len(), scope.absent.len()) != (samples, series, absent);
+        };
+        (readings, (self.samples, self.series, self.absent) != (samples, series, absent))
     }
-    let readings = Readings {
-        full: telemetry.full,
-        every_ns: telemetry.every_ns,
-        cost: telemetry.cost,
-        interventions: telemetry.interventions.clone(),
-        scopes,
-    };
-    (is_new.then_some(readings), now)
 }
 
 /// `known`: numbers of events and samples.

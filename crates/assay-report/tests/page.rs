@@ -522,9 +522,10 @@ fn a_series_for_change_points_has_a_row_per_record_the_oldest_first() {
 #[test]
 fn live_metrics_add_up_what_the_intervals_hold() {
     let record = example();
-    let mut metrics = LiveMetrics::new("shop.lua", &Default::default());
+    let mut metrics = LiveMetrics::default();
+    metrics.take(&Event::Started(Box::new(Started::of(&record))));
     for interval in &record.stages[1].intervals {
-        metrics.add(1, interval, &record.types);
+        metrics.take(&Event::Interval(Box::new(StageInterval { stage: 1, interval: interval.clone() })));
     }
     let text = metrics.text();
     let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket")).collect();

@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use assay_record::{Event, Interval, StageInterval, StageStarted, Time};
+use assay_record::{Event, StageStarted, Time};
 
 /// The word after the program's name that asks for events.
 pub const OPTION: &str = "--events";
@@ -55,14 +55,7 @@ pub fn tell(event: impl FnOnce() -> Event) {
 }
 
 /// The measured part of a stage starts after this time.
-pub fn tell_stage(stage: usize, sessions: u32, rate_per_s: Option<f64>, ahead: Duration) {
-    tell(|| {
-        let (stage, started) = (stage as u32, Time::from(SystemTime::now() + ahead));
-        Event::StageStarted(StageStarted { stage, sessions, rate_per_s, started, start_ns: None })
-    });
-}
-
-/// An interval is over.
-pub fn tell_interval(stage: usize, interval: &Interval) {
-    tell(|| Event::Interval(Box::new(StageInterval { stage: stage as u32, interval: interval.clone() })));
+pub fn stage(stage: usize, sessions: u32, rate_per_s: Option<f64>, ahead: Duration) -> Event {
+    let (stage, started) = (stage as u32, Time::from(SystemTime::now() + ahead));
+    Event::StageStarted(StageStarted { stage, sessions, rate_per_s, started, start_ns: None })
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
 use assay_record::{
-    DEFAULT_FOLDER, Event, Existing, Load, Moment, Place, Record, RecordFile, Search, Started, Status, WriteError,
+    Connected, DEFAULT_FOLDER, Event, Existing, Load, Moment, Place, Record, RecordFile, Search, StageInterval,
+    Started, Status, WriteError,
 };
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
@@ -41,6 +42,8 @@ pub struct Live {
     /// `None`: nothing is sampled.
     beside: Option<Beside>,
     samplers: Option<Samplers>,
+    /// Names of the transaction types, as last told.
+    types: Vec<String>,
 }
 
 /// The results of a finished run.
@@ -62,14 +65,9 @@ impl Live {
     /// Starts with what is known before the run, and writes it; starts the metrics server if wanted.
     pub fn begin(record: Record, output: &OutputOptions) -> Result<Live, Trouble> {
         let metrics = match output.metrics_listen {
-            Some(address) => {
-                Some((Metrics::listen(address)?, LiveMetrics::new(&record.manifest.workload, &record.tags)))
-            }
+            Some(address) => Some((Metrics::listen(address)?, LiveMetrics::default())),
             None => None,
         };
-        if let Some((served, metrics)) = &metrics {
-            served.set(metrics.text());
-        }
         let beside = beside(output.telemetry, &output.pooler, &output.host_metrics)?;
         let journal = output.journal.clone().map(Journal::create).transpose()?;
         let file = match &output.record {
@@ -77,11 +75,10 @@ impl Live {
             Some(path) => Some(RecordFile::begin(path, &record, existing(output.force)).map_err(unwritable)?),
             None => Some(RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
-        events::tell(|| Event::Started(Box::new(Started::of(&record))));
         let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
-        Ok(Live {
+        let mut live = Live {
             record,
             file,
             appended: Instant::now(),
@@ -94,7 +91,24 @@ impl Live {
             clock: None,
             beside,
             samplers: None,
-        })
+            types: Vec::new(),
+        };
+        live.tell(Event::Started(Box::new(Started::of(&live.record))));
+        Ok(live)
+    }
+
+    /// Passes an event on to everybody who watches: the terminal, Prometheus, and the process that started this one.
+    fn tell(&mut self, event: Event) {
+        if let Some((served, metrics)) = &mut self.metrics {
+            metrics.take(&event);
+            if matches!(event, Event::Started(_) | Event::Interval(_)) {
+                served.set(metrics.text());
+            }
+        }
+        if let Event::Interval(interval) = &event {
+            self.show(&interval.interval);
+        }
+        events::tell(|| event);
     }
 
     /// The progress line on a terminal, if there is one.
@@ -134,7 +148,7 @@ impl Live {
         }
         if let Some((clock, started)) = self.clock {
             let ahead = started + measured_from - clock.now();
-            events::tell_stage(stage, sessions, rate, Duration::from_nanos(ahead.0));
+            self.tell(events::stage(stage, sessions, rate, Duration::from_nanos(ahead.0)));
         }
         let manifest = &self.record.manifest;
         let stages = manifest.sessions.len();
@@ -166,29 +180,40 @@ impl Live {
     /// An interval is over: its line, its metrics, and the record if it is time. A failed write is tried again later;
     /// only the last one must succeed.
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
-        self.show(stage, &interval.measured, &so_far.types);
+        self.tell_interval(stage, &interval.measured, &so_far.types);
         self.unwritten += Nanos(interval.measured.length_ns);
         if self.appended.elapsed().max(Duration::from_nanos(self.unwritten.0)) >= APPEND_EVERY {
             self.append(so_far, Moment::Underway);
         }
     }
 
-    /// Its line and its metrics. `types`: names of the transaction types so far.
-    pub fn show(&mut self, stage: usize, interval: &assay_record::Interval, types: &[String]) {
-        if let Some((served, metrics)) = &mut self.metrics {
-            metrics.add(stage, interval, types);
-            if let Some(samplers) = &self.samplers {
-                metrics.read(&samplers.so_far());
-            }
-            served.set(metrics.text());
+    /// An interval is over. `types`: names of the transaction types so far.
+    pub fn tell_interval(&mut self, stage: usize, interval: &assay_record::Interval, types: &[String]) {
+        if self.types != types {
+            self.types = types.to_vec();
+            self.tell(Event::Connected(Box::new(Connected { types: types.to_vec(), ..Connected::of(&self.record) })));
         }
+        self.read();
+        let (stage, interval) = (stage as u32, interval.clone());
+        self.tell(Event::Interval(Box::new(StageInterval { stage, interval })));
+    }
+
+    /// Takes what the samplers have read.
+    fn read(&mut self) {
+        if let Some(readings) = self.samplers.as_mut().and_then(Samplers::news) {
+            readings.clone().put_into(self.record.telemetry.get_or_insert_default());
+            self.tell(Event::Readings(Box::new(readings)));
+        }
+    }
+
+    /// Its line, or its part of the bar.
+    fn show(&mut self, interval: &assay_record::Interval) {
         // A run that fails immediately leaves a fraction of an interval with nothing in it.
         let sliver =
             interval.length_ns < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
         if sliver {
             return;
         }
-        events::tell_interval(stage, interval);
         if let Some(lines) = self.lines.as_mut() {
             let manifest = &self.record.manifest;
             let open = matches!(manifest.load, Load::Open { .. }) || manifest.terminals.is_some();
@@ -258,8 +283,8 @@ impl Live {
     fn close(mut self, plan: &Plan, is_away: impl Fn(usize) -> bool) -> Left {
         if let Some(samplers) = &self.samplers {
             samplers.finish();
-            self.record.telemetry = Some(samplers.so_far());
         }
+        self.read();
         for (number, (server, target)) in self.record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
             if !is_away(number) {
                 server_settings::read(target, server.place).into_record(server);
@@ -283,9 +308,9 @@ impl Live {
     }
 
     fn append(&mut self, so_far: &Outcome, moment: Moment) {
+        self.read();
         let Some(file) = &mut self.file else { return };
         record_of::fill(&mut self.record, so_far, (Status::Running, None));
-        self.record.telemetry = self.samplers.as_ref().map(Samplers::so_far);
         let _ = file.append(&self.record, moment);
         (self.appended, self.unwritten) = (Instant::now(), Nanos::ZERO);
     }

@@ -84,10 +84,13 @@ impl Measured {
 
     /// It is over: the final record. Returns its path.
     pub fn finish(mut self, plan: &Plan, outcome: &Outcome) -> Result<PathBuf, Trouble> {
-        if let Some(samplers) = &self.samplers {
+        if let Some(samplers) = &mut self.samplers {
             samplers.stage_ends();
             samplers.finish();
-            self.record.telemetry = Some(samplers.so_far());
+            samplers
+                .news()
+                .into_iter()
+                .for_each(|readings| readings.put_into(self.record.telemetry.get_or_insert_default()));
         }
         let used = Usage::of_process() - self.begun;
         let sessions = plan.stages.first().map_or(1, |stage| stage.sessions);

@@ -54,7 +54,11 @@ impl<'a> Watch<'a> {
     }
 
     fn line(&self, text: &str) {
-        events::tell(|| Event::Notice(assay_record::text_without_secrets(text)));
+        events::tell(|| notice(text, false));
+        self.say(text);
+    }
+
+    fn say(&self, text: &str) {
         let say = || terminal::say(&format!("{text}\n"));
         match (&self.bar, self.live.as_ref().and_then(Live::bar)) {
             (Some(bar), _) => bar.suspend(say),
@@ -113,9 +117,15 @@ impl<'a> Watch<'a> {
     }
 
     fn say_warning(&self, text: &str) {
+        events::tell(|| notice(text, true));
         let label = terminal::paint("warning:", terminal::YELLOW, terminal::stderr_color());
-        self.line(&format!("{label} {}", assay_report::visible(text, false)));
+        self.say(&format!("{label} {}", assay_report::visible(text, false)));
     }
+}
+
+/// A line for the user as an event.
+pub fn notice(text: &str, warning: bool) -> Event {
+    Event::Notice(assay_record::Notice { text: assay_record::text_without_secrets(text), warning })
 }
 
 /// A warning in words.
@@ -174,7 +184,7 @@ impl Screen for Watch<'_> {
 
     fn interval(&mut self, stage: usize, interval: &Interval, types: &[String]) {
         if let Some(live) = &mut self.live {
-            live.show(stage, interval, types);
+            live.tell_interval(stage, interval, types);
         }
     }
 

@@ -4,10 +4,9 @@
 //! Names start with `assay_`, units are seconds and bytes, counters end in `_total`. Label values are escaped, and
 //! limited in length and number.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use assay_record::{Interval, Reading, ScopeKind, Status, Telemetry};
+use assay_record::{Event, Interval, Reading, Readings, ScopeKind, Status};
 
 use crate::findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
 use crate::findings::latency::LatencyFindings;
@@ -231,8 +230,18 @@ pub struct LiveMetrics {
     buckets: Vec<u64>,
     sum_ns: u128,
     last: Option<IntervalFindings>,
-    /// Names, targets and last readings.
-    telemetry: Vec<(String, String, bool, u64)>,
+    types: Vec<String>,
+    /// By scope.
+    telemetry: Vec<Vec<LastReading>>,
+}
+
+/// The last reading of a metric of a server or its machine.
+#[derive(Clone, Debug)]
+struct LastReading {
+    name: String,
+    target: u32,
+    is_counter: bool,
+    value: Option<u64>,
 }
 
 /// Every fourth bound of the intervals' buckets: 1 µs, 1.6 µs, 2.5 µs, 4 µs, 6.3 µs, 10 µs, … With fewer, the quantiles
@@ -240,23 +249,32 @@ pub struct LiveMetrics {
 const BUCKET_STEP: usize = 4;
 
 impl LiveMetrics {
-    /// A run that has not measured anything yet.
-    pub fn new(workload: &str, tags: &BTreeMap<String, String>) -> LiveMetrics {
-        LiveMetrics {
-            workload: workload.to_owned(),
-            tags: tags.iter().map(|(name, value)| (tag_label(name), value.clone())).collect(),
-            buckets: vec![0; bucket_bounds_ns().len() + 1],
-            ..LiveMetrics::default()
+    /// The next event of the run.
+    pub fn take(&mut self, event: &Event) {
+        match event {
+            Event::Started(started) => {
+                let tags = started.tags.iter().map(|(name, value)| (tag_label(name), value.clone()));
+                *self = LiveMetrics {
+                    workload: started.manifest.workload.clone(),
+                    tags: tags.collect(),
+                    types: started.types.clone(),
+                    buckets: vec![0; bucket_bounds_ns().len() + 1],
+                    ..LiveMetrics::default()
+                };
+            }
+            Event::Connected(connected) => self.types.clone_from(&connected.types),
+            Event::Interval(interval) => self.add(interval.stage as usize, &interval.interval),
+            Event::Readings(readings) => self.read(readings),
+            _ => {}
         }
     }
 
-    /// Adds an interval of a stage; `types` names the transaction types.
-    pub fn add(&mut self, stage: usize, interval: &Interval, types: &[String]) {
+    fn add(&mut self, stage: usize, interval: &Interval) {
         let findings = interval_findings(interval);
         self.stage = stage;
         for (number, count) in interval.transactions.iter().enumerate().take(SERIES_MAX) {
             if self.transactions.len() <= number {
-                self.transactions.push((types.get(number).cloned().unwrap_or_default(), 0));
+                self.transactions.push((self.types.get(number).cloned().unwrap_or_default(), 0));
             }
             let so_far = &mut self.transactions[number].1;
             *so_far = so_far.saturating_add(*count);
@@ -274,16 +292,19 @@ impl LiveMetrics {
         self.last = Some(findings);
     }
 
-    /// The last reading of every metric of servers and their machine: raw counters and levels.
-    pub fn read(&mut self, telemetry: &Telemetry) {
-        self.telemetry.clear();
-        for scope in &telemetry.scopes {
+    /// Raw counters and levels of servers and their machine.
+    fn read(&mut self, readings: &Readings) {
+        self.telemetry.resize_with(self.telemetry.len().max(readings.scopes.len()), Vec::new);
+        for (known, scope) in self.telemetry.iter_mut().zip(&readings.scopes) {
+            for (series, values) in known.iter_mut().zip(&scope.values) {
+                series.value = values.last().copied().unwrap_or(series.value);
+            }
             let kind = if scope.kind == ScopeKind::Server { "server" } else { "machine" };
-            for series in scope.series.iter().take(SERIES_MAX) {
-                let Some(Some(value)) = series.values.last() else { continue };
+            for series in &scope.series {
                 let is_counter = series.reading == Reading::Counter;
                 let name = format!("assay_{kind}_{}{}", series.metric, if is_counter { "_total" } else { "" });
-                self.telemetry.push((name, scope.target.to_string(), is_counter, *value));
+                let value = series.values.last().copied().flatten();
+                known.push(LastReading { name, target: scope.target, is_counter, value });
             }
         }
     }
@@ -312,10 +333,10 @@ impl LiveMetrics {
             all.sample(BACKLOG, &[], last.backlog as f64);
             quantiles(&mut all, RESPONSE, &[], &last.response);
         }
-        for (name, target, is_counter, value) in &self.telemetry {
-            let kind = if *is_counter { "counter" } else { "gauge" };
-            let definition = (name.as_str(), kind, "Telemetry.");
-            all.sample_named("", definition, &[("target", target.as_str())], *value as f64);
+        for one in self.telemetry.iter().flat_map(|scope| scope.iter().take(SERIES_MAX)) {
+            let Some(value) = one.value else { continue };
+            let definition = (one.name.as_str(), if one.is_counter { "counter" } else { "gauge" }, "Telemetry.");
+            all.sample_named("", definition, &[("target", one.target.to_string().as_str())], value as f64);
         }
         let mut below = 0u64;
         let bounds = bucket_bounds_ns();

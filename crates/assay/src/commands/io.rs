@@ -54,7 +54,8 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         if options.readers.len() > 1 {
             say(&format!("{readers} reader{}", if *readers == 1 { "" } else { "s" }));
         }
-        events::tell_stage(stages.len(), u32::try_from(*readers).unwrap_or(u32::MAX), None, Duration::ZERO);
+        let sessions = u32::try_from(*readers).unwrap_or(u32::MAX);
+        events::tell(|| events::stage(stages.len(), sessions, None, Duration::ZERO));
         match step.run(time, &|| signals::control().is_stopped()) {
             Ok(done) => stages.push(stage(&step, &done, started, at)),
             Err(error) => {

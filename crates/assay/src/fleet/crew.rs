@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use assay_engine::{End, Outcome, Plan};
 use assay_fleet::{Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Order, PROTOCOL, Presence, Refusal};
 use assay_io::Clock;
-use assay_record::{AgentPart, ClockOffset, Host, Interval, Record, Share, Status};
+use assay_record::{self as record, AgentPart, ClockOffset, Host, Interval, Record, Share, StageInterval, Status};
 use assay_seam::Nanos;
 
 use crate::command_line::FleetOptions;
@@ -234,9 +234,19 @@ impl Crew {
     fn hear(&mut self, event: Event, table: &mut Table, screen: &mut dyn Screen, course: &mut Course) {
         let name = |agent: u32| self.agents[agent as usize].name.clone();
         match event {
-            Event::Interval(agent, interval) => table.add(agent as usize, interval),
-            Event::Log(_, text) => screen.line(&text),
-            Event::Warning(agent, text) => screen.warning(&format!("agent {}: {text}", name(agent))),
+            Event::News(agent, line) => match record::Event::of_line(&line) {
+                Some(record::Event::Connected(connected)) => table.name(agent as usize, connected.types),
+                Some(record::Event::Interval(interval)) => table.add(agent as usize, *interval),
+                Some(record::Event::Notice(notice)) if notice.warning => {
+                    screen.warning(&format!("agent {}: {}", name(agent), notice.text));
+                }
+                Some(record::Event::Notice(notice)) => screen.line(&notice.text),
+                _ => {}
+            },
+            Event::Missed(agent, events) => screen.warning(&format!(
+                "agent {}: {events} lines and intervals are missing from the live view",
+                name(agent)
+            )),
             Event::Ended(agent, ended) => {
                 // The first error ends a run, wherever it is.
                 if ended.failure.is_some() || (ended.interrupted && !course.interrupted) {
@@ -482,6 +492,8 @@ struct Table {
     last: Vec<Option<(u32, u64)>>,
     shown: Option<(u32, u64)>,
     types: Vec<String>,
+    /// Those of each agent, in its own order.
+    named: Vec<Vec<String>>,
     lagging: BTreeSet<usize>,
 }
 
@@ -497,18 +509,24 @@ impl Table {
             last: vec![None; agents],
             shown: None,
             types: Vec::new(),
+            named: vec![Vec::new(); agents],
             lagging: BTreeSet::new(),
         }
     }
 
-    fn add(&mut self, agent: usize, said: assay_fleet::Interval) {
-        let Ok(interval) = serde_json::from_str::<Interval>(&said.interval) else { return };
-        for name in &said.types {
+    /// Names of the transaction types of an agent, in the order of its next intervals.
+    fn name(&mut self, agent: usize, types: Vec<String>) {
+        for name in &types {
             if !self.types.contains(name) {
                 self.types.push(name.clone());
             }
         }
-        let key = (said.stage, interval.start_ns);
+        self.named[agent] = types;
+    }
+
+    fn add(&mut self, agent: usize, said: StageInterval) {
+        let StageInterval { stage, interval } = said;
+        let key = (stage, interval.start_ns);
         self.last[agent] = self.last[agent].max(Some(key));
         // Too late for the screen; the record has it.
         if self.shown >= Some(key) {
@@ -516,7 +534,7 @@ impl Table {
         }
         let agents = self.last.len();
         let row = self.rows.entry(key).or_insert_with(|| Row { since: Instant::now(), parts: vec![None; agents] });
-        row.parts[agent] = Some((said.types, interval));
+        row.parts[agent] = Some((self.named[agent].clone(), interval));
     }
 
     /// Agents that are not out, whose part of the oldest interval has been missing for long; each is named once.
@@ -585,7 +603,7 @@ mod tests {
         let (mut table, mut shown) = (Table::new(2), Shown::default());
         let said = |stage: u32, start_ns: u64, sessions: u32| {
             let interval = Interval { start_ns, sessions, ..Interval::default() };
-            assay_fleet::Interval { stage, types: Vec::new(), interval: serde_json::to_string(&interval).unwrap() }
+            StageInterval { stage, interval }
         };
         table.add(0, said(0, 0, 3));
         table.add(0, said(0, 1, 3));

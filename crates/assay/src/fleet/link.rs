@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_engine::{Agent, Gate, Notice, Observer, Outcome, Plan};
-use assay_fleet::{Bus, News, Part};
-use assay_record::{AgentPart, AgentStage, Record, Status};
+use assay_fleet::{Bus, Part};
+use assay_record::{AgentPart, AgentStage, Connected, Event, Record, StageInterval, Status};
 use assay_seam::Nanos;
 
 use crate::{record_of, watch};
@@ -107,12 +107,17 @@ impl Observer for Reporter<'_> {
             Notice::Loading { rows, expected, elapsed: _ } => {
                 self.part.report(|report| (report.loaded, report.expected) = (rows, expected));
             }
-            Notice::Log { session: _, text } => self.part.add_news(News::Log(text.to_owned())),
-            Notice::Warning(warning) => self.part.add_news(News::Warning(watch::warning_text(&warning, self.plan))),
+            Notice::Log { session: _, text } => self.part.add_news(watch::notice(text, false).line()),
+            Notice::Warning(warning) => {
+                self.part.add_news(watch::notice(&watch::warning_text(&warning, self.plan), true).line());
+            }
             Notice::Interval { stage, interval, so_far } => {
-                let interval = serde_json::to_string(&interval.measured).expect("numbers");
-                let types = so_far.types.clone();
-                self.part.add_news(News::Interval(assay_fleet::Interval { stage: stage as u32, types, interval }));
+                if let Some(record) = self.record.as_mut().filter(|record| record.types != so_far.types) {
+                    record.types.clone_from(&so_far.types);
+                    self.part.add_news(Event::Connected(Box::new(Connected::of(record))).line());
+                }
+                let (stage, interval) = (stage as u32, interval.measured.clone());
+                self.part.add_news(Event::Interval(Box::new(StageInterval { stage, interval })).line());
                 if self.stored.elapsed() >= STORE_EVERY {
                     self.store(so_far);
                 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use assay_engine::Target;
 use assay_io::Clock;
-use assay_record::{Cost, Place, ScopeKind, Telemetry};
+use assay_record::{Cost, KnownScope, Place, Readings, ScopeKind};
 use assay_seam::Nanos;
 
 pub use host::HostUrl;
@@ -56,6 +56,8 @@ pub struct Beside {
 pub struct Samplers {
     full: bool,
     all: Vec<Handle>,
+    /// Cost, and number of interventions, as of the last news.
+    told: Option<(Cost, usize)>,
 }
 
 /// A thread that samples.
@@ -64,6 +66,7 @@ struct Handle {
     /// Disconnected when the thread has ended.
     done: Receiver<()>,
     shared: Arc<Mutex<Shared>>,
+    known: KnownScope,
 }
 
 /// Facts about a local server's process and the drive under its data directory; none if it was not found.
@@ -105,7 +108,7 @@ impl Samplers {
         if let (Some((number, found)), true) = (local, beside.hosts.is_empty()) {
             all.push(Handle::start(ScopeKind::Machine, number, (clock, started), move || Machine::new(found)));
         }
-        (!all.is_empty()).then_some(Samplers { full, all })
+        (!all.is_empty()).then_some(Samplers { full, all, told: None })
     }
 
     /// A stage will be measured from this instant on, since the start of the run.
@@ -118,26 +121,37 @@ impl Samplers {
         self.order(Command::End);
     }
 
-    /// Everything read so far.
-    pub fn so_far(&self) -> Telemetry {
-        let mut telemetry = Telemetry { full: self.full, every_ns: EVERY.0, ..Telemetry::default() };
+    /// What was read since the last call; `None`: nothing. The first call returns what there is.
+    pub fn news(&mut self) -> Option<Readings> {
+        let mut readings = Readings {
+            full: self.full,
+            every_ns: EVERY.0,
+            cost: Cost::default(),
+            interventions: Vec::new(),
+            scopes: Vec::new(),
+        };
         let mut in_servers = Vec::new();
-        for handle in &self.all {
+        let mut is_new = false;
+        for handle in &mut self.all {
             let shared = handle.shared.lock().expect("samplers do not panic");
-            telemetry.scopes.push(shared.scope());
+            let (scope, has_grown) = shared.news(&mut handle.known);
+            is_new |= has_grown;
+            readings.scopes.push(scope);
             let Cost { cpu_ns, server_cpu_ns, statements, statements_ns } = shared.cost;
-            telemetry.cost.cpu_ns += cpu_ns;
+            readings.cost.cpu_ns += cpu_ns;
             if statements > 0 {
                 in_servers.push(server_cpu_ns);
             }
-            telemetry.cost.statements += statements;
-            telemetry.cost.statements_ns += statements_ns;
-            telemetry.interventions.extend(shared.interventions.iter().cloned());
+            readings.cost.statements += statements;
+            readings.cost.statements_ns += statements_ns;
+            readings.interventions.extend(shared.interventions.iter().cloned());
         }
         // Of several servers, a sum of some is not reported.
         let of_all: Option<Vec<u64>> = in_servers.into_iter().collect();
-        telemetry.cost.server_cpu_ns = of_all.filter(|all| !all.is_empty()).map(|all| all.iter().sum());
-        telemetry
+        readings.cost.server_cpu_ns = of_all.filter(|all| !all.is_empty()).map(|all| all.iter().sum());
+        let told = (readings.cost, readings.interventions.len());
+        is_new |= self.told.replace(told) != Some(told);
+        is_new.then_some(readings)
     }
 
     /// Ends sampling; waits briefly for a sample in progress.
@@ -173,35 +187,36 @@ impl Handle {
             sampler.run(source(), &inbox);
             drop(running);
         });
-        Handle { commands, done, shared }
+        Handle { commands, done, shared, known: KnownScope::default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::sampler::{Moment, Readings, Source};
+    use super::sampler::{self, Moment, Source};
     use super::*;
 
     /// A server that never answers.
     struct Stalled(Receiver<()>);
 
     impl Source for Stalled {
-        fn open(&mut self, _: &mut Readings) {
+        fn open(&mut self, _: &mut sampler::Readings) {
             let _ = self.0.recv();
         }
 
-        fn sample(&mut self, _: Moment, _: &mut Readings) {}
+        fn sample(&mut self, _: Moment, _: &mut sampler::Readings) {}
     }
 
     #[test]
     fn a_sampler_that_stalls_does_not_stall_the_run() {
         let (clock, (answer, never)) = (Clock::start(), mpsc::channel());
         let stalled = Handle::start(ScopeKind::Server, 0, (clock, clock.now()), || Stalled(never));
-        let samplers = Samplers { full: false, all: vec![stalled] };
+        let mut samplers = Samplers { full: false, all: vec![stalled], told: None };
         // All of these return although nothing answers; the last one after a while.
         samplers.stage_begins(Nanos::ZERO);
         samplers.stage_ends();
-        assert!(samplers.so_far().scopes[0].began_ns.is_empty());
+        assert!(samplers.news().unwrap().scopes[0].began_ns.is_empty());
+        assert_eq!(samplers.news(), None);
         samplers.finish();
         drop(answer);
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use assay_io::Clock;
 use assay_io::process::Usage;
-use assay_record::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Unit, WaitEvent, Waits};
+use assay_record::{
+    Absent, Cost, Intervention, KnownScope, Reading, Scope, ScopeKind, ScopeReadings, Series, Unit, WaitEvent, Waits,
+};
 use assay_seam::Nanos;
 
 /// Between two samples.
@@ -142,11 +144,12 @@ impl Shared {
         }
     }
 
-    /// The scope so far: a metric that was finally read is not absent.
-    pub(super) fn scope(&self) -> Scope {
+    /// What is new, and whether anything is. A metric that was finally read is not absent.
+    pub(super) fn news(&self, known: &mut KnownScope) -> (ScopeReadings, bool) {
+        let (readings, has_grown) = known.news(&self.scope);
         let absent = self.absent.iter().filter(|(metric, _)| !self.series.contains_key(*metric));
         let absent = absent.map(|(metric, reason)| Absent { metric: metric.clone(), reason: reason.clone() });
-        Scope { absent: absent.collect(), ..self.scope.clone() }
+        (ScopeReadings { absent: absent.collect(), ..readings }, has_grown)
     }
 
     fn keep(&mut self, (began, ended): (Nanos, Nanos), readings: &mut Readings, cpu: Nanos) {
@@ -322,6 +325,8 @@ impl Sampler {
 
 #[cfg(test)]
 mod tests {
+    use assay_record::Telemetry;
+
     use super::*;
 
     #[test]
@@ -339,7 +344,11 @@ mod tests {
         shared.keep((Nanos(11), Nanos(12)), &mut readings, Nanos(9));
         readings.put_with("commits", "a", 6, Own::Part(2));
         shared.keep((Nanos(21), Nanos(22)), &mut readings, Nanos(9));
-        let scope = shared.scope();
+        let mut telemetry = Telemetry::default();
+        let scopes = vec![shared.news(&mut KnownScope::default()).0];
+        let (cost, interventions) = (shared.cost, Vec::new());
+        assay_record::Readings { full: false, every_ns: 1, cost, interventions, scopes }.put_into(&mut telemetry);
+        let scope = telemetry.scopes.remove(0);
         let values = |at: usize| (scope.series[at].metric.as_str(), scope.series[at].values.as_slice());
         assert_eq!(values(0), ("commits", &[Some(5), None, Some(6)][..]));
         assert_eq!(values(1), ("deadlocks", &[None, Some(1), None][..]));

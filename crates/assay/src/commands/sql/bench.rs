@@ -111,7 +111,7 @@ impl<'a> Bench<'a> {
         for round in 0..warmup + self.options.runs {
             let timed = round.checked_sub(warmup).map(|round| round as u32 + 1);
             if timed == Some(1) {
-                events::tell_stage(0, 1, None, Duration::ZERO);
+                events::tell(|| events::stage(0, 1, None, Duration::ZERO));
             }
             if said.elapsed() >= SAY_EVERY && !self.options.result.quiet {
                 said = Instant::now();
