@@ -19,7 +19,8 @@ pub struct IntervalFindings {
     pub sessions: u32,
     /// Successful transactions.
     pub transactions: u64,
-    /// Successful transactions by type, in the order of `TallyFindings::types`. For charts and series; the JSON has the sums.
+    /// Successful transactions by type, in the order of `TallyFindings::types`. For charts and series; the JSON has the
+    /// sums.
     #[serde(skip)]
     pub transactions_by_type: Vec<u64>,
     /// Transactions per second.
