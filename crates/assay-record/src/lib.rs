@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod attribute;
 mod cases;
 mod disk;
 mod event;
@@ -18,6 +19,7 @@ mod identity;
 mod journal;
 mod secrets;
 mod stage;
+mod started;
 mod status;
 mod stream;
 mod tags;
@@ -31,6 +33,7 @@ pub use assay_measure::{
 };
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
+pub use attribute::{Attribute, AttributeScope};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan};
 pub use disk::{
     COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
@@ -45,12 +48,13 @@ pub use identity::TrialId;
 pub use journal::{journal_head, journal_line};
 pub use secrets::{is_secret, text_without_logins, text_without_secrets, without_secrets};
 pub use stage::Stage;
+pub use started::StartedServer;
 pub use status::Status;
 pub use stream::{Follow, RecordFile};
 pub use tags::{ChangeError, change, tag};
 pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};
 pub use time::Time;
 pub use trial::{
-    Arrival, AskedSetting, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place,
-    Policy, Rate, RatePoint, Record, Rule, Search, Server, SettledStep, StartedServer, Terminals, Tool, Trace,
+    Arrival, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate,
+    RatePoint, Record, Rule, Search, Server, Terminals, Tool, Trace,
 };

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::disk::{COMPRESSED_BYTES_MAX, ReadError, WriteError, bytes_of};
 use crate::file::json_of;
+use crate::started::without_earlier_fields;
 use crate::stream::{self, AmendError};
 use crate::trial::Record;
 
@@ -60,7 +61,11 @@ pub fn change(path: &Path, with: impl FnOnce(&mut Record)) -> Result<(), ChangeE
     }
     let mut record = Record::read(path)?;
     let known = serde_json::to_value(&record).expect("records become JSON");
-    if let Some(field) = unknown(&json_of(path)?, &known) {
+    let mut found = json_of(path)?;
+    if let Some(started) = found.pointer_mut("/environment/started") {
+        without_earlier_fields(started);
+    }
+    if let Some(field) = unknown(&found, &known) {
         let tool = format!("{} {}", record.tool.name, record.tool.version);
         return Err(ChangeError::Newer { path: path.to_owned(), tool, field });
     }

@@ -11,6 +11,7 @@ use crate::agents::AgentPart;
 use crate::cases::Cases;
 use crate::host::Host;
 use crate::stage::Stage;
+use crate::started::StartedServer;
 use crate::status::Status;
 use crate::telemetry::Telemetry;
 use crate::time::Time;
@@ -363,63 +364,6 @@ pub struct Environment {
     /// The server that was started for this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<StartedServer>,
-}
-
-/// A server that was started for a run, and removed afterwards.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StartedServer {
-    /// Its product as in `assay server`: `postgres`.
-    pub product: String,
-    /// Its version.
-    pub version: String,
-    /// The program's path.
-    pub program: String,
-    /// Requested settings, with the values in effect.
-    pub settings: Vec<AskedSetting>,
-    /// Its configuration as written, by file; for replicas and fronts, preceded by their names.
-    pub configuration: BTreeMap<String, String>,
-    /// The CPUs that it was pinned to: `0-3,8`; `None`: all.
-    #[serde(default)]
-    pub cpus: Option<String>,
-    /// Its memory limit, including the page cache; `None`: no limit.
-    #[serde(default)]
-    pub memory_bytes: Option<u64>,
-    /// Its fronts, the nearest first.
-    #[serde(default)]
-    pub fronts: Vec<String>,
-    /// How its data directory was restored from an image: `copy`, or `reflink`, which changes the cost of writes.
-    #[serde(default)]
-    pub restored_by: Option<String>,
-    /// How far it was settled before the measured run, by step; empty: not at all.
-    #[serde(default)]
-    pub settled: Vec<SettledStep>,
-    /// How long each part of the start took.
-    #[serde(default)]
-    pub timings_ns: BTreeMap<String, u64>,
-}
-
-/// A step that settled a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SettledStep {
-    /// The step's name.
-    pub step: String,
-    /// The result, such as `12 dirty pages`.
-    pub reached: Vec<String>,
-    /// Whether it is complete; `false`: the time was over.
-    pub complete: bool,
-}
-
-/// A setting of a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedSetting {
-    /// As written.
-    pub name: String,
-    /// As written; `None`: without a value.
-    pub asked: Option<String>,
-    /// As the server shows it; `None`: it has no variable with this name.
-    pub in_effect: Option<String>,
-    /// Whether the two mean the same.
-    pub same: bool,
 }
 
 /// One server.

@@ -114,6 +114,37 @@ fn a_record_of_every_released_format_still_loads() {
 }
 
 #[test]
+fn the_identity_of_a_server_in_an_earlier_record_comes_from_its_fields() {
+    let mut stored = json_of(&example());
+    stored["environment"]["started"] = serde_json::json!({
+        "product": "postgres", "version": "15.14", "program": "postgres", "configuration": {},
+        "settings": [{ "name": "work_mem", "asked": "8MB", "in_effect": "4MB", "same": false }],
+        "cpus": "0-3", "memory_bytes": 4_u64 << 30, "fronts": ["pgbouncer"], "restored_by": "reflink",
+        "settled": [{ "step": "settle", "reached": ["12 dirty pages"], "complete": false }],
+    });
+    let path = folder();
+    let path = path.path().join("early.json");
+    fs::write(&path, stored.to_string()).unwrap();
+    let started = Record::read(&path).unwrap().environment.started.unwrap();
+    let shown = |one: &Attribute| format!("{:?} {} {}", one.scope, one.name, one.in_effect.as_deref().unwrap_or("-"));
+    let identity: Vec<String> = started.identity.iter().map(shown).collect();
+    assert_eq!(
+        identity,
+        [
+            "Server work_mem 4MB",
+            "Placement pinned CPUs 0-3",
+            "Placement memory limit 4 GiB",
+            "Front front pgbouncer",
+            "Image image reflink",
+            "Step settle not complete",
+            "Step settle: reached 12 dirty pages",
+        ]
+    );
+    let matter: Vec<bool> = started.identity.iter().map(|one| one.matters).collect();
+    assert_eq!((started.identity[0].as_asked, matter), (false, vec![true, true, true, true, true, true, false]));
+}
+
+#[test]
 fn fields_added_later_are_passed_over_and_optional_ones_may_be_missing() {
     let folder = folder();
     let path = folder.path().join("x.json");
@@ -201,8 +232,8 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     x.json.zst is not a record of formats 1 to 2: missing field `tool` at line 1 column 13
     x.json.zst is not a record of formats 1 to 2: key must be a string at line 1 column 62
     x.json.zst is not a record of formats 1 to 2: expected value at line 1 column 1
-    x.json.zst is not a record of formats 1 to 2: histogram is damaged: too short at line 1 column 11643
-    x.json.zst is not a record of formats 1 to 2: "yesterday" is not a time such as 2026-03-14T15:09:26.535Z at line 1 column 26587
+    x.json.zst is not a record of formats 1 to 2: histogram is damaged: too short at line 1 column 11897
+    x.json.zst is not a record of formats 1 to 2: "yesterday" is not a time such as 2026-03-14T15:09:26.535Z at line 1 column 26841
     "#);
     assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
 }

@@ -39,7 +39,9 @@ pub use findings::comparison::{
     ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, compare,
 };
 pub use findings::condition::{BadCondition, Beyond, Condition, metric_names};
-pub use findings::experiment::{BEST, Experiment, ExperimentCell, ExperimentTrial, OfTrials, PivotAsked, Unknown};
+pub use findings::experiment::{
+    BEST, Experiment, ExperimentCell, ExperimentTrial, Factor, Level, OfTrials, PivotAsked, Unknown,
+};
 pub use findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
 pub use findings::judgment::{ConditionFindings, Judged, Judgment};
 pub use findings::latency::LatencyFindings;

@@ -16,6 +16,7 @@ fn trial(seconds: u64, slowest_ms: u64, rate: impl Fn(u64) -> u64) -> Record {
     record.manifest.limit.time_ns = Some(seconds * 1_000_000_000);
     record.manifest.targets.truncate(1);
     record.environment.servers.truncate(1);
+    record.environment.started = None;
     record.types = vec!["shop".into()];
     record.stages.truncate(1);
     let stage = &mut record.stages[0];
@@ -818,4 +819,152 @@ fn ports_of_servers_that_were_started_for_their_runs_make_no_settings() {
     assert_eq!(settings([record(5000, "", true), record(5001, "", true)]), 1);
     assert_eq!(settings([record(5000, "", true), record(5001, "?sslmode=require", true)]), 2);
     assert_eq!(settings([record(5000, "", false), record(5001, "", false)]), 2);
+}
+
+/// A record of a run on a server that was started for it.
+fn started() -> Record {
+    let mut record = trial(2, 5, |_| 1000);
+    record.manifest.command = ["assay", "run", "--db", "x"].map(str::to_owned).to_vec();
+    record.manifest.options.insert("scale".into(), OptionValue::Int(10));
+    record.environment.started = Some(StartedServer {
+        identity: vec![
+            Attribute::setting("work_mem", Some("4MB".into()), Some("4MB".into()), true),
+            Attribute::placement("pinned CPUs", "0-3".into()),
+            Attribute::memory("memory limit", 4 << 30),
+            Attribute::memory("reserved huge pages", 1 << 30),
+            Attribute::new(AttributeScope::Replica, "replicas", "2"),
+            Attribute::front(0, 1, "pgbouncer 1.25.0".into()),
+            Attribute::new(AttributeScope::Front, "pool_mode", "session"),
+            Attribute::restored("reflink"),
+            Attribute::new(AttributeScope::Step, "settle", "complete"),
+        ],
+        ..StartedServer::default()
+    });
+    record
+}
+
+#[test]
+fn records_that_differ_in_one_thing_are_never_trials_of_one_setting() {
+    fn identity(record: &mut Record) -> &mut Vec<Attribute> {
+        &mut record.environment.started.as_mut().unwrap().identity
+    }
+    type Change = (&'static str, fn(&mut Record));
+    let changes: [Change; 37] = [
+        ("workload", |record| record.manifest.workload = "other".into()),
+        ("task", |record| record.manifest.task = "prepare".into()),
+        ("option scale", |record| _ = record.manifest.options.insert("scale".into(), OptionValue::Int(11))),
+        ("option scale (asked)", |record| _ = record.manifest.asked.insert("scale".into(), OptionValue::Int(11))),
+        ("distribution of rows", |record| record.manifest.distribution = Some("zipfian".into())),
+        ("sessions", |record| record.stages[0].sessions += 1),
+        ("load", |record| {
+            record.manifest.load = Load::Open { rate_per_s: 1e3, arrival: Arrival::Constant, backlog_max: None };
+        }),
+        ("rate over time", |record| record.manifest.profile = vec![RatePoint::default()]),
+        ("trace", |record| record.manifest.trace = Some(Trace::default())),
+        ("terminals", |record| record.manifest.terminals = Some(Terminals { number: 5, think_scale: 1.0 })),
+        ("time", |record| record.manifest.limit.time_ns = Some(77)),
+        ("transactions", |record| record.manifest.limit.transactions = Some(77)),
+        ("warm-up", |record| record.manifest.warmup_ns += 1_000_000_000),
+        ("retries", |record| record.manifest.policy.retries += 1),
+        ("ignored errors", |record| record.manifest.policy.ignore.push("1213".into())),
+        ("restarts after ignored errors", |record| record.manifest.policy.restart_ignored = true),
+        ("time to reconnect", |record| record.manifest.policy.reconnect_ns += 1_000_000_000),
+        ("session SQL", |record| record.manifest.session_sql = vec!["SET work_mem = '1MB'".into()]),
+        ("prepared statements", |record| record.manifest.prepared ^= true),
+        ("workers", |record| record.manifest.workers += 1),
+        ("host", |record| record.environment.host.name = "other".into()),
+        ("kernel", |record| record.environment.host.kernel = "Linux 7".into()),
+        ("CPU", |record| record.environment.host.cpu_model = "other".into()),
+        ("swappiness", |record| _ = record.environment.facts.insert("swappiness".into(), "1".into())),
+        ("agents", |record| record.agents = vec![AgentPart::default()]),
+        ("tag disk", |record| _ = record.tags.insert("disk".into(), "nvme".into())),
+        ("server version", |record| record.environment.servers[0].version = "1".into()),
+        ("server TLS", |record| record.environment.servers[0].tls = Some("TLSv1.3".into())),
+        ("server fsync", |record| _ = record.environment.servers[0].settings.insert("fsync".into(), "off".into())),
+        ("server filesystem", |record| {
+            record.environment.servers[0].facts.insert("filesystem".into(), "xfs".into());
+        }),
+        ("server pinned CPUs", |record| identity(record)[1].in_effect = Some("4-7".into())),
+        ("server memory limit", |record| drop(identity(record).remove(2))),
+        ("server reserved huge pages", |record| drop(identity(record).remove(3))),
+        ("replicas", |record| drop(identity(record).remove(4))),
+        ("front", |record| drop(identity(record).remove(5))),
+        ("front pool_mode", |record| identity(record)[6].in_effect = Some("transaction".into())),
+        ("image", |record| identity(record)[7].in_effect = Some("copy".into())),
+    ];
+    let of = |change: fn(&mut Record)| {
+        let mut record = started();
+        change(&mut record);
+        findings(&record)
+    };
+    let same = of(|record| {
+        record.manifest.seed = 1;
+        let reached = Attribute::new(AttributeScope::Step, "settle: reached", "12 dirty pages");
+        identity(record).push(Attribute { matters: false, ..reached });
+    });
+    let settings = |other: &Findings| {
+        let both = vec![("a.json".to_owned(), findings(&started())), ("b.json".to_owned(), other.clone())];
+        groups(both).len()
+    };
+    assert_eq!(settings(&same), 1);
+    for (what, change) in changes {
+        let other = of(change);
+        let differences = differences(&[findings(&started())], std::slice::from_ref(&other));
+        let names: Vec<&str> = differences.iter().map(|one| &*one.what).collect();
+        assert_eq!((settings(&other), &*names), (2, &[what][..]));
+    }
+    let not_settled = of(|record| identity(record)[8].in_effect = Some("not complete".into()));
+    assert_eq!(settings(&not_settled), 2);
+    let shown = text(&of(|record| identity(record)[0] = asked_for_more()));
+    assert!(shown.contains("front pgbouncer 1.25.0") && shown.contains("work_mem 4MB (asked: 8MB)"), "{shown}");
+}
+
+fn asked_for_more() -> Attribute {
+    Attribute::setting("work_mem", Some("8MB".into()), Some("4MB".into()), false)
+}
+
+#[test]
+fn a_level_shows_what_was_in_effect_and_what_was_asked_for() {
+    let trial = |cell: usize, change: &dyn Fn(&mut Record)| {
+        let mut record = started();
+        change(&mut record);
+        ExperimentTrial { cell, round: 0, findings: findings(&record), parts: Vec::new(), values: Vec::new() }
+    };
+    let with = |one: &Attribute| {
+        let one = one.clone();
+        move |record: &mut Record| record.environment.started.as_mut().unwrap().identity[0] = one.clone()
+    };
+    let half = |record: &mut Record| _ = record.manifest.asked.insert("scale".into(), OptionValue::Int(20));
+    let level = |name: &str, path: &str| Level::new(name.into(), vec![path.into()]);
+    let factor = |name: &str, levels: Vec<Level>| Factor { name: name.into(), levels };
+    let memory = "server.db.settings.work_mem";
+    let cells = |number: usize| {
+        (0..number).map(|level| ExperimentCell { levels: vec![level], price_per_hour: None, failed: 0 }).collect()
+    };
+    let asked = |factor: &str, base: &str| {
+        [ShowAsked::Table(PivotAsked {
+            rows: factor.into(),
+            columns: None,
+            value: "tps".into(),
+            ratio_to: Some(base.into()),
+            of: OfTrials::All,
+        })]
+    };
+    let levels = vec![level("4MB", memory), level("8MB", memory), level("much", memory)];
+    let trials = vec![trial(0, &|_| {}), trial(1, &with(&asked_for_more())), trial(2, &with(&asked_for_more()))];
+    let experiment = Experiment::new(vec![factor("memory", levels)], cells(3), trials, 1);
+    let table = shown_text(&assay_report::shown(&experiment, &asked("memory", "8MB")).unwrap(), 80);
+    assert!(table.contains("4MB (asked: 8MB)") && table.contains("much (work_mem 4MB, asked: 8MB)"), "{table}");
+    let levels = vec![level("10", "run.scale"), level("20", "run.scale")];
+    let trials = vec![trial(0, &|_| {}), trial(1, &half)];
+    let experiment = Experiment::new(vec![factor("scale", levels)], cells(2), trials, 1);
+    let table = shown_text(&assay_report::shown(&experiment, &asked("scale", "10")).unwrap(), 80);
+    assert!(table.contains("10 (asked: 20)"), "{table}");
+    // Records by a setting of theirs.
+    let mut other = started();
+    with(&asked_for_more())(&mut other);
+    other.environment.servers[0].settings.insert("work_mem".into(), "4MB".into());
+    let report = report(vec![("a.json".into(), findings(&other)), ("b.json".into(), findings(&started()))]);
+    let table = shown_text(&show(&report, &asked("work_mem", "none"), &["work_mem"]).unwrap(), 80);
+    assert!(table.contains("4MB (asked: 8MB)"), "{table}");
 }

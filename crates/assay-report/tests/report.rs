@@ -76,6 +76,8 @@ fn a_plain_run_is_reported_in_full() {
     complete in 2.1 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
     seed 18446744073709551615 · items=100000 · refund_share=0.25
     regions=north,south · secondary=false · table=orders
+    server: pinned CPUs 0-3, memory limit 4 GiB, front pgbouncer, image copy
+            step settle complete, step settle: reached vacuumed and analyzed
 
     1,000 tx/s  p50 3.00 · p95 4.80 · p99 4.96 · max 5.00 ms
     steady      unknown: needs at least 30 s (this run: 2 s)
@@ -117,6 +119,8 @@ fn a_ladder_is_a_table_of_stages_and_the_details_of_the_last() {
     warm-up 0.1 s
     interrupted after 4.6 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
     seed 18446744073709551615
+    server: pinned CPUs 0-3, memory limit 4 GiB, front pgbouncer, image copy
+            step settle complete, step settle: reached vacuumed and analyzed
 
     2,400 tx/s  with 64 sessions · p50 3.18 · p95 6.60 · p99 8.52 · max 9.00 ms
     steady      unknown: needs at least 30 s (this run: 2 s)
@@ -183,6 +187,8 @@ fn a_run_that_measured_nothing_says_why() {
     warm-up 0.1 s
     failed after 2.1 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
     seed 18446744073709551615
+    server: pinned CPUs 0-3, memory limit 4 GiB, front pgbouncer, image copy
+            step settle complete, step settle: reached vacuumed and analyzed
 
     error: cannot connect to 127.0.0.1:3306
       connection refused
@@ -205,6 +211,8 @@ fn a_stage_without_transactions_has_no_figures_rather_than_zeros() {
     warm-up 0.1 s
     complete in 2.1 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
     seed 18446744073709551615
+    server: pinned CPUs 0-3, memory limit 4 GiB, front pgbouncer, image copy
+            step settle complete, step settle: reached vacuumed and analyzed
 
     ! no transaction finished
 
@@ -797,6 +805,8 @@ fn every_warning_is_put_in_words() {
     warm-up 0.1 s
     interrupted after 4.6 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
     seed 18446744073709551615
+    server: pinned CPUs 0-3, memory limit 4 GiB, front pgbouncer, image copy
+            step settle complete, step settle: reached vacuumed and analyzed
 
     ! no service for 3.00 s in 3 outages, the longest 1.51 s from 1:07 with 64
       sessions (2.0% of the time)
@@ -982,7 +992,7 @@ fn the_record_kept_in_the_tree_gives_the_same_report() {
     let mut same = example();
     // What 0.1.0 did not know yet.
     (same.rules, same.rates) = (Vec::new(), Vec::new());
-    same.manifest.event_loop = None;
+    (same.manifest.event_loop, same.environment.started) = (None, None);
     for stage in &mut same.stages {
         (stage.total.wait, stage.generator.longest_wait_ppm) = (Latencies::default(), None);
         stage.total.counters.clear();

@@ -6,8 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use assay_lab::placement::{Cpus, Transparent};
-use assay_lab::{Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Topology, topology};
-use assay_record as record;
+use assay_lab::product::InEffect;
+use assay_lab::server::What;
+use assay_lab::{
+    Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Topology, image, topology,
+};
+use assay_record::{self as record, Attribute, AttributeScope};
 use sha2::{Digest, Sha256};
 
 use crate::command_line::{RunServerOptions, StartOptions};
@@ -199,8 +203,9 @@ pub fn remove() {
     }
 }
 
-/// The part of a run's record about a server that was started for it.
-pub fn recorded(topology: &Topology) -> record::StartedServer {
+/// The part of a run's record about the servers that were started for it, the one under load first; `None` without any.
+pub fn recorded(topologies: &[&Topology]) -> Option<record::StartedServer> {
+    let topology = topologies.first()?;
     let state = topology.primary.snapshot();
     let file = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let files = topology.servers().flat_map(|server| {
@@ -211,29 +216,71 @@ pub fn recorded(topology: &Topology) -> record::StartedServer {
             (if own { file } else { format!("{name}/{file}") }, text)
         })
     });
-    let setting = |one: &assay_lab::product::InEffect| record::AskedSetting {
-        name: one.name.clone(),
-        asked: one.asked.clone(),
-        in_effect: one.value.clone(),
-        same: one.same,
-    };
     let nanos = |took: Duration| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-    record::StartedServer {
+    Some(record::StartedServer {
         product: state.binaries.product.clone(),
         version: state.binaries.version.to_string(),
         program: state.binaries.program.display().to_string(),
-        settings: topology.in_effect.iter().map(setting).collect(),
+        identity: identity(topologies),
         configuration: files.collect(),
-        cpus: state.placement.cpus.as_ref().map(ToString::to_string),
-        memory_bytes: state.placement.memory_bytes,
-        fronts: topology.fronts.iter().map(|front| front.snapshot().binaries.product).collect(),
-        restored_by: topology.restored.map(|restored| match restored.method {
-            assay_lab::image::Method::Reflink => "reflink".to_owned(),
-            assay_lab::image::Method::Copy => "copy".to_owned(),
-        }),
-        settled: Vec::new(),
         timings_ns: topology.timings.iter().map(|timing| (timing.part.clone(), nanos(timing.took))).collect(),
+    })
+}
+
+/// What distinguishes these servers from others of the same product and version.
+fn identity(topologies: &[&Topology]) -> Vec<Attribute> {
+    let mut all = Vec::new();
+    let fronts: usize = topologies.iter().map(|topology| topology.fronts.len()).sum();
+    let mut before = 0;
+    for (place, topology) in topologies.iter().enumerate() {
+        let placement = topology.primary.snapshot().placement;
+        let setting = |one: &InEffect| Attribute::setting(&one.name, one.asked.clone(), one.value.clone(), one.same);
+        let own = (topology.in_effect.iter().map(setting))
+            .chain(placement.cpus.map(|cpus| Attribute::placement("pinned CPUs", cpus.to_string())))
+            .chain(placement.memory_bytes.map(|bytes| Attribute::memory("memory limit", bytes)))
+            .chain(placement.huge_pages_bytes.map(|bytes| Attribute::memory("reserved huge pages", bytes)))
+            .chain(placement.transparent.map(|when| Attribute::placement("transparent huge pages", when.to_string())))
+            .chain(
+                (!topology.replicas.is_empty())
+                    .then(|| Attribute::new(AttributeScope::Replica, "replicas", topology.replicas.len().to_string())),
+            )
+            .chain(topology.restored.map(|restored| {
+                Attribute::restored(match restored.method {
+                    image::Method::Reflink => "reflink",
+                    image::Method::Copy => "copy",
+                })
+            }));
+        all.extend(own.map(|one| one.numbered(place, topologies.len())));
+        for (number, front) in topology.fronts.iter().enumerate() {
+            let behind_primary = topology.primary.snapshot().port;
+            all.extend(
+                identity_of_front(front, number == 0, behind_primary)
+                    .into_iter()
+                    .map(|one| one.numbered(before + number, fronts)),
+            );
+        }
+        before += topology.fronts.len();
     }
+    all
+}
+
+/// `is_nearest`: nothing is between it and the servers, of which the primary has this port.
+fn identity_of_front(front: &Server, is_nearest: bool, primary: u16) -> Vec<Attribute> {
+    let state = front.snapshot();
+    let What::Front { behind, settings, .. } = &state.what else { return Vec::new() };
+    let servers = match (behind.contains(&primary), behind.len()) {
+        (true, 1) => "primary",
+        (true, _) => "all",
+        (false, _) => "replicas",
+    };
+    let program = format!("{} {}", state.binaries.product, state.binaries.version);
+    let program = Attribute::new(AttributeScope::Front, "front", program);
+    let servers = is_nearest.then(|| Attribute::new(AttributeScope::Front, "servers", servers));
+    let settings = settings.iter().map(|one| {
+        let value = one.value.clone().unwrap_or_default();
+        Attribute { asked: one.value.clone(), ..Attribute::new(AttributeScope::Front, &one.name, value) }
+    });
+    [program].into_iter().chain(servers).chain(settings).collect()
 }
 
 /// Empties the machine's page cache. Dirty pages are written first, because the kernel keeps them otherwise.

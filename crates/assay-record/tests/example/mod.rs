@@ -204,22 +204,19 @@ fn environment() -> Environment {
             product: "postgres".into(),
             version: "15.14".into(),
             program: "/usr/lib/postgresql/15/bin/postgres".into(),
-            settings: vec![AskedSetting {
-                name: "shared_buffers".into(),
-                asked: Some("131072kB".into()),
-                in_effect: Some("128MB".into()),
-                same: true,
-            }],
+            identity: vec![
+                Attribute::setting("shared_buffers", Some("131072kB".into()), Some("128MB".into()), true),
+                Attribute::placement("pinned CPUs", "0-3".into()),
+                Attribute::memory("memory limit", 4 << 30),
+                Attribute::front(0, 1, "pgbouncer".into()),
+                Attribute::restored("copy"),
+                Attribute::new(AttributeScope::Step, "settle", "complete"),
+                Attribute {
+                    matters: false,
+                    ..Attribute::new(AttributeScope::Step, "settle: reached", "vacuumed and analyzed")
+                },
+            ],
             configuration: BTreeMap::from([("postgresql.conf".into(), "shared_buffers = '131072kB'\n".into())]),
-            cpus: Some("0-3".into()),
-            memory_bytes: Some(4 << 30),
-            fronts: vec!["pgbouncer".into()],
-            restored_by: Some("copy".into()),
-            settled: vec![SettledStep {
-                step: "settle".into(),
-                reached: vec!["vacuumed and analyzed".into()],
-                complete: true,
-            }],
             timings_ns: BTreeMap::from([("start".into(), 800_000_000)]),
         }),
     }

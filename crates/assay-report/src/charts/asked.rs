@@ -11,9 +11,9 @@ use crate::charts::spread::boxed;
 use crate::charts::time::time_axis;
 use crate::findings::arithmetic::rolling_median;
 use crate::findings::course::{Course, course, course_names};
-use crate::findings::experiment::SETTING;
-use crate::findings::experiment::{Axis, BEST, Experiment, SESSIONS, Unknown};
+use crate::findings::experiment::{Axis, BEST, Experiment, SETTING, Unknown};
 use crate::findings::metric::Better;
+use crate::findings::setting::SESSIONS;
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
 

@@ -5,25 +5,79 @@
 
 use std::collections::BTreeMap;
 
+use assay_record::Attribute;
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
 
 use crate::findings::arithmetic::ratio;
 use crate::findings::course::scope_name;
 use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions, trial_metrics};
 use crate::findings::run::Findings;
+use crate::findings::setting::{SESSIONS, not_as_asked};
 use crate::findings::stage::StageFindings;
 
 /// The measurements of a grid.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Names of factors, each with those of its levels.
-    pub factors: Vec<(String, Vec<String>)>,
+    /// What is varied.
+    pub factors: Vec<Factor>,
     /// One level of each factor.
     pub cells: Vec<ExperimentCell>,
     /// Trials, in any order.
     pub trials: Vec<ExperimentTrial>,
     /// Rounds planned.
     pub rounds: usize,
+}
+
+/// What an experiment varies.
+#[derive(Clone, Debug)]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// In the order of tables.
+    pub levels: Vec<Level>,
+}
+
+/// One value of a factor.
+#[derive(Clone, Debug)]
+pub struct Level {
+    /// As requested.
+    pub name: String,
+    /// What it sets: names of settings, or paths that end with one.
+    pub sets: Vec<String>,
+    /// As shown: what was in effect, and what was requested instead.
+    pub(crate) shown: String,
+}
+
+impl Level {
+    /// A level that was in effect, as far as is known.
+    pub fn new(name: String, sets: Vec<String>) -> Level {
+        Level { shown: name.clone(), name, sets }
+    }
+
+    /// `8GB (asked: 10GB)`, from what was requested in its trials and was not in effect.
+    fn label(&self, different: &[Attribute]) -> String {
+        let is_set = |one: &&Attribute| {
+            self.sets.iter().any(|path| {
+                path.strip_suffix(&*one.name).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+            })
+        };
+        let mut all: Vec<(&str, &str, &str)> = Vec::new();
+        for one in different.iter().filter(is_set) {
+            let (asked, in_effect) = (one.asked.as_deref(), one.in_effect.as_deref());
+            let one = (&*one.name, asked.unwrap_or("none"), in_effect.unwrap_or("unknown"));
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        let words = |(name, asked, in_effect): &(&str, &str, &str)| format!("{name} {in_effect}, asked: {asked}");
+        match all[..] {
+            [] => self.name.clone(),
+            [(_, asked, in_effect)] if asked == self.name || in_effect == self.name => {
+                format!("{in_effect} (asked: {asked})")
+            }
+            _ => format!("{} ({})", self.name, all.iter().map(words).collect::<Vec<_>>().join("; ")),
+        }
+    }
 }
 
 /// One setting of an experiment.
@@ -188,12 +242,30 @@ pub(crate) enum Axis {
     Sessions,
 }
 
-pub(crate) const SESSIONS: &str = "sessions";
 /// The axis of everything else that differs.
 pub(crate) const SETTING: &str = "setting";
 const PER_PRICE: &str = "per_price";
 
 impl Experiment {
+    /// The only constructor: levels show what was in effect in their trials.
+    pub fn new(
+        mut factors: Vec<Factor>,
+        cells: Vec<ExperimentCell>,
+        trials: Vec<ExperimentTrial>,
+        rounds: usize,
+    ) -> Experiment {
+        let different: Vec<(usize, Vec<Attribute>)> =
+            trials.iter().map(|trial| (trial.cell, not_as_asked(&trial.findings))).collect();
+        for (place, factor) in factors.iter_mut().enumerate() {
+            for (number, level) in factor.levels.iter_mut().enumerate() {
+                let own = different.iter().filter(|(cell, _)| cells[*cell].levels.get(place) == Some(&number));
+                let own: Vec<Attribute> = own.flat_map(|(_, different)| different).cloned().collect();
+                level.shown = level.label(&own);
+            }
+        }
+        Experiment { factors, cells, trials, rounds }
+    }
+
     pub(crate) fn pivot(&self, asked: &PivotAsked) -> Result<Pivot, Unknown> {
         let sessions = self.sessions();
         let (unit, scale) = self.unit(&asked.value)?;
@@ -351,23 +423,23 @@ impl Experiment {
         if name == SESSIONS {
             return Ok(Axis::Sessions);
         }
-        self.factors.iter().position(|(one, _)| one == name).map(Axis::Factor).ok_or_else(|| {
-            let names = self.factors.iter().map(|(one, _)| one.as_str()).chain([SESSIONS]);
+        self.factors.iter().position(|one| one.name == name).map(Axis::Factor).ok_or_else(|| {
+            let names = self.factors.iter().map(|one| one.name.as_str()).chain([SESSIONS]);
             Unknown { what: "factor".into(), name: name.to_owned(), known: names.collect::<Vec<_>>().join(", ") }
         })
     }
 
     pub(crate) fn axis_name(&self, axis: Axis) -> &str {
         match axis {
-            Axis::Factor(number) => &self.factors[number].0,
+            Axis::Factor(number) => &self.factors[number].name,
             Axis::Sessions => SESSIONS,
         }
     }
 
-    /// Their names.
+    /// As shown.
     pub(crate) fn levels(&self, axis: Axis) -> Vec<String> {
         match axis {
-            Axis::Factor(number) => self.factors[number].1.clone(),
+            Axis::Factor(number) => self.factors[number].levels.iter().map(|level| level.shown.clone()).collect(),
             Axis::Sessions => self.sessions().iter().map(u32::to_string).collect(),
         }
     }
@@ -414,13 +486,17 @@ impl Experiment {
         several.map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// The level by which the others are divided.
+    /// The level by which the others are divided, by its requested value or as shown.
     fn base(&self, axis: Axis, name: &str) -> Result<usize, Unknown> {
-        let levels = if axis == Axis::Sessions { Vec::new() } else { self.levels(axis) };
-        levels.iter().position(|level| level == name).ok_or_else(|| Unknown {
+        let levels: &[Level] = match axis {
+            Axis::Factor(number) => &self.factors[number].levels,
+            Axis::Sessions => &[],
+        };
+        let found = levels.iter().position(|level| level.name == name || level.shown == name);
+        found.ok_or_else(|| Unknown {
             what: format!("level of {} to divide by:", self.axis_name(axis)),
             name: name.to_owned(),
-            known: levels.into_iter().chain([BEST.to_owned()]).collect::<Vec<_>>().join(", "),
+            known: levels.iter().map(|level| &*level.name).chain([BEST]).collect::<Vec<_>>().join(", "),
         })
     }
 

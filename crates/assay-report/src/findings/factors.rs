@@ -3,18 +3,16 @@
 //! Records that differ in more than the requested axes are never merged: the remaining differences become an additional
 //! factor, `setting`. Consequences of the axes (defaults that the server derives) do not count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, SESSIONS, SETTING, Unknown};
+use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, Factor, Level, SETTING, Unknown};
 use crate::findings::report::{Entry, Report};
-use crate::findings::setting::{RunSettings, SettingKind, names, settings};
+use crate::findings::setting::{RunSettings, SESSIONS, SettingKind, SettingName, names, settings};
 
 /// Between the values of a combined level.
 const LEVEL_WIDTH: usize = 44;
 /// A value that a record does not have.
 const ABSENT: &str = "none";
-
-type Key = (SettingKind, String);
 
 impl Experiment {
     /// `axes`: names of settings, options, facts or tags, as in reports; `setting` for everything else that differs;
@@ -23,7 +21,8 @@ impl Experiment {
         let all: Vec<RunSettings> =
             report.entries.iter().map(|entry| without_sessions(settings(&entry.findings))).collect();
         let mut columns: Vec<(String, Vec<String>)> = Vec::new();
-        let mut taken: BTreeSet<Key> = BTreeSet::new();
+        let mut taken: BTreeSet<SettingName> = BTreeSet::new();
+        let mut short: BTreeMap<String, String> = BTreeMap::new();
         for axis in axes {
             let is_known = columns.iter().any(|(name, _)| name == axis);
             if is_known || axis == SESSIONS || axis == SETTING {
@@ -33,6 +32,7 @@ impl Experiment {
             let value = |one: &RunSettings| one.get(&key).filter(|value| !value.is_empty()).cloned();
             let values = all.iter().map(|one| value(one).unwrap_or_else(|| ABSENT.to_owned())).collect();
             columns.push((axis.clone(), values));
+            short.insert(axis.clone(), key.short.clone());
             taken.insert(key);
         }
         let rest = rest(&all, &columns, &taken);
@@ -64,58 +64,51 @@ impl Experiment {
             parts: Vec::new(),
             values: Vec::new(),
         };
-        Ok(Experiment {
-            factors: columns.into_iter().map(|(name, _)| name).zip(levels).collect(),
-            cells,
-            trials: report.entries.iter().zip(&of_entries).zip(&rounds).map(trial).collect(),
-            rounds: rounds.iter().max().map_or(1, |last| last + 1),
-        })
+        let factor = |((name, _), levels): ((String, _), Vec<String>)| {
+            let short = short.get(&name).unwrap_or(&name).clone();
+            Factor { name, levels: levels.into_iter().map(|level| Level::new(level, vec![short.clone()])).collect() }
+        };
+        let factors = columns.into_iter().zip(levels).map(factor).collect();
+        let trials = report.entries.iter().zip(&of_entries).zip(&rounds).map(trial).collect();
+        Ok(Experiment::new(factors, cells, trials, rounds.iter().max().map_or(1, |last| last + 1)))
     }
 }
 
 /// Sessions are an axis anyway: of a ladder's steps, or of records.
 fn without_sessions(mut all: RunSettings) -> RunSettings {
-    all.remove(&(SettingKind::Work, SESSIONS.to_owned()));
+    all.retain(|name, _| !name.is_sessions());
     all
 }
 
 /// The setting with this name: `shared_buffers` is the server's, `tables` an option, `disk` a tag. One that differs
 /// comes before one that does not, and a tag before all others.
-fn key_of(axis: &str, all: &[RunSettings]) -> Result<Key, Unknown> {
-    let keys: BTreeSet<&Key> = all.iter().flat_map(|one| one.keys()).collect();
+fn key_of(axis: &str, all: &[RunSettings]) -> Result<SettingName, Unknown> {
+    let keys: BTreeSet<&SettingName> = all.iter().flat_map(|one| one.keys()).collect();
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
-    let differs = |key: &Key| all.iter().any(|one| one.get(key) != all[0].get(key));
-    let is_called = |(_, what): &Key| plain(what) == plain(axis) || plain(short(what)) == plain(axis);
+    let differs = |key: &SettingName| all.iter().any(|one| one.get(key) != all[0].get(key));
+    let is_called = |name: &SettingName| plain(&name.what) == plain(axis) || plain(&name.short) == plain(axis);
     let called = keys.iter().copied().filter(|key| is_called(key));
-    match called.min_by_key(|key| (!differs(key), key.0 != SettingKind::Tag, (*key).clone())) {
+    match called.min_by_key(|key| (!differs(key), key.kind != SettingKind::Tag, (*key).clone())) {
         Some(key) => Ok(key.clone()),
         None => {
             let mut known: Vec<String> =
-                keys.into_iter().filter(|key| differs(key)).map(|(_, what)| short(what).replace(' ', "_")).collect();
+                keys.into_iter().filter(|key| differs(key)).map(|name| name.short.replace(' ', "_")).collect();
             known.extend([SESSIONS, SETTING].map(str::to_owned));
             Err(Unknown { what: "record has a setting".into(), name: axis.to_owned(), known: known.join(", ") })
         }
     }
 }
 
-/// The name without its kind of setting.
-fn short(what: &str) -> &str {
-    match what.split_once(' ') {
-        Some(("option" | "server" | "tag", name)) => name,
-        _ => what,
-    }
-}
-
 /// Settings of each record besides the axes and their consequences.
-fn rest(all: &[RunSettings], columns: &[(String, Vec<String>)], taken: &BTreeSet<Key>) -> Vec<RunSettings> {
+fn rest(all: &[RunSettings], columns: &[(String, Vec<String>)], taken: &BTreeSet<SettingName>) -> Vec<RunSettings> {
     let same_place = |a: usize, b: usize| columns.iter().all(|(_, values)| values[a] == values[b]);
-    let follows = |key: &Key| {
+    let follows = |key: &SettingName| {
         let pairs = (0..all.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
         pairs.filter(|(a, b)| same_place(*a, *b)).all(|(a, b)| all[a].get(key) == all[b].get(key))
     };
-    let keys: BTreeSet<&Key> = all.iter().flat_map(|one| one.keys()).collect();
-    let differs = |key: &Key| all.iter().any(|one| one.get(key) != all[0].get(key));
-    let kept: BTreeSet<&Key> =
+    let keys: BTreeSet<&SettingName> = all.iter().flat_map(|one| one.keys()).collect();
+    let differs = |key: &SettingName| all.iter().any(|one| one.get(key) != all[0].get(key));
+    let kept: BTreeSet<&SettingName> =
         keys.into_iter().filter(|key| !taken.contains(*key) && differs(key) && !follows(key)).collect();
     let only = |one: &RunSettings| one.clone().into_iter().filter(|(key, _)| kept.contains(key)).collect();
     all.iter().map(only).collect()

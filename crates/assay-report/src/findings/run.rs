@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use assay_record as record;
 use assay_record::{
-    EventLoop, Limit, Load, OptionValue, Place, Policy, RatePoint, Record, Status, Terminals, Time, Trace,
+    Attribute, EventLoop, Limit, Load, OptionValue, Place, Policy, RatePoint, Record, Status, Terminals, Time, Trace,
 };
 use serde::Serialize;
 
@@ -65,6 +65,9 @@ pub struct Findings {
     /// Whether the server was started for this run: then its port was a free one.
     #[serde(skip)]
     pub on_started_server: bool,
+    /// What distinguishes the servers that were started for the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub identity: Vec<Attribute>,
     /// Statements run on every new connection.
     pub session_sql: Vec<String>,
     /// Whether protocol-level prepared statements were used.
@@ -267,6 +270,7 @@ pub fn findings(record: &Record) -> Findings {
         started: record.started,
         elapsed_ns: record.elapsed_ns,
         on_started_server: record.environment.started.is_some(),
+        identity: record.environment.started.as_ref().map_or_else(Vec::new, |started| started.identity.clone()),
         session_sql: record.manifest.session_sql.clone(),
         prepared: record.manifest.prepared,
         policy: record.manifest.policy.clone(),

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_record::{Arrival, Load, OnError, OptionValue, RatePoint};
+use assay_record::{Arrival, Attribute, AttributeScope, Load, OnError, OptionValue, RatePoint};
 use serde::Serialize;
 
 use crate::findings::capacity::Capacity;
 use crate::findings::harmless::{is_harmless_fact, is_harmless_setting};
-use crate::findings::run::{Findings, Task};
+use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::plain::clean;
 
 /// A difference between two sides.
@@ -49,27 +49,71 @@ pub struct Mixed {
     pub values: Vec<String>,
 }
 
-pub(crate) type RunSettings = BTreeMap<(SettingKind, String), String>;
+/// The name of a setting. The order is that of reports.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SettingName {
+    pub(crate) kind: SettingKind,
+    /// With what it belongs to: `option tables`, `server 2 work_mem`.
+    pub(crate) what: String,
+    scope: AttributeScope,
+    /// Without: `tables`, `2 work_mem`.
+    pub(crate) short: String,
+}
 
-/// All settings of one run as text, by kind and name. Without seeds, in which trials differ, and without what
-/// `harmless` lists.
-pub(crate) fn settings(run: &Findings) -> RunSettings {
-    let mut all = RunSettings::new();
-    let mut put = |kind: SettingKind, what: &str, value: String| {
-        all.insert((kind, what.to_owned()), value);
-    };
-    put(SettingKind::Work, "workload", run.workload.clone());
-    if run.task != Task::Run {
-        put(SettingKind::Work, "task", run.task.name().to_owned());
+impl SettingName {
+    pub(crate) fn of(attribute: &Attribute) -> SettingName {
+        let (kind, word) = match attribute.scope {
+            AttributeScope::Run => (SettingKind::Work, ""),
+            AttributeScope::Option => (SettingKind::Work, "option"),
+            AttributeScope::Generator => (SettingKind::Generator, ""),
+            AttributeScope::Front => (SettingKind::Server, "front"),
+            AttributeScope::Replica | AttributeScope::Image => (SettingKind::Server, ""),
+            AttributeScope::Server | AttributeScope::Placement => (SettingKind::Server, "server"),
+            AttributeScope::Step => (SettingKind::Server, "step"),
+            AttributeScope::Session => (SettingKind::Session, ""),
+            AttributeScope::Tag => (SettingKind::Tag, "tag"),
+        };
+        let number = attribute.number.map(|number| number.to_string());
+        let name = Some(attribute.name.as_str()).filter(|name| *name != word);
+        let join = |parts: &[Option<&str>]| parts.iter().flatten().copied().collect::<Vec<_>>().join(" ");
+        let short = join(&[number.as_deref(), name]);
+        let word = Some(word).filter(|word| !word.is_empty());
+        let what = join(&[word, number.as_deref(), name]);
+        SettingName { kind, scope: attribute.scope, short: if short.is_empty() { what.clone() } else { short }, what }
     }
-    for (name, value) in &run.options {
-        put(SettingKind::Work, &format!("option {name}"), option_text(value));
+
+    pub(crate) fn is_sessions(&self) -> bool {
+        self.scope == AttributeScope::Run && self.what == SESSIONS
+    }
+}
+
+pub(crate) type RunSettings = BTreeMap<SettingName, String>;
+
+/// All settings of one run, with the values in effect.
+pub(crate) fn settings(run: &Findings) -> RunSettings {
+    let value = |one: Attribute| one.in_effect.or(one.asked).unwrap_or_default();
+    let matter = identity(run).into_iter().filter(|one| one.matters);
+    matter.map(|one| (SettingName::of(&one), value(one))).collect()
+}
+
+/// What was requested, but is not what was in effect.
+pub(crate) fn not_as_asked(run: &Findings) -> Vec<Attribute> {
+    identity(run).into_iter().filter(|one| !one.as_asked).collect()
+}
+
+/// Everything that distinguishes a run from others, without seeds, in which trials differ.
+fn identity(run: &Findings) -> Vec<Attribute> {
+    let mut all = Vec::new();
+    let mut put = |scope: AttributeScope, name: &str, value: String| all.push(Attribute::new(scope, name, value));
+    put(AttributeScope::Run, "workload", run.workload.clone());
+    if run.task != Task::Run {
+        put(AttributeScope::Run, "task", run.task.name().to_owned());
     }
     // The rows that statements look for depend on it, too.
     for (name, value) in &run.asked {
-        put(SettingKind::Work, &format!("option {name} (asked)"), option_text(value));
+        put(AttributeScope::Option, &format!("{name} (asked)"), option_text(value));
     }
-    put(SettingKind::Work, "distribution of rows", run.distribution.clone().unwrap_or_else(|| "none".into()));
+    put(AttributeScope::Run, "distribution of rows", run.distribution.clone().unwrap_or_else(|| "none".into()));
     let mut sessions: Vec<String> = run.stages.iter().map(|stage| stage.sessions.to_string()).collect();
     let mut load = load_text(&run.load);
     match run.capacity.as_ref().map(|found| &found.of) {
@@ -80,62 +124,88 @@ pub(crate) fn settings(run: &Findings) -> RunSettings {
         Some(Capacity::Sessions { max }) => sessions = vec![format!("searched up to {max}")],
         None => {}
     }
-    put(SettingKind::Work, "sessions", sessions.join(","));
-    put(SettingKind::Work, "load", load);
+    put(AttributeScope::Run, "sessions", sessions.join(","));
+    put(AttributeScope::Run, "load", load);
     let point = |point: &RatePoint| format!("{}:{}", duration(point.at_ns), point.per_s);
     let profile: Vec<String> = run.profile.iter().map(point).collect();
-    put(SettingKind::Work, "rate over time", if profile.is_empty() { "constant".into() } else { profile.join(",") });
+    put(AttributeScope::Run, "rate over time", if profile.is_empty() { "constant".into() } else { profile.join(",") });
     let trace = run.trace.as_ref().map(|trace| format!("{} ({} arrivals)", trace.file, trace.arrivals));
-    put(SettingKind::Work, "trace", trace.unwrap_or_else(|| "none".into()));
+    put(AttributeScope::Run, "trace", trace.unwrap_or_else(|| "none".into()));
     let terminals = run.terminals.map(|of| format!("{}, think times × {}", of.number, of.think_scale));
-    put(SettingKind::Work, "terminals", terminals.unwrap_or_else(|| "none".into()));
-    put(SettingKind::Work, "time", run.limit.time_ns.map_or("no limit".into(), duration));
-    put(SettingKind::Work, "transactions", run.limit.transactions.map_or("no limit".into(), |most| most.to_string()));
-    put(SettingKind::Work, "warm-up", duration(run.warmup_ns));
-    put(SettingKind::Work, "retries", run.policy.retries.to_string());
-    put(SettingKind::Work, "ignored errors", run.policy.ignore.join(","));
+    put(AttributeScope::Run, "terminals", terminals.unwrap_or_else(|| "none".into()));
+    put(AttributeScope::Run, "time", run.limit.time_ns.map_or("no limit".into(), duration));
+    put(AttributeScope::Run, "transactions", run.limit.transactions.map_or("no limit".into(), |most| most.to_string()));
+    put(AttributeScope::Run, "warm-up", duration(run.warmup_ns));
+    put(AttributeScope::Run, "retries", run.policy.retries.to_string());
+    put(AttributeScope::Run, "ignored errors", run.policy.ignore.join(","));
     let on_error = if run.policy.on_error == OnError::Stop { "stop" } else { "continue" };
-    put(SettingKind::Work, "on error", on_error.into());
-    put(SettingKind::Generator, "host", run.host.name.to_lowercase());
-    put(SettingKind::Generator, "kernel", run.host.kernel.clone());
-    put(SettingKind::Generator, "CPU", run.host.cpu_model.clone());
-    put(SettingKind::Generator, "CPUs", run.cpus.to_string());
-    put(SettingKind::Generator, "memory", format!("{} MiB", run.host.memory_bytes >> 20));
-    put(SettingKind::Generator, "workers", run.workers.to_string());
+    put(AttributeScope::Run, "on error", on_error.into());
     put(
-        SettingKind::Generator,
+        AttributeScope::Run,
+        "restarts after ignored errors",
+        if run.policy.restart_ignored { "on" } else { "off" }.into(),
+    );
+    put(AttributeScope::Run, "time to reconnect", duration(run.policy.reconnect_ns));
+    put(AttributeScope::Generator, "host", run.host.name.to_lowercase());
+    put(AttributeScope::Generator, "kernel", run.host.kernel.clone());
+    put(AttributeScope::Generator, "CPU", run.host.cpu_model.clone());
+    put(AttributeScope::Generator, "CPUs", run.cpus.to_string());
+    put(AttributeScope::Generator, "memory", format!("{} MiB", run.host.memory_bytes >> 20));
+    put(AttributeScope::Generator, "workers", run.workers.to_string());
+    put(
+        AttributeScope::Generator,
         "event loop",
         run.event_loop.as_ref().map_or("not known".into(), |of| of.backend.clone()),
     );
     put(
-        SettingKind::Generator,
+        AttributeScope::Generator,
         "batch",
         run.event_loop.as_ref().map_or("not known".into(), |of| of.batch_max.to_string()),
     );
-    put(SettingKind::Generator, "tool", run.tool.clone());
+    put(AttributeScope::Generator, "tool", run.tool.clone());
+    let mut agents: Vec<String> = run.agents.iter().map(|agent| agent.host.to_lowercase()).collect();
+    agents.sort();
+    if !agents.is_empty() {
+        put(AttributeScope::Generator, "agents", agents.join(","));
+    }
     for (name, value) in run.facts.iter().filter(|(name, _)| !is_harmless_fact(name)) {
-        put(SettingKind::Generator, name, value.clone());
+        put(AttributeScope::Generator, name, value.clone());
     }
     for (name, value) in &run.tags {
-        put(SettingKind::Tag, &format!("tag {name}"), value.clone());
+        put(AttributeScope::Tag, name, value.clone());
     }
+    put(AttributeScope::Session, SESSION_SQL, run.session_sql.join("; "));
+    put(AttributeScope::Session, "prepared statements", if run.prepared { "on" } else { "off" }.into());
+    all.extend(run.options.iter().map(|(name, value)| {
+        let asked = run.asked.get(name).map(option_text);
+        let as_asked = asked.is_none();
+        Attribute { asked, as_asked, ..Attribute::new(AttributeScope::Option, name, option_text(value)) }
+    }));
+    all.extend(run.targets.iter().enumerate().flat_map(|(place, target)| identity_of_server(run, place, target)));
+    // Settings that were requested are compared by what servers report.
+    let is_reported = run.targets.iter().any(|target| !target.settings.is_empty());
+    all.extend(run.identity.iter().cloned().map(|one| {
+        let is_reported = is_reported && one.scope == AttributeScope::Server;
+        Attribute { matters: one.matters && !is_reported, ..one }
+    }));
+    all
+}
+
+fn identity_of_server(run: &Findings, place: usize, target: &ServerFindings) -> Vec<Attribute> {
+    let attribute = |name: &str, value: String| {
+        Attribute::new(AttributeScope::Server, name, value).numbered(place, run.targets.len())
+    };
+    let mut all = Vec::new();
     // Without --db every run has a temporary database of its own.
-    let named = run.command.iter().any(|word| word == "--db" || word.starts_with("--db="));
-    for (number, target) in run.targets.iter().enumerate() {
-        let of = if run.targets.len() > 1 { format!("server {} ", number + 1) } else { "server ".into() };
-        if named {
-            let url = if run.on_started_server { without_port(&target.url) } else { target.url.clone() };
-            put(SettingKind::Server, &format!("{of}URL"), url);
-        }
-        put(SettingKind::Server, &format!("{of}version"), format!("{} {}", target.product, target.version));
-        put(SettingKind::Server, &format!("{of}TLS"), target.tls.clone().unwrap_or_else(|| "none".into()));
-        let settings = target.settings.iter().filter(|(name, _)| !is_harmless_setting(name, target));
-        for (name, value) in settings.chain(target.facts.iter().filter(|(name, _)| !is_harmless_fact(name))) {
-            put(SettingKind::Server, &format!("{of}{name}"), value.clone());
-        }
+    if run.command.iter().any(|word| word == "--db" || word.starts_with("--db=")) {
+        let url = if run.on_started_server { without_port(&target.url) } else { target.url.clone() };
+        all.push(attribute("URL", url));
     }
-    put(SettingKind::Session, SESSION_SQL, run.session_sql.join("; "));
-    put(SettingKind::Session, "prepared statements", if run.prepared { "on" } else { "off" }.into());
+    all.push(attribute("version", format!("{} {}", target.product, target.version)));
+    all.push(attribute("TLS", target.tls.clone().unwrap_or_else(|| "none".into())));
+    let settings = target.settings.iter().filter(|(name, _)| !is_harmless_setting(name, target));
+    let facts = target.facts.iter().filter(|(name, _)| !is_harmless_fact(name));
+    all.extend(settings.chain(facts).map(|(name, value)| attribute(name, value.clone())));
     all
 }
 
@@ -155,12 +225,12 @@ fn without_port(url: &str) -> String {
 pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Difference> {
     let (baseline, candidate) = (values(baseline), values(candidate));
     let names: BTreeSet<_> = baseline.keys().chain(candidate.keys()).collect();
-    let of = |side: &BTreeMap<(SettingKind, String), BTreeSet<String>>, name: &(SettingKind, String)| -> Vec<String> {
+    let of = |side: &BTreeMap<SettingName, BTreeSet<String>>, name: &SettingName| -> Vec<String> {
         side.get(name).into_iter().flatten().cloned().collect()
     };
-    let difference = |name: &(SettingKind, String)| {
+    let difference = |name: &SettingName| {
         let (before, after) = (of(&baseline, name), of(&candidate, name));
-        let (kind, what) = name.clone();
+        let SettingName { kind, what, .. } = name.clone();
         (before != after).then_some(Difference { kind, what, baseline: before, candidate: after })
     };
     names.into_iter().filter_map(difference).collect()
@@ -209,7 +279,7 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
 /// still too long is truncated. No two are alike.
 pub(crate) fn names(all: &[RunSettings], width: usize) -> Vec<String> {
     let tags = |settings: &RunSettings| -> RunSettings {
-        settings.clone().into_iter().filter(|((kind, _), _)| *kind == SettingKind::Tag).collect()
+        settings.clone().into_iter().filter(|(name, _)| name.kind == SettingKind::Tag).collect()
     };
     let tags: Vec<RunSettings> = all.iter().map(tags).collect();
     let by = if are_distinct(&tags) { tags } else { all.to_vec() };
@@ -234,7 +304,7 @@ fn are_distinct(all: &[RunSettings]) -> bool {
 
 /// Session SQL without common words at its beginning and its end.
 fn without_common_words(all: &[RunSettings]) -> Vec<RunSettings> {
-    let key = (SettingKind::Session, SESSION_SQL.to_owned());
+    let key = SettingName::of(&Attribute::new(AttributeScope::Session, SESSION_SQL, ""));
     let texts: Vec<Vec<&str>> =
         all.iter().map(|one| one.get(&key).map_or("", String::as_str).split(' ').collect()).collect();
     let shortest = texts.iter().map(Vec::len).min().unwrap_or(0);
@@ -256,8 +326,8 @@ fn without_common_words(all: &[RunSettings]) -> Vec<RunSettings> {
 /// Only what is needed to distinguish settings: the first value that does it alone, or the first few that do it
 /// together.
 fn necessary(all: &[RunSettings]) -> Vec<RunSettings> {
-    let keys: BTreeSet<&(SettingKind, String)> = all.iter().flat_map(BTreeMap::keys).collect();
-    let only = |chosen: &[&(SettingKind, String)]| -> Vec<RunSettings> {
+    let keys: BTreeSet<&SettingName> = all.iter().flat_map(BTreeMap::keys).collect();
+    let only = |chosen: &[&SettingName]| -> Vec<RunSettings> {
         let of = |one: &RunSettings| one.clone().into_iter().filter(|(key, _)| chosen.contains(&key)).collect();
         all.iter().map(of).collect()
     };
@@ -280,50 +350,46 @@ fn necessary(all: &[RunSettings]) -> Vec<RunSettings> {
 
 /// The `settings` that not all of `all` share.
 fn name(settings: &RunSettings, all: &[RunSettings]) -> String {
-    let differs = |key: &&(SettingKind, String)| all.iter().any(|other| other.get(*key) != settings.get(*key));
+    let differs = |key: &&SettingName| all.iter().any(|other| other.get(*key) != settings.get(*key));
     let keys: BTreeSet<_> = all.iter().flat_map(BTreeMap::keys).filter(differs).collect();
     // A server setting that also appears in session SQL is shown once.
     let sql: Vec<&String> = keys
         .iter()
-        .filter(|(_, what)| what == SESSION_SQL)
+        .filter(|name| name.what == SESSION_SQL)
         .flat_map(|key| all.iter().filter_map(|other| other.get(*key)))
         .collect();
-    let is_told = |(kind, what): &(SettingKind, String)| {
-        *kind == SettingKind::Server
-            && what.rsplit(' ').next().is_some_and(|what| sql.iter().any(|sql| sql.contains(what)))
+    let is_told = |name: &SettingName| {
+        name.scope == AttributeScope::Server
+            && name.what.rsplit(' ').next().is_some_and(|what| sql.iter().any(|sql| sql.contains(what)))
     };
-    let words = keys.iter().filter(|key| !is_told(key)).map(|key| words(&key.1, settings.get(*key)));
+    let words = keys.iter().filter(|key| !is_told(key)).map(|key| words(key, settings.get(*key)));
     words.collect::<Vec<_>>().join(", ")
 }
 
 const SESSION_SQL: &str = "session SQL";
+pub(crate) const SESSIONS: &str = "sessions";
 
 /// A setting in a name: self-explanatory values need no word before them.
-fn words(what: &str, value: Option<&String>) -> String {
+fn words(name: &SettingName, value: Option<&String>) -> String {
     let value = value.map_or("", String::as_str);
-    match (what, value) {
-        ("sessions", "1") => "1 session".into(),
-        ("sessions", value) => format!("{value} sessions"),
-        (what, "" | "none") => format!(
-            "no {}",
-            what.trim_start_matches("option ").trim_start_matches("server ").trim_start_matches("tag ")
-        ),
+    match (name.what.as_str(), value) {
+        (SESSIONS, "1") => "1 session".into(),
+        (SESSIONS, value) => format!("{value} sessions"),
+        (_, "" | "none") => format!("no {}", name.short),
         ("workload" | "load" | SESSION_SQL, value) => value.into(),
-        (what, value) if what.starts_with("server") && what.ends_with(" version") => value.into(),
-        (what, value) => match what.split_once(' ') {
-            Some(("option" | "server" | "tag", name)) => format!("{name}={value}"),
-            _ => format!("{what} {value}"),
-        },
+        (what, value) if name.scope == AttributeScope::Server && what.ends_with(" version") => value.into(),
+        (what, value) if name.short == what => format!("{what} {value}"),
+        (_, value) => format!("{}={value}", name.short),
     }
 }
 
 /// Settings that differ between the trials of one side.
 pub(crate) fn mixed(side: &[Findings]) -> Vec<Mixed> {
     let several = values(side).into_iter().filter(|(_, values)| values.len() > 1);
-    several.map(|((_, what), values)| Mixed { what, values: values.into_iter().collect() }).collect()
+    several.map(|(name, values)| Mixed { what: name.what, values: values.into_iter().collect() }).collect()
 }
 
-fn values(side: &[Findings]) -> BTreeMap<(SettingKind, String), BTreeSet<String>> {
+fn values(side: &[Findings]) -> BTreeMap<SettingName, BTreeSet<String>> {
     let mut all: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for (name, value) in side.iter().flat_map(settings) {
         all.entry(name).or_default().insert(value);

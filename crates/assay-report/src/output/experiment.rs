@@ -24,15 +24,15 @@ pub fn experiment_csv(experiment: &Experiment) -> String {
     }
     let parts = named(experiment.trials.iter().flat_map(|trial| &trial.parts));
     let values = named(experiment.trials.iter().flat_map(|trial| &trial.values));
-    let factors = experiment.factors.iter().map(|(name, _)| name.clone());
+    let factors = experiment.factors.iter().map(|factor| factor.name.clone());
     let heads = factors.chain(["round".to_owned(), "sessions".to_owned()]).chain(names.iter().cloned());
     let heads = heads.chain(parts.iter().map(|part| format!("{part}_s")));
     let heads = heads.chain(values.iter().map(|value| (*value).to_owned()));
     let mut table = Table::new(heads.map(|head| Column::words(head, usize::MAX)));
     for (trial, sessions, found) in steps() {
         let levels = &experiment.cells[trial.cell].levels;
-        let mut row: Vec<Cell> =
-            experiment.factors.iter().zip(levels).map(|((_, names), level)| Cell::foreign(&names[*level])).collect();
+        let factors = experiment.factors.iter().zip(levels);
+        let mut row: Vec<Cell> = factors.map(|(factor, level)| Cell::foreign(&factor.levels[*level].shown)).collect();
         row.extend([Cell::Count(trial.round as u64 + 1), Cell::Count(sessions.into())]);
         let value = |name: &String| found.iter().find(|(metric, _)| metric.name == *name).and_then(|(_, value)| *value);
         row.extend(names.iter().map(|name| Cell::of(value(name), Cell::Number)));

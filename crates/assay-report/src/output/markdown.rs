@@ -15,7 +15,7 @@ use crate::tables::latency::responses;
 use crate::tables::stages::stages;
 use crate::tables::work::errors;
 use crate::words::cases::notes;
-use crate::words::run::{command_line, host, per_second, per_second_of, sessions};
+use crate::words::run::{command_line, host, per_second, per_second_of, sessions, started};
 use crate::words::summary::{generator_figures, summary, title};
 use crate::words::warning::warnings_by_hint;
 
@@ -90,6 +90,10 @@ fn setup(findings: &Findings) -> String {
     facts.extend(findings.stages.last().and_then(generator_figures).map(|figures| format!("generator: {figures}")));
     for target in findings.targets.iter().take(ENTRIES_MAX) {
         facts.push(format!("server: {} {} at {}", target.product, target.version, target.url));
+    }
+    let started: Vec<String> = started(findings).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+    if !started.is_empty() {
+        facts.push(format!("started for this run: {}", started.join(", ")));
     }
     let facts: Vec<String> = facts.iter().map(|fact| format!("* {}\n", escaped(fact, TEXT_WIDTH))).collect();
     format!("\n{}\n{}", facts.concat(), block("sh", &clean(&command_line(findings), COMMAND_WIDTH)))

@@ -44,7 +44,7 @@ use crate::words::comparison::{conclusion, difference_words, differences_by_kind
 use crate::words::facts::{Facts, undone};
 use crate::words::run::{
     client, clients, command_line, growth, host, number_of, option_value, per_second, per_second_of, rate_words,
-    sessions,
+    sessions, started,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalized, summary, title};
@@ -604,6 +604,7 @@ fn setup(entry: &Entry) -> Markup {
         @for target in findings.targets.iter().take(ROWS_MAX) {
             (server(target))
         }
+        (folded("setup", "Servers started for this run", started(findings)))
         @let unavailable = unavailable(findings);
         @if !unavailable.is_empty() {
             details.setup {

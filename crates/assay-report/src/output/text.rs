@@ -25,7 +25,7 @@ use crate::words::capacity::capacity_words;
 use crate::words::cases;
 use crate::words::facts::{Facts, fallback, generator, undone};
 use crate::words::run::{
-    client, clients, growth, is_given, load, option_value, per_second, servers, work as work_name,
+    client, clients, growth, is_given, load, option_value, per_second, servers, started, work as work_name,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
@@ -161,6 +161,11 @@ fn given(findings: &Findings, view: View) -> String {
     let mut text = wrap_to(view.width, "", facts, DOT);
     if let Some(window) = window_sentence(&findings.stages) {
         text += &wrap_to(view.width, "", window.split(' '), " ");
+    }
+    let started = started(findings);
+    if !started.is_empty() {
+        let fact = |(name, value): &(String, String)| clean(&format!("{name} {value}"), FACT_WIDTH);
+        text += &wrap_to(view.width, "server: ", started.iter().map(fact), ", ");
     }
     if !findings.tags.is_empty() {
         let tag =

@@ -1,13 +1,13 @@
 //! Description of a run: servers, sessions, load, options, and the command line.
 
-use assay_record::{Arrival, Load, OptionValue, RatePoint, Terminals};
+use assay_record::{Arrival, Attribute, AttributeScope, Load, OptionValue, RatePoint, Terminals};
 
 use crate::digits::{count, figure, seconds};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::loaded::Loaded;
 use crate::findings::metric::MetricUnit;
 use crate::findings::run::{Findings, Task};
-use crate::findings::setting::option_text;
+use crate::findings::setting::{SettingName, option_text};
 use crate::findings::stage::StageFindings;
 use crate::findings::tally::ErrorFindings;
 use crate::plain::clean;
@@ -53,6 +53,20 @@ pub(crate) fn servers(findings: &Findings) -> String {
         [target] => clean(&format!("{} {}", target.product, target.version), SERVER_WIDTH),
         targets => format!("{} servers", targets.len()),
     }
+}
+
+/// What distinguishes the servers that were started for the run, by name; settings only if they are not in effect as
+/// requested.
+pub(crate) fn started(findings: &Findings) -> Vec<(String, String)> {
+    let is_shown = |one: &&Attribute| one.scope != AttributeScope::Server || !one.as_asked;
+    let words = |one: &Attribute| {
+        let value = one.in_effect.as_deref().unwrap_or("unknown");
+        let asked = if one.as_asked { None } else { one.asked.as_ref() };
+        let asked = asked.map_or(String::new(), |asked| format!(" (asked: {asked})"));
+        let SettingName { what, .. } = SettingName::of(one);
+        (what.strip_prefix("server ").unwrap_or(&what).to_owned(), format!("{value}{asked}"))
+    };
+    findings.identity.iter().filter(is_shown).map(words).collect()
 }
 
 /// The generator's machine.

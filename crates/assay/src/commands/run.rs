@@ -113,7 +113,7 @@ impl Run<'_> {
             say(differences.trim_end());
         }
         let mut options = options.clone();
-        options.server.started = Some(Box::new(lab::recorded(started)));
+        options.server.started = lab::recorded(&[started]).map(Box::new);
         if options.output.pooler.is_empty() {
             options.output.pooler.extend(lab::pooler(started));
         }

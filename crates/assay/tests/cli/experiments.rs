@@ -116,7 +116,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     }
     let record = assay_record::Record::read(&folder.path().join("sorts/records/round2-cell3-1.json.zst")).unwrap();
     let server = record.environment.started.unwrap();
-    assert!(server.settings.iter().any(|one| one.name == "work_mem" && one.asked.as_deref() == Some("8MB")));
+    assert!(server.identity.iter().any(|one| one.name == "work_mem" && one.asked.as_deref() == Some("8MB")));
     folder.expect_with(&variables, "lab bundle sorts --output sorts.tar.gz", 0);
     let unpacked = folder.expect_with(&variables, "lab show sorts.tar.gz", 0);
     assert_eq!(unpacked.stdout, ran.stdout);

@@ -97,10 +97,12 @@ fn a_run_starts_its_own_server_records_its_settings_and_keeps_its_loaded_data_as
     let record = std::fs::read_to_string(folder.path().join("second.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     let started = &record["environment"]["started"];
-    let setting = serde_json::json!({ "name": "work_mem", "asked": "5MB", "in_effect": "5MB", "same": true });
-    assert_eq!((&started["product"], &started["settings"][0]), (&"postgres".into(), &setting));
+    let setting = serde_json::json!({ "scope": "server", "name": "work_mem", "asked": "5MB", "in_effect": "5MB" });
+    assert_eq!((&started["product"], &started["identity"][0]), (&"postgres".into(), &setting));
     assert!(started["configuration"]["postgresql.conf"].as_str().unwrap().contains("work_mem = '5MB'"));
-    assert!(started["restored_by"].is_string() && started["timings_ns"]["start"].as_u64() > Some(0));
+    let scopes: Vec<&str> =
+        started["identity"].as_array().unwrap().iter().map(|one| one["scope"].as_str().unwrap()).collect();
+    assert!(scopes.contains(&"image") && started["timings_ns"]["start"].as_u64() > Some(0));
     let images = expect(&folder, "server images", 0).stdout;
     let key =
         images.lines().find(|line| line.contains("./own_table.lua")).unwrap().split(' ').next().unwrap().to_owned();
@@ -151,7 +153,15 @@ fn a_run_goes_through_a_front_and_stays_on_the_cpus_of_the_generator() {
     let record = std::fs::read_to_string(folder.path().join("front.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     let environment = &record["environment"];
-    assert_eq!((&environment["cpus"], &environment["started"]["fronts"][0]), (&1.into(), &"pgbouncer".into()));
+    assert_eq!(environment["cpus"], 1);
+    let identity = environment["started"]["identity"].as_array().unwrap();
+    let of = |scope: &str| -> Vec<(&str, &str)> {
+        let own = identity.iter().filter(|one| one["scope"] == scope);
+        own.map(|one| (one["name"].as_str().unwrap(), one["in_effect"].as_str().unwrap())).collect()
+    };
+    let [front, rest @ ..] = &of("front")[..] else { panic!("{identity:?}") };
+    assert!(front.0 == "front" && front.1.starts_with("pgbouncer 1."), "{front:?}");
+    assert_eq!(rest, [("servers", "primary"), ("default_pool_size", "3")]);
     let configuration = environment["started"]["configuration"].as_object().unwrap();
     let pooler = configuration.iter().find(|(name, _)| name.ends_with("/pgbouncer.ini")).unwrap().1;
     assert!(pooler.as_str().unwrap().ends_with("default_pool_size = 3\n"), "{pooler}");

@@ -121,7 +121,7 @@ fn one(
         seed: recipe.trials.seed.wrapping_add(u64::from(round)),
         record: folder.path.join(&record),
         log,
-        settled: Mutex::default(),
+        reached: Mutex::default(),
         bar,
     };
     let watch = Instant::now();

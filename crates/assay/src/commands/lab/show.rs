@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use assay_recipe::{Show, TrialResult};
 use assay_record::{Record, TrialId};
 use assay_report::{
-    Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Findings, NoChart, OfTrials,
-    PivotAsked, ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
+    Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Factor, Findings, Level, NoChart,
+    OfTrials, PivotAsked, ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
 };
 
 use crate::command_line::LabShowOptions;
@@ -311,7 +311,13 @@ fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record
         let own = folder.progress.failures().filter(|(key, ..)| key.cell == cell && key.round > recipe.trials.drop);
         own.count() as u32
     };
-    let levels = |factor: &assay_recipe::Factor| factor.levels.iter().map(|level| level.name.clone()).collect();
+    let level = |level: &assay_recipe::Level| {
+        Level::new(level.name.clone(), level.sets.iter().map(|(path, _)| path.clone()).collect())
+    };
+    let factor = |factor: &assay_recipe::Factor| Factor {
+        name: factor.name.clone(),
+        levels: factor.levels.iter().map(level).collect(),
+    };
     let cell = |(number, cell): (usize, &assay_recipe::Cell)| ExperimentCell {
         levels: cell.levels.clone(),
         price_per_hour: cell.price_per_hour,
@@ -319,12 +325,9 @@ fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record
     };
     let planned = (recipe.trials.count - recipe.trials.drop) as usize;
     let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(planned);
-    let experiment = Experiment {
-        factors: recipe.factors.iter().map(|factor| (factor.name.clone(), levels(factor))).collect(),
-        cells: recipe.cells.iter().enumerate().map(cell).collect(),
-        trials,
-        rounds,
-    };
+    let factors = recipe.factors.iter().map(factor).collect();
+    let cells = recipe.cells.iter().enumerate().map(cell).collect();
+    let experiment = Experiment::new(factors, cells, trials, rounds);
     Ok((experiment, records))
 }
 
@@ -370,8 +373,9 @@ fn by_case(whole: Experiment, records: &[Record], names: Vec<String>) -> Experim
         })
     });
     let (cells, trials) = (cells.collect(), trials.collect());
-    let factors = whole.factors.into_iter().chain([("case".to_owned(), names)]).collect();
-    Experiment { factors, cells, trials, rounds: whole.rounds }
+    let levels = names.into_iter().map(|name| Level::new(name, Vec::new())).collect();
+    let factors = whole.factors.into_iter().chain([Factor { name: "case".to_owned(), levels }]).collect();
+    Experiment::new(factors, cells, trials, whole.rounds)
 }
 
 /// The part of a record about one case; `None`: it was not timed.

@@ -15,7 +15,7 @@ use assay_io::clock::Clock;
 use assay_lab::product::Settled;
 use assay_lab::{Description, Home, Placement, Status, Topology, image};
 use assay_recipe::{Action, Cell, Step, When};
-use assay_record::{Event, Record, SettledStep, StartedServer};
+use assay_record::{Attribute, Event, Record};
 use assay_report::MetricUnit;
 use assay_seam::{ConnectOptions, Nanos};
 
@@ -43,8 +43,8 @@ pub(super) struct Trial<'a> {
     pub(super) record: PathBuf,
     /// Path of its log.
     pub(super) log: PathBuf,
-    /// How far its servers have been settled.
-    pub(super) settled: Mutex<Vec<SettledStep>>,
+    /// What the steps that settle its servers have reached.
+    pub(super) reached: Mutex<Vec<Attribute>>,
     /// The line about the experiment on a terminal.
     pub(super) bar: Option<&'a Bar>,
 }
@@ -140,12 +140,12 @@ impl Trial<'_> {
             }
             parts.seconds.push(("stop".to_owned(), watch.elapsed().as_secs_f64()));
         }
-        let recorded = nodes.iter().find_map(Node::topology).map(lab::recorded);
+        let recorded = lab::recorded(&nodes.iter().filter_map(Node::topology).collect::<Vec<_>>());
         drop(nodes);
         done?;
-        if let Some(recorded) = recorded {
-            let settled = std::mem::take(&mut *self.settled.lock().unwrap_or_else(PoisonError::into_inner));
-            self.complete_record(StartedServer { settled, ..recorded })?;
+        if let Some(mut recorded) = recorded {
+            recorded.identity.append(&mut self.reached.lock().unwrap_or_else(PoisonError::into_inner));
+            self.complete_record(recorded)?;
         }
         self.steps(When::AfterTrial, &[], &mut parts)?;
         Ok(parts)
@@ -348,9 +348,8 @@ impl Trial<'_> {
 
     /// Keeps the result, for the record.
     fn keep(&self, step: &Step, settled: Settled) {
-        let Settled { reached, complete } = settled;
-        let kept = SettledStep { step: step.name.clone(), reached, complete };
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+        let reached = Attribute::step(&step.name, &settled.reached, settled.complete);
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner).extend(reached);
     }
 
     /// Does what a step says; its value, where it has one.
