@@ -21,7 +21,7 @@ pub(crate) struct Options {
 impl Options {
     /// Long enough to find simple bugs.
     pub(crate) fn brief() -> Options {
-        Options { seconds: 10, seed: None }
+        Options { seconds: 8, seed: None }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Feeds mutations of what real servers sent to the protocol machines: nothing may panic, nothing may hang.
+//! Feeds mutations of what real servers sent to the protocol machines, and of what users write to the parsers of texts
+//! and records: nothing may panic, nothing may hang.
 //!
 //! Without coverage feedback, so it finds less than cargo-fuzz, but it needs no special compiler and runs within `cargo
 //! test`. Seconds and seed come from `cargo xtask fuzz`; without it the seed is fixed, so that tests are repeatable.
@@ -22,18 +23,43 @@ const LENGTH_MAX: usize = 8192;
 
 #[test]
 fn nothing_a_postgres_server_sends_panics() {
-    fuzz("postgres", "postgres", assay_postgres::fuzz_postgres);
+    fuzz("postgres", "fuzz/seeds/postgres", assay_postgres::fuzz_postgres);
 }
 
 #[test]
 fn nothing_a_mysql_server_sends_panics() {
-    fuzz("mysql", "mysql", assay_mysql::fuzz_mysql);
+    fuzz("mysql", "fuzz/seeds/mysql", assay_mysql::fuzz_mysql);
+}
+
+#[test]
+fn nothing_in_a_file_that_is_no_record_panics() {
+    fuzz("record", "fuzz/seeds/record", assay_record::fuzz_record);
+}
+
+#[test]
+fn nothing_in_a_recipe_panics() {
+    fuzz("recipe", "recipes", assay_recipe::fuzz_recipe);
+}
+
+#[test]
+fn nothing_in_a_script_for_pgbench_panics() {
+    fuzz("script", "fuzz/seeds/scripts", assay_pgbench::fuzz_script);
+}
+
+#[test]
+fn no_text_of_statements_stops_its_splitting() {
+    fuzz("split", "fuzz/seeds/statements", assay_sqlite::fuzz_split);
+}
+
+#[test]
+fn no_statement_with_placeholders_panics() {
+    fuzz("placeholders", "fuzz/seeds/statements", assay_wire::fuzz_placeholders);
 }
 
 #[test]
 fn a_parser_that_panics_is_found_out_without_a_word_in_between() {
     let entry = |data: &[u8]| assert!(!data.ends_with(b"\0"), "a bug that only mutation finds");
-    let trouble = fuzzed("itself", "postgres", entry).unwrap_err();
+    let trouble = fuzzed("itself", "fuzz/seeds/postgres", entry).unwrap_err();
     for part in
         ["itself panicked after ", "tests/fuzz.rs:", "a bug that only mutation finds", "--seed ", "fuzz/itself-"]
     {
@@ -85,7 +111,7 @@ fn fuzzed(name: &str, seeds: &str, entry: fn(&[u8])) -> Result<String, String> {
         format!("repeat with `cargo xtask fuzz --seed {seed}`; the input is in {}", path.display())
     };
 
-    let folder = fs::read_dir(root.join("fuzz/seeds").join(seeds)).unwrap();
+    let folder = fs::read_dir(root.join(seeds)).unwrap();
     let mut paths: Vec<_> = folder.map(|file| file.unwrap().path()).collect();
     paths.sort();
     let seeds: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();

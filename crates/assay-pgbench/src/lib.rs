@@ -13,6 +13,7 @@ pub mod arguments;
 pub mod builtin;
 pub mod expression;
 pub mod front;
+mod fuzz;
 pub mod help;
 pub mod log;
 pub mod program;
@@ -20,6 +21,7 @@ pub mod report;
 pub mod script;
 
 pub use arguments::{Arguments, Mode, Refusal};
+pub use fuzz::fuzz_script;
 pub use program::{Front, check_parameters, compile, workload};
 pub use script::{Command, Script, ScriptError};
 

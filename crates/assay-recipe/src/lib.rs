@@ -9,6 +9,7 @@
 mod cases;
 mod document;
 mod error;
+mod fuzz;
 mod grid;
 mod journal;
 mod plan;
@@ -22,6 +23,7 @@ mod word;
 pub use cases::{CaseFile, StatementCase};
 pub use document::{differences, public_setting, values};
 pub use error::RecipeError;
+pub use fuzz::fuzz_recipe;
 pub use grid::{Cell, Factor, Level};
 pub use journal::{Event, Progress, TrialKey, TrialResult, line};
 pub use plan::{order, remaining, seconds_left};

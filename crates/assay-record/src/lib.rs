@@ -14,6 +14,7 @@ mod disk;
 mod event;
 mod file;
 mod fleet;
+mod fuzz;
 mod host;
 mod identity;
 mod journal;
@@ -43,6 +44,7 @@ pub use event::{
     StageInterval, StageStarted, Started, Totals, WaitReadings,
 };
 pub use fleet::Share;
+pub use fuzz::fuzz_record;
 pub use host::Host;
 pub use identity::TrialId;
 pub use journal::{journal_head, journal_line};

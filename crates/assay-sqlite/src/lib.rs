@@ -14,8 +14,11 @@
 mod connection;
 mod database;
 mod failure;
+mod fuzz;
 mod settings;
 mod split;
+
+pub use fuzz::fuzz_split;
 
 use assay_seam::{ConnectOptions, Database, Dialect, Driver, Surroundings, TargetError};
 

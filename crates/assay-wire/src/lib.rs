@@ -6,8 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod deferral;
+mod fuzz;
 pub mod placeholders;
 pub mod templates;
+
+pub use fuzz::fuzz_placeholders;
 
 use assay_seam::{Class, StatementError};
 

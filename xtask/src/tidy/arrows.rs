@@ -80,7 +80,19 @@ const ARROWS: [(&str, &[&str], &[&str]); 27] = [
     ),
     ("measured-path", &["assay", "assay-engine", "assay-io", "assay-seam"], &[]),
     ("testkit", &["assay-lab"], &[]),
-    ("xtask", &["assay-record", "testkit"], &["assay-mysql", "assay-postgres", "assay-random"]),
+    (
+        "xtask",
+        &["assay-record", "testkit"],
+        &[
+            "assay-mysql",
+            "assay-pgbench",
+            "assay-postgres",
+            "assay-random",
+            "assay-recipe",
+            "assay-sqlite",
+            "assay-wire",
+        ],
+    ),
 ];
 
 /// External crates that only certain crates may use.

@@ -1,0 +1,20 @@
+//! Arbitrary bytes read as a record.
+
+use std::path::Path;
+
+use crate::event::Event;
+use crate::stream;
+use crate::trial::Record;
+
+/// As the bytes of a file, compressed or not, as single events, and as a record of format 1. Nothing may panic, and
+/// what was read can be written.
+pub fn fuzz_record(data: &[u8]) {
+    let _ = Record::from_bytes(data);
+    if let Ok(found) = stream::read(Path::new("fuzz"), data) {
+        found.record.to_bytes();
+    }
+    let _ = serde_json::from_slice::<Record>(data);
+    for line in String::from_utf8_lossy(data).lines() {
+        let _ = Event::of_line(line);
+    }
+}
