@@ -3,7 +3,7 @@
 //! NATS carries messages, keeps who is there (a key-value bucket) and what agents measured (an object store);
 //! everything below that is the client's and the server's. Messages repeat what is so rather than what happened: one
 //! that is lost while the server restarts is made good by the next. The client has a thread and a runtime of its own,
-//! apart from the workers. What is measured is not known here: plans are words, results are bytes.
+//! apart from the workers. What is measured is not known here: what to do is a JSON value, results are bytes.
 
 #![forbid(unsafe_code)]
 

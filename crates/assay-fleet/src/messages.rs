@@ -52,13 +52,9 @@ pub struct Order {
     pub number: u32,
     /// All agents of the run. number < agents
     pub agents: u32,
-    /// The command line, the program's name first. May hold passwords: never written down.
-    pub words: Vec<String>,
-    /// Seed of the random numbers.
-    pub seed: u64,
-    /// Worker threads of each agent.
-    pub workers: u32,
-    /// Files that the words name: scripts, arrival times.
+    /// What to do: a spec of assay-spec. May hold passwords: never written down.
+    pub spec: serde_json::Value,
+    /// Files that the spec names: scripts, arrival times.
     pub files: Vec<File>,
     /// Where the database is.
     pub database: Database,
@@ -70,8 +66,8 @@ pub struct Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Database {
-    /// From the words.
-    Words,
+    /// From the spec.
+    Spec,
     /// From its own environment.
     AgentEnvironment,
 }
@@ -79,8 +75,8 @@ pub enum Database {
 /// A file that is sent with an order.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct File {
-    /// The word of the command line that names it; empty: it lies beside one that is named.
-    pub word: String,
+    /// As the spec names it; empty: it lies beside one that is named.
+    pub name: String,
     /// Path below the folder of the order, with `/`.
     pub path: String,
     /// What is in it.

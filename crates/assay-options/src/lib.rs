@@ -6,6 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+use std::fmt;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// An entry of `sysbench.cmdline.options`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionDeclaration {
@@ -52,6 +57,72 @@ pub enum OptionValue {
     Text(String),
     /// An array of strings.
     List(Vec<String>),
+}
+
+impl Serialize for OptionValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            OptionValue::None => serializer.serialize_none(),
+            OptionValue::Bool(on) => serializer.serialize_bool(*on),
+            OptionValue::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => {
+                serializer.serialize_i64(*value as i64)
+            }
+            OptionValue::Number(value) if value.is_finite() => serializer.serialize_f64(*value),
+            // JSON has no infinity.
+            OptionValue::Number(value) => serializer.collect_str(value),
+            OptionValue::Text(text) => serializer.serialize_str(text),
+            OptionValue::List(items) => serializer.collect_seq(items),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OptionValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<OptionValue, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+/// Reads any value; whether it is of an option's kind is for its reader to say.
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = OptionValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text, a number, true, false, or a list of texts")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<OptionValue, E> {
+        Ok(OptionValue::None)
+    }
+
+    fn visit_bool<E: Error>(self, on: bool) -> Result<OptionValue, E> {
+        Ok(OptionValue::Bool(on))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<OptionValue, E> {
+        Ok(OptionValue::Number(value as f64))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<OptionValue, E> {
+        Ok(OptionValue::Number(value as f64))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<OptionValue, E> {
+        Ok(OptionValue::Number(value))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<OptionValue, E> {
+        Ok(OptionValue::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OptionValue, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(OptionValue::List(list))
+    }
 }
 
 /// An entry of `sysbench.cmdline.commands` that holds a function.

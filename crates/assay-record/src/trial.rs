@@ -78,6 +78,10 @@ pub struct Tool {
 pub struct Manifest {
     /// The command line, program name first, after `without_secrets`.
     pub command: Vec<String>,
+    /// All of it as a value that assay executes again, without passwords; a format of its own, with a version. `None`:
+    /// the record is of an earlier version, or of a machine test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<serde_json::Value>,
     /// The workload's name.
     pub workload: String,
     /// What was done with it; empty: a run; `prepare`: transactions are the rows loaded; `check`: the only transaction

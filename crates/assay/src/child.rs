@@ -3,11 +3,12 @@
 //! A process of its own for each run keeps memory, connections and crashes of one from the next. Its events arrive
 //! through a pipe (`events` is the other end).
 
-use std::io::{BufRead, BufReader, Error, PipeReader};
+use std::io::{BufRead, BufReader, Error, PipeReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use assay_record::{Event, Exited, Time};
+use assay_spec::RunSpec;
 
 use crate::diagnostics::{Exit, Trouble};
 use crate::events;
@@ -20,22 +21,49 @@ pub struct Ended {
     pub exited: Option<Exited>,
 }
 
-/// Runs this program with these arguments to its end, by `run`. `heard` gets each event as it happens.
-pub fn run(
-    words: &[String],
-    stderr: Stdio,
-    run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
-    heard: impl FnMut(Event) + Send,
-) -> Result<Ended, Error> {
-    let (reader, writer) = std::io::pipe()?;
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg(events::OPTION).args(words).stdin(Stdio::null()).stdout(writer).stderr(stderr);
-    std::thread::scope(|scope| {
-        let listening = scope.spawn(|| listen(reader, heard));
-        let status = run(command);
-        let exited = listening.join().expect("a listener does not panic");
-        status.map(|status| Ended { status, exited })
-    })
+/// A process of this program that is to be started.
+pub struct Subprocess {
+    words: Vec<String>,
+    /// Its stdin.
+    input: Option<Vec<u8>>,
+}
+
+impl Subprocess {
+    /// Executes a spec, which it reads from its stdin: nobody else sees the passwords. `options`: those that say what
+    /// to do with the result.
+    pub fn of_spec<'a>(spec: &RunSpec, options: impl IntoIterator<Item = &'a str>) -> Subprocess {
+        let words = ["run", "--spec", "-"].into_iter().chain(options).map(str::to_owned).collect();
+        Subprocess { words, input: Some(spec.to_value_with_passwords().to_string().into_bytes()) }
+    }
+
+    /// With these arguments.
+    pub fn of_words(words: Vec<String>) -> Subprocess {
+        Subprocess { words, input: None }
+    }
+
+    /// Runs it to its end, by `run`. `heard` gets each event as it happens.
+    pub fn run(
+        self,
+        stderr: Stdio,
+        run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
+        heard: impl FnMut(Event) + Send,
+    ) -> Result<Ended, Error> {
+        let (reader, writer) = std::io::pipe()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(events::OPTION).args(self.words).stdin(Stdio::null()).stdout(writer).stderr(stderr);
+        std::thread::scope(|scope| {
+            if let Some(input) = self.input {
+                let (theirs, mut ours) = std::io::pipe()?;
+                command.stdin(theirs);
+                // It may be more than a pipe holds. A process that ends before it has read everything says why.
+                scope.spawn(move || ours.write_all(&input));
+            }
+            let listening = scope.spawn(|| listen(reader, heard));
+            let status = run(command);
+            let exited = listening.join().expect("a listener does not panic");
+            status.map(|status| Ended { status, exited })
+        })
+    }
 }
 
 /// Reads events until the stream ends.

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use assay_record::ReadError;
 use assay_record::{Event, Exited, text_without_secrets};
 use assay_report::visible;
 use assay_seam::TargetError;
@@ -150,6 +151,27 @@ impl From<TargetError> for Trouble {
             Some(hint) => trouble.hint(hint),
             None => trouble,
         }
+    }
+}
+
+impl From<ReadError> for Trouble {
+    fn from(error: ReadError) -> Trouble {
+        let trouble = Trouble::environment(error.to_string());
+        let trouble = match std::error::Error::source(&error) {
+            Some(source) => trouble.detail(source.to_string()),
+            None => trouble,
+        };
+        match error {
+            ReadError::CutOff { .. } => trouble.hint("it was not copied completely: copy it again"),
+            _ => trouble,
+        }
+    }
+}
+
+impl From<assay_spec::Wrong> for Trouble {
+    fn from(wrong: assay_spec::Wrong) -> Trouble {
+        let (cause, hint) = wrong.as_options();
+        Trouble { hints: hint.into_iter().collect(), ..Trouble::usage(cause) }
     }
 }
 

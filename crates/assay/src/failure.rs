@@ -4,8 +4,8 @@ use assay_engine::{Plan, RunError};
 use assay_script::ScriptError;
 use assay_seam::{Class, Origin, StatementError};
 
-use crate::command_line::Workload;
 use crate::diagnostics::{Exit, Trouble};
+use crate::workload::Workload;
 use crate::{library, signals};
 
 /// Describes a run's error. `prepare`: the command that would create missing tables.

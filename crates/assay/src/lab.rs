@@ -12,9 +12,10 @@ use assay_lab::{
     Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Topology, image, topology,
 };
 use assay_record::{self as record, Attribute, AttributeScope};
+use assay_spec::{Concealed, ServerSpec};
 use sha2::{Digest, Sha256};
 
-use crate::command_line::{RunServerOptions, StartOptions};
+use crate::command_line::StartOptions;
 use crate::diagnostics::{Exit, Trouble};
 use crate::{library, terminal};
 
@@ -57,22 +58,20 @@ impl StartOptions {
     }
 }
 
-impl RunServerOptions {
-    /// The server of a run; `None`: none needs to be started.
-    pub fn description(&self) -> Result<Option<Description>, Trouble> {
-        let Some(product) = &self.server else { return Ok(None) };
-        Ok(Some(Description {
-            settings: settings(&self.set),
-            file: self.server_config.as_deref().map(read).transpose()?,
-            placement: Placement {
-                cpus: self.server_cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
-                memory_bytes: self.server_memory,
-                ..Placement::default()
-            },
-            fronts: fronts(&self.front, &self.front_set)?,
-            ..Description::of(product.parse()?)
-        }))
-    }
+/// The server of a run.
+pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
+    let texts = |all: &[Concealed]| all.iter().map(|text| text.reveal().to_owned()).collect::<Vec<_>>();
+    Ok(Description {
+        settings: settings(&texts(&spec.settings)),
+        file: spec.config.as_deref().map(read).transpose()?,
+        placement: Placement {
+            cpus: spec.cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
+            memory_bytes: spec.memory,
+            ..Placement::default()
+        },
+        fronts: fronts(&spec.fronts, &texts(&spec.front_settings))?,
+        ..Description::of(spec.product.parse()?)
+    })
 }
 
 fn settings(words: &[String]) -> Vec<Asked> {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assignment;
 pub mod bar;
 pub mod child;
 pub mod client;
@@ -34,5 +35,5 @@ pub mod surroundings;
 pub mod telemetry;
 pub mod terminal;
 pub mod url_text;
-pub mod values;
 pub mod watch;
+pub mod workload;

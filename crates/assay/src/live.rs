@@ -14,14 +14,15 @@ use assay_record::{
 };
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
+use assay_spec::{TelemetryLevel, TelemetrySpec, values};
 
 use crate::bar::Bar;
-use crate::command_line::{OutputOptions, ResultOptions, TelemetryChoice};
+use crate::command_line::{OutputOptions, ResultOptions};
 use crate::diagnostics::Trouble;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
-use crate::{events, plan, record_of, server_settings, terminal, values};
+use crate::{events, plan, record_of, server_settings, terminal};
 
 /// The record so far, and its file.
 pub struct Live {
@@ -62,20 +63,26 @@ const APPEND_EVERY: Duration = Duration::from_millis(4500);
 const LINES_PER_HEAD: usize = 20;
 
 impl Live {
-    /// Starts with what is known before the run, and writes it; starts the metrics server if wanted.
-    pub fn begin(record: Record, output: &OutputOptions) -> Result<Live, Trouble> {
+    /// Starts with what is known before the run, and writes it; starts the metrics server if wanted. `trial`: which
+    /// one, and of how many.
+    pub fn begin(
+        record: Record,
+        output: &OutputOptions,
+        telemetry: &TelemetrySpec,
+        trial: Option<(u64, u64)>,
+    ) -> Result<Live, Trouble> {
         let metrics = match output.metrics_listen {
             Some(address) => Some((Metrics::listen(address)?, LiveMetrics::default())),
             None => None,
         };
-        let beside = beside(output.telemetry, &output.pooler, &output.host_metrics)?;
+        let beside = beside(telemetry)?;
         let journal = output.journal.clone().map(Journal::create).transpose()?;
         let file = match &output.record {
             _ if output.no_record => None,
             Some(path) => Some(RecordFile::begin(path, &record, existing(output.force)).map_err(unwritable)?),
             None => Some(RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
-        let bar = if output.quiet { None } else { Bar::begin(course(&record, output.trial)) };
+        let bar = if output.quiet { None } else { Bar::begin(course(&record, trial)) };
         let lines = (!output.quiet && bar.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
         let mut live = Live {
@@ -317,21 +324,19 @@ impl Live {
 }
 
 /// What to sample beside the load.
-pub(crate) fn beside(
-    choice: TelemetryChoice,
-    poolers: &[String],
-    hosts: &[HostUrl],
-) -> Result<Option<Beside>, Trouble> {
-    if choice == TelemetryChoice::Off {
+pub(crate) fn beside(telemetry: &TelemetrySpec) -> Result<Option<Beside>, Trouble> {
+    if telemetry.level == TelemetryLevel::Off {
         return Ok(None);
     }
-    let poolers: Result<_, Trouble> = poolers.iter().map(|url| plan::beside(url)).collect();
+    let poolers: Result<_, Trouble> = telemetry.poolers.iter().map(|url| plan::beside(url.reveal())).collect();
+    let hosts: Result<Vec<HostUrl>, String> = telemetry.host_metrics.iter().map(|url| url.reveal().parse()).collect();
+    let hosts = hosts.map_err(|reason| Trouble::usage(format!("--host-metrics: {reason}")))?;
     for reason in hosts.iter().filter_map(|host| host.check().err()) {
         terminal::warn(&format!(
             "--host-metrics: {reason}; without an answer, the record has no metrics of the server's machine"
         ));
     }
-    Ok(Some(Beside { full: choice == TelemetryChoice::Full, poolers: poolers?, hosts: hosts.to_vec() }))
+    Ok(Some(Beside { full: telemetry.level == TelemetryLevel::Full, poolers: poolers?, hosts }))
 }
 
 /// The label of a run's progress bar. `trial`: which one, and of how many.

@@ -1,4 +1,4 @@
-//! Parses load models: a changing rate, a file of arrivals, a number of sessions to search for.
+//! Load models: a changing rate, a file of arrivals.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,53 +7,21 @@ use assay_engine::{Rate, RatePoint};
 use assay_seam::Nanos;
 
 use crate::diagnostics::Trouble;
-use crate::values;
-
-/// `--sessions`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sessions {
-    /// The steps of a ladder; for a search, the most to try. At least one.
-    pub steps: Vec<u32>,
-    /// Search for the knee.
-    pub auto: bool,
-}
-
-/// Without a given maximum, more sessions than this are not tried: servers refuse a hundred.
-pub(crate) const AUTO_MAX: u32 = 64;
-
-/// `8`, `1,2,4` or `auto`, `auto:128`.
-pub fn sessions(text: &str) -> Result<Sessions, String> {
-    match text.split_once(':').map_or((text, None), |(name, max)| (name, Some(max))) {
-        ("auto", max) => Ok(Sessions { steps: vec![max.map_or(Ok(AUTO_MAX), session_count)?], auto: true }),
-        _ => Ok(Sessions { steps: text.split(',').map(session_count).collect::<Result<_, _>>()?, auto: false }),
-    }
-}
-
-/// A number of sessions.
-pub fn session_count(text: &str) -> Result<u32, String> {
-    u32::try_from(values::count(text, 1)?).map_err(|_| "must be below 2^32".to_owned())
-}
 
 /// `2000`, or points of a time and a rate: `0:100,60s:2000,120s:500`.
-pub fn rate(text: &str) -> Result<Rate, String> {
-    let per_second = |text: &str| values::number(text.trim());
-    if !text.contains(':') {
-        let per_s = per_second(text)?;
-        if per_s <= 0.0 {
-            return Err("must be above 0".to_owned());
-        }
-        return Rate::new(&[RatePoint { at: Nanos::ZERO, per_s }]).map_err(|_| at_most());
-    }
-    let point = |text: &str| {
-        let (at, per_s) = text.split_once(':').ok_or("expected TIME:RATE,…, such as 0:100,60s:2000")?;
-        Ok(RatePoint { at: values::duration(at.trim())?, per_s: per_second(per_s)? })
-    };
-    let points: Vec<RatePoint> = text.split(',').map(point).collect::<Result<_, String>>()?;
-    Rate::new(&points).map_err(|error| error.to_string())
+pub fn rate(text: &str) -> Result<assay_spec::RateSpec, String> {
+    let rate: assay_spec::RateSpec = text.parse()?;
+    rate_of(&rate).map(|_| rate)
 }
 
-fn at_most() -> String {
-    format!("must be at most {}", assay_engine::RATE_MAX)
+/// The rate of a spec, if its points make one.
+pub fn rate_of(rate: &assay_spec::RateSpec) -> Result<Rate, String> {
+    let points: Vec<RatePoint> = rate.points.iter().map(|(at, per_s)| RatePoint { at: *at, per_s: *per_s }).collect();
+    let is_constant = matches!(points[..], [RatePoint { at: Nanos::ZERO, .. }]);
+    Rate::new(&points).map_err(|error| match is_constant {
+        true => format!("must be at most {}", assay_engine::RATE_MAX),
+        false => error.to_string(),
+    })
 }
 
 /// The instants in a file: each line has the seconds since the start, or a table with these in the first column;
@@ -101,27 +69,13 @@ mod tests {
     #[test]
     fn rates_are_numbers_or_points_in_time() {
         let points = |text: &str| {
-            rate(text).map(|rate| rate.points().iter().map(|at| (at.at.as_secs_f64(), at.per_s)).collect::<Vec<_>>())
+            rate(text).map(|rate| rate.points.iter().map(|(at, per_s)| (at.as_secs_f64(), *per_s)).collect::<Vec<_>>())
         };
         assert_eq!(points("2000"), Ok(vec![(0.0, 2000.0)]));
         assert_eq!(points("0:100,60s:2000, 2m:500"), Ok(vec![(0.0, 100.0), (60.0, 2000.0), (120.0, 500.0)]));
         assert_eq!(points("0:1,1s:1,1s:9"), Ok(vec![(0.0, 1.0), (1.0, 1.0), (1.0, 9.0)]));
         for text in ["", "0", "-5", "x", "1e9", "0:100,60s", "60s:1,0:2", "0:0", "0:-1", "x:1", "0:1,,"] {
             assert!(points(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn sessions_are_a_ladder_or_to_be_found() {
-        let is = |text: &str, steps: &[u32], auto| {
-            assert_eq!(sessions(text), Ok(Sessions { steps: steps.to_vec(), auto }), "{text}");
-        };
-        is("8", &[8], false);
-        is("1,2,1k", &[1, 2, 1000], false);
-        is("auto", &[64], true);
-        is("auto:256", &[256], true);
-        for text in ["", "0", "1,,2", "auto:0", "auto:x", "automatic"] {
-            assert!(sessions(text).is_err(), "{text}");
         }
     }
 

@@ -31,14 +31,18 @@ fn work() -> Result<ExitCode, Trouble> {
         return pgbench::run(words);
     }
     let Some(invocation) = command_line::parse(arguments)? else { return Ok(ExitCode::SUCCESS) };
-    let workload = || invocation.workload.as_ref().expect("the subcommand takes a workload, which was loaded");
+    let assignment = || invocation.assignment.as_ref().expect("the subcommand takes a workload, which was loaded");
     let words = &invocation.words;
     let exit = match &invocation.subcommand {
-        Subcommand::Run(options) => run::run(options, workload(), words),
-        Subcommand::Prepare(options) => prepare::run(options, workload(), words),
-        Subcommand::Check(options) => check::run(options, workload(), words),
-        Subcommand::Cleanup(options) => cleanup::run(options, workload(), words),
-        Subcommand::Exec(options) => exec::run(options, workload(), words),
+        Subcommand::Run(options) => run::run(options, assignment()),
+        Subcommand::Prepare(options) => {
+            prepare::run(assignment(), &options.destination(), &options.fleet, options.common.quiet)
+        }
+        Subcommand::Check(options) => {
+            check::run(assignment(), &options.destination(), &options.fleet, options.common.quiet)
+        }
+        Subcommand::Cleanup(options) => cleanup::run(assignment(), options.common.quiet),
+        Subcommand::Exec(options) => exec::run(assignment(), options.common.quiet),
         Subcommand::List => list::run(words),
         Subcommand::Show(options) => show::run(options),
         Subcommand::Tag(options) => tag::run(options),

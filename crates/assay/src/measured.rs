@@ -11,12 +11,23 @@ use assay_record::{
     DEFAULT_FOLDER, Generator, Interval, Latencies, Place, Record, RecordFile, Stage, Status, Tally, TransactionTally,
 };
 use assay_seam::Nanos;
+use assay_spec::TelemetrySpec;
 
-use crate::command_line::MeasuredCommandOptions;
 use crate::diagnostics::Trouble;
 use crate::live::{beside, existing, unwritable};
 use crate::telemetry::{Beside, HostUrl, Samplers};
 use crate::{record_of, server_settings};
+
+/// Where a record goes.
+#[derive(Clone)]
+pub struct Destination {
+    /// Its path; `None`: a free one in the usual folder.
+    pub path: Option<PathBuf>,
+    /// Replace an existing record.
+    pub force: bool,
+    /// Write none.
+    pub none: bool,
+}
 
 /// Between two intervals.
 const EVERY: Nanos = Nanos::from_secs(1);
@@ -35,15 +46,18 @@ pub struct Measured {
 
 impl Measured {
     /// Starts with what is known before, and writes it; `None`: no record is wanted.
-    pub fn begin(record: Record, options: &MeasuredCommandOptions) -> Result<Option<Measured>, Trouble> {
-        let asked = &options.record;
-        let file = match &asked.record {
-            _ if asked.no_record => return Ok(None),
-            Some(path) => RecordFile::begin(path, &record, existing(asked.force)),
+    pub fn begin(
+        record: Record,
+        destination: &Destination,
+        telemetry: &TelemetrySpec,
+    ) -> Result<Option<Measured>, Trouble> {
+        let file = match &destination.path {
+            _ if destination.none => return Ok(None),
+            Some(path) => RecordFile::begin(path, &record, existing(destination.force)),
             None => RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record),
         };
         let file = file.map_err(unwritable)?;
-        let beside = beside(asked.telemetry, &[], &[])?;
+        let beside = beside(telemetry)?;
         let begun = Usage::of_process();
         let last = (Nanos::ZERO, 0, begun.cpu());
         Ok(Some(Measured { record, file, beside, samplers: None, begun, last, intervals: Vec::new() }))

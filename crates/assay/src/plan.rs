@@ -1,4 +1,4 @@
-//! Converts a command line to the engine's `Plan`.
+//! Converts a spec to the engine's `Plan`.
 //!
 //! Finds every error that can be found before the first connect: URLs, certificate files, names that do not resolve,
 //! commands that a workload does not have.
@@ -8,8 +8,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use assay_engine::{
     Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Rate, Stage, Target,
     sessions_per_state,
@@ -17,18 +15,21 @@ use assay_engine::{
 use assay_io::process::{self, FilesLimit};
 use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_options::OptionValue;
-use assay_report::{PromisedFigure, next_rate, next_sessions};
+use assay_report::{Promise, PromisedFigure, next_rate, next_sessions};
 use assay_script::{Distribution, DistributionKind, Entry, Setup};
 use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode};
+use assay_spec::{GeneratorSpec, IoChoice, LoadSpec, RunSpec, TargetSpec, Terminals};
 
-use crate::command_line::{
-    self, CommonCommandOptions, GeneratorOptions, IoChoice, LoadOptions, RunOptions, TargetOptions, Workload,
-};
+use crate::assignment::Assignment;
+use crate::command_line::Role;
 use crate::diagnostics::{Exit, Trouble};
+use crate::workload::Workload;
 use crate::{load_model, registry, signals, terminal};
 
 /// Measured time if neither a time nor a number of transactions is given.
 pub const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
+/// Multiplier for keying and think times, if none is given.
+pub const THINK_SCALE: f64 = 1.0;
 /// How long a script may block all other sessions of its worker.
 const HOLD_MAX: Nanos = Nanos::from_secs(60);
 /// How long transactions in flight and `thread_done` may take after an interrupt: with what follows, the program ends
@@ -49,8 +50,20 @@ const FILES_OF_OUR_OWN: u64 = 56;
 /// Event loop, its waker, the scheduler's account.
 const FILES_PER_WORKER: u64 = 4;
 
+/// What a process adds to a spec.
+#[derive(Clone, Default)]
+pub struct Process {
+    /// Which part of the run it does.
+    pub role: Role,
+    /// Print only results, warnings and errors.
+    pub quiet: bool,
+    /// It writes what the script logs.
+    pub journal: bool,
+}
+
 /// The plan of `assay run`. `urls`: at least one.
-pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words: &[String]) -> Result<Plan, Trouble> {
+pub fn of_run(assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
+    let Assignment { spec, workload, .. } = assignment;
     if !workload.program.defines("event") && !workload.program.defines("thread_run") {
         return Err(Trouble::new(
             Exit::Workload,
@@ -58,56 +71,52 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
         )
         .hint(format!("its commands are: {}", workload.commands().join(", "))));
     }
-    let (load, errors) = (&options.load, &options.errors);
+    let (load, errors) = (&spec.load, &spec.errors);
+    let rate = load.rate.as_ref().map(load_model::rate_of).transpose().map_err(Trouble::usage)?;
     let trace = load.rate_file.as_deref().map(load_model::trace).transpose()?;
     let time = load.time.filter(|time| *time > Nanos::ZERO);
     let unlimited = load.time.is_none() && load.transactions.is_none();
     let limit = Limit {
-        time: if unlimited { Some(length_of(load.rate.as_ref(), trace.as_deref())) } else { time },
+        time: if unlimited { Some(length_of(rate.as_ref(), trace.as_deref())) } else { time },
         transactions: load.transactions,
     };
     let terminals = load.terminals.as_ref().map(|terminals| number_of_terminals(terminals, workload)).transpose()?;
     let ladder = match terminals {
         // A connection for which no terminal would wait is one too many.
-        Some(terminals) => vec![load.connections.min(terminals)],
+        Some(terminals) => vec![load.connections.unwrap_or(assay_spec::CONNECTIONS).min(terminals)],
         None => load.steps(),
     };
     let sessions = ladder.iter().copied().max().unwrap_or(1);
-    let task = Task {
-        workload,
-        command: "run",
-        entry: Entry::Thread,
-        sessions,
-        threads: sessions,
-        terminals: terminals.unwrap_or(0),
-        limit,
-        rate: load.rate.as_ref().map(|rate| rate.points()[0].per_s),
-        quiet: options.output.quiet,
-    };
-    let mut plan = task.plan(&options.target, &options.generator, urls, words)?;
-    if load.kill_check.is_some() {
-        kill_check_is_possible(workload, &ladder, limit, urls)?;
+    let entry = Entry::Thread;
+    let part = Part { entry, sessions, threads: sessions, terminals: terminals.unwrap_or(0), limit };
+    let mut plan = part.plan(assignment, process, urls)?;
+    if spec.kill_check.is_some() {
+        if !workload.program.defines("verify") {
+            return Err(Trouble::new(Exit::Workload, format!("workload {} cannot be kill-checked", workload.name))
+                .hint("it has no function verify() that looks for acknowledged transactions: see docs/lua-api.md"));
+        }
         plan.setup.options.push(("kill_check".to_owned(), OptionValue::Bool(true)));
     }
-    if options.output.journal.is_some() {
+    if process.journal {
         plan.setup.options.push(("journal".to_owned(), OptionValue::Bool(true)));
     }
     plan.limit.transactions = plan.limit.transactions.map(|all| plan.agent().part_of(all));
     plan.stages = ladder.iter().map(|sessions| Stage::of(*sessions)).collect();
     plan.warmup = load.warmup;
-    plan.interval = options.output.interval;
+    plan.interval = spec.interval;
     (plan.grace, plan.grace_interrupted) = (load.grace, load.grace.min(GRACE_INTERRUPTED));
     let arrival = match load.arrival {
-        command_line::Arrival::Constant => Arrival::Constant,
-        command_line::Arrival::Poisson => Arrival::Poisson,
+        None | Some(assay_spec::Arrival::Constant) => Arrival::Constant,
+        Some(assay_spec::Arrival::Poisson) => Arrival::Poisson,
     };
-    if let Some(rate) = load.rate.clone() {
+    if let Some(rate) = rate {
         plan.load = Load::Open { rate, arrival, backlog_max: load.backlog_max };
     }
     if let Some(arrivals) = trace {
         plan.load = Load::Trace { arrivals, backlog_max: load.backlog_max };
     }
-    if let Some(rate) = Some(&load.find_rate).filter(|all| !all.is_empty()).and_then(|all| next_rate(&[], all)) {
+    let promises: Vec<Promise> = load.find_rate.iter().filter_map(|promise| promise.parse().ok()).collect();
+    if let Some(rate) = Some(&promises).filter(|all| !all.is_empty()).and_then(|all| next_rate(&[], all)) {
         plan.load = Load::Open { rate: rate.into(), arrival, backlog_max: load.backlog_max };
         plan.stages = vec![Stage { sessions, rate: Some(rate) }];
     }
@@ -115,23 +124,24 @@ pub fn of_run(workload: &Workload, options: &RunOptions, urls: &[String], words:
         plan.stages = next_sessions(&[], sessions).into_iter().map(Stage::of).collect();
     }
     if let Some(terminals) = terminals {
+        let think_scale = load.think_scale.unwrap_or(THINK_SCALE);
         plan.setup.options.extend([
-            ("think_scale".to_owned(), OptionValue::Number(load.think_scale)),
+            ("think_scale".to_owned(), OptionValue::Number(think_scale)),
             ("warmup".to_owned(), OptionValue::Number(load.warmup.as_secs_f64())),
         ]);
-        plan.load = Load::Terminals { terminals, think_scale: load.think_scale };
+        plan.load = Load::Terminals { terminals, think_scale };
     }
     plan.policy = Policy {
-        ignore: match errors.ignore_errors.iter().any(|code| code == "all") {
+        ignore: match errors.ignore.iter().any(|code| code == "all") {
             true => Ignore::All,
-            false => Ignore::Codes(errors.ignore_errors.clone()),
+            false => Ignore::Codes(errors.ignore.clone()),
         },
         retries: u32::try_from(errors.retries).unwrap_or(u32::MAX),
         on_error: match errors.on_error {
             // Errors are what the check looks for.
-            _ if load.find_rate.iter().any(|one| one.figure == PromisedFigure::Errors) => OnError::Continue,
-            command_line::OnError::Stop => OnError::Stop,
-            command_line::OnError::Continue => OnError::Continue,
+            _ if promises.iter().any(|one| one.figure == PromisedFigure::Errors) => OnError::Continue,
+            assay_spec::OnError::Stop => OnError::Stop,
+            assay_spec::OnError::Continue => OnError::Continue,
         },
         reconnect: errors.reconnect_time,
         ..plan.policy
@@ -146,52 +156,20 @@ fn length_of(rate: Option<&Rate>, trace: Option<&[Nanos]>) -> Nanos {
     if last > Nanos::ZERO { last } else { TIME_DEFAULT }
 }
 
-/// How long a stage is measured, if the command line determines it; `None`: until something else ends it.
-pub fn time_of(load: &LoadOptions) -> Option<Nanos> {
+/// How long a stage is measured, if the spec determines it; `None`: until something else ends it.
+pub fn time_of(load: &LoadSpec) -> Option<Nanos> {
     match load.time {
         None if load.transactions.is_some() || load.rate_file.is_some() || load.searches() => None,
-        None => Some(length_of(load.rate.as_ref(), None)),
+        None => {
+            let rate = load.rate.as_ref().and_then(|rate| load_model::rate_of(rate).ok());
+            Some(length_of(rate.as_ref(), None))
+        }
         time => time.filter(|time| *time > Nanos::ZERO),
     }
 }
 
-/// Refuses an impossible search: it compares stages of equal length.
-pub fn search_is_possible(load: &LoadOptions) -> Result<(), Trouble> {
-    if !load.searches() {
-        return Ok(());
-    }
-    let name = if load.find_rate.is_empty() { "--sessions auto" } else { "--find-rate" };
-    if load.searches_sessions() && !load.is_closed() {
-        return Err(Trouble::usage("--sessions auto needs a closed loop").hint(
-            "to find the highest rate with a fixed number of sessions: `--find-rate 'p99 < 10ms' --sessions 64`",
-        ));
-    }
-    if load.steps().len() > 1 {
-        return Err(Trouble::usage(format!("{name} needs one number of sessions")));
-    }
-    if load.time == Some(Nanos::ZERO) || load.transactions.is_some() || load.kill_check.is_some() {
-        return Err(Trouble::usage(format!("{name} needs stages of fixed length: `--time`")));
-    }
-    Ok(())
-}
-
-/// A crash in the middle needs a middle, and the search for lost commits one database.
-fn kill_check_is_possible(workload: &Workload, ladder: &[u32], limit: Limit, urls: &[String]) -> Result<(), Trouble> {
-    if !workload.program.defines("verify") {
-        return Err(Trouble::new(Exit::Workload, format!("workload {} cannot be kill-checked", workload.name))
-            .hint("it has no function verify() that looks for acknowledged transactions: see docs/lua-api.md"));
-    }
-    let needs = |what: &str| Err(Trouble::usage(format!("--kill-check needs {what}")));
-    match (limit.time, ladder, urls) {
-        (None, _, _) => needs("a run with --time"),
-        (_, [_, _, ..], _) => needs("a run of one stage: give one number of --sessions"),
-        (_, _, [_, _, ..]) => needs("a run on one database"),
-        _ => Ok(()),
-    }
-}
-
 /// `10/warehouse` is ten times the value of the workload's option `warehouses`.
-fn number_of_terminals(terminals: &command_line::Terminals, workload: &Workload) -> Result<u32, Trouble> {
+fn number_of_terminals(terminals: &Terminals, workload: &Workload) -> Result<u32, Trouble> {
     let Some(per) = &terminals.per else { return Ok(terminals.number) };
     let options = workload.options_in_effect();
     let key = per.replace('-', "_");
@@ -229,42 +207,26 @@ pub fn must_have(workload: &Workload, command: &str) -> Result<(), Trouble> {
     Err(trouble.hint(format!("its commands are: {}", workload.commands().join(", "))))
 }
 
-/// The plan of a workload's command, such as `prepare`.
-pub fn of_command(
-    workload: &Workload,
-    command: &str,
-    options: &CommonCommandOptions,
-    urls: &[String],
-    words: &[String],
-) -> Result<Plan, Trouble> {
-    must_have(workload, command)?;
+/// The plan of a workload's command, such as `prepare`: the task of the spec.
+pub fn of_command(assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
+    let Assignment { spec, workload, .. } = assignment;
+    must_have(workload, &spec.task)?;
     // A command that runs once may still need the number of sessions: bulk_insert creates a table for each.
-    let threads = options.sessions.unwrap_or_else(|| u32::try_from(workers(&options.generator)).unwrap_or(u32::MAX));
-    let sessions = if is_parallel(workload, command) { threads } else { 1 };
-    let entry = Entry::Function(command.to_owned());
-    let (limit, quiet) = (Limit::default(), options.quiet);
-    let task = Task { workload, command, entry, sessions, threads, terminals: 0, limit, rate: None, quiet };
-    task.plan(&options.target, &options.generator, urls, words)
+    let given = spec.load.sessions.as_ref().map(|_| spec.load.sessions_max());
+    let threads = given.unwrap_or_else(|| u32::try_from(workers(&spec.generator)).unwrap_or(u32::MAX));
+    let sessions = if is_parallel(workload, &spec.task) { threads } else { 1 };
+    let entry = Entry::Function(spec.task.clone());
+    Part { entry, sessions, threads, terminals: 0, limit: Limit::default() }.plan(assignment, process, urls)
 }
 
 /// The plan of a kill check's last part: the workload's `verify`, in one session.
-pub fn of_verify(
-    workload: &Workload,
-    options: &CommonCommandOptions,
-    urls: &[String],
-    words: &[String],
-) -> Result<Plan, Trouble> {
+pub fn of_verify(assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
     let entry = Entry::Function("verify".to_owned());
-    let (limit, quiet) = (Limit::default(), options.quiet);
-    let task =
-        Task { workload, command: "verify", entry, sessions: 1, threads: 1, terminals: 0, limit, rate: None, quiet };
-    task.plan(&options.target, &options.generator, urls, words)
+    Part { entry, sessions: 1, threads: 1, terminals: 0, limit: Limit::default() }.plan(assignment, process, urls)
 }
 
 /// The parts of a plan that differ between `run` and the commands.
-struct Task<'a> {
-    workload: &'a Workload,
-    command: &'a str,
+struct Part {
     entry: Entry,
     sessions: u32,
     /// The value for the script: `sysbench.opt.threads`.
@@ -272,26 +234,19 @@ struct Task<'a> {
     /// `sysbench.opt.terminals`; 0: every session is a user.
     terminals: u32,
     limit: Limit,
-    rate: Option<f64>,
-    /// Print only results, warnings and errors.
-    quiet: bool,
 }
 
-impl Task<'_> {
-    fn plan(
-        self,
-        target: &TargetOptions,
-        generator: &GeneratorOptions,
-        urls: &[String],
-        words: &[String],
-    ) -> Result<Plan, Trouble> {
+impl Part {
+    fn plan(self, assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
+        let Assignment { spec, workload, words } = assignment;
+        let (target, generator) = (&spec.target, &spec.generator);
         if let Some(cpus) = &generator.cpus {
             // Before the workers start, which stay on our CPUs.
             assay_lab::placement::Cpus::of_this_machine(cpus)?.pin_ourselves()?;
         }
         let targets = targets(urls, target)?;
         let workers = workers(generator);
-        let here = generator.role.sessions_here(self.sessions);
+        let here = process.role.sessions_here(self.sessions);
         ports_suffice(&targets, here)?;
         files_suffice(&targets, here, workers)?;
         let driver = targets[0].database.driver();
@@ -305,27 +260,27 @@ impl Task<'_> {
         // An embedded database has no sockets.
         let event_loop = match targets.iter().all(|target| target.addresses.is_empty()) {
             true => EventLoop::of(Backend::Epoll),
-            false => event_loop(generator, here as usize, self.quiet)?,
+            false => event_loop(generator, here as usize, process.quiet)?,
         };
-        if self.workload.program.draws_own_rows() && generator.rand_type != "uniform" {
-            let name = &self.workload.name;
+        if workload.program.draws_own_rows() && generator.rand_type != "uniform" {
+            let name = &workload.name;
             return Err(Trouble::usage(format!("--rand-type {} has no effect on {name}", generator.rand_type))
                 .hint("leave it out: the workload itself determines which rows it accesses"));
         }
         let seed = generator.seed.unwrap_or_else(random_seed);
         let setup = Setup {
-            command: self.command.to_owned(),
+            command: spec.task.clone(),
             entry: self.entry.clone(),
-            options: self.script_options(generator, driver, seed),
+            options: self.script_options(assignment, driver, seed),
             driver: targets[0].database.dialect(),
             seed,
             sessions: self.sessions,
-            distribution: distribution(generator)?,
+            distribution: distribution(generator),
             argv: words.to_vec(),
             front: None,
         };
         Ok(Plan {
-            program: Arc::clone(&self.workload.program),
+            program: Arc::clone(&workload.program),
             setup,
             targets,
             stages: vec![Stage::of(self.sessions)],
@@ -354,7 +309,7 @@ impl Task<'_> {
                 deal: Deal::BySession,
             },
             workers,
-            fleet: generator.role.fleet(),
+            fleet: process.role.fleet(),
             event_loop,
             sessions_per_state: sessions_per_state(here as usize, workers),
             grace: Nanos::from_secs(10),
@@ -364,7 +319,9 @@ impl Task<'_> {
     }
 
     /// `sysbench.opt`: the names that scripts written for sysbench look up, then the workload's own.
-    fn script_options(&self, generator: &GeneratorOptions, driver: &str, seed: u64) -> Vec<(String, OptionValue)> {
+    fn script_options(&self, assignment: &Assignment, driver: &str, seed: u64) -> Vec<(String, OptionValue)> {
+        let Assignment { spec: RunSpec { generator, load, .. }, workload, .. } = assignment;
+        let rate = load.rate.as_ref().filter(|_| self.entry == Entry::Thread).map_or(0.0, |rate| rate.points[0].1);
         let number = OptionValue::Number;
         let text = |text: &str| OptionValue::Text(text.to_owned());
         let core = [
@@ -372,7 +329,7 @@ impl Task<'_> {
             ("terminals", number(f64::from(self.terminals))),
             ("events", number(self.limit.transactions.unwrap_or(0) as f64)),
             ("time", number(self.limit.time.unwrap_or(Nanos::ZERO).as_secs_f64())),
-            ("rate", number(self.rate.unwrap_or(0.0))),
+            ("rate", number(rate)),
             ("report_interval", number(1.0)),
             ("percentile", number(95.0)),
             ("verbosity", number(3.0)),
@@ -386,7 +343,7 @@ impl Task<'_> {
             ("rand_zipfian_exp", number(generator.rand_zipfian_exp)),
         ];
         let mut options: Vec<(String, OptionValue)> = core.map(|(key, value)| (key.to_owned(), value)).into();
-        for (key, value) in self.workload.options_in_effect() {
+        for (key, value) in workload.options_in_effect() {
             // A script that declares `threads` itself sees the actual value.
             if !options.iter().any(|(known, _)| *known == key) {
                 options.push((key, value));
@@ -396,11 +353,11 @@ impl Task<'_> {
     }
 }
 
-fn targets(urls: &[String], options: &TargetOptions) -> Result<Vec<Target>, Trouble> {
+fn targets(urls: &[String], options: &TargetSpec) -> Result<Vec<Target>, Trouble> {
     let connect = ConnectOptions {
         prepared: options.prepared,
         unnamed: false,
-        session_sql: options.session_sql.clone(),
+        session_sql: options.session_sql.iter().map(|sql| sql.reveal().to_owned()).collect(),
         ..ConnectOptions::default()
     };
     urls.iter().map(|url| target(url, &connect)).collect()
@@ -515,17 +472,21 @@ pub fn sessions_of_fleet(agents: Option<u32>) -> u32 {
     u32::try_from(cpus).unwrap_or(u32::MAX).saturating_mul(agents.unwrap_or(1))
 }
 
-fn workers(generator: &GeneratorOptions) -> usize {
+fn workers(generator: &GeneratorSpec) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     generator.workers.map_or(cpus, |workers| usize::try_from(workers).unwrap_or(usize::MAX))
 }
 
-fn event_loop(generator: &GeneratorOptions, sessions: usize, quiet: bool) -> Result<EventLoop, Trouble> {
+fn event_loop(generator: &GeneratorSpec, sessions: usize, quiet: bool) -> Result<EventLoop, Trouble> {
     let choice = match generator.io {
         Some(choice) => choice,
         None => match std::env::var(IO_VARIABLE) {
-            Ok(text) if !text.is_empty() => IoChoice::from_str(&text, false)
-                .map_err(|_| Trouble::usage(format!("{IO_VARIABLE}={text}: it must be auto, epoll or uring")))?,
+            Ok(text) if !text.is_empty() => match text.to_ascii_lowercase().as_str() {
+                "auto" => IoChoice::Auto,
+                "epoll" => IoChoice::Epoll,
+                "uring" => IoChoice::Uring,
+                _ => return Err(Trouble::usage(format!("{IO_VARIABLE}={text}: it must be auto, epoll or uring"))),
+            },
             _ => IoChoice::Auto,
         },
     };
@@ -552,19 +513,15 @@ fn event_loop(generator: &GeneratorOptions, sessions: usize, quiet: bool) -> Res
     Ok(EventLoop { backend, fallback, batch_max: batch_max.min(BATCH_MAX) })
 }
 
-fn distribution(options: &GeneratorOptions) -> Result<Distribution, Trouble> {
-    let within = |name: &str, value: f64, low: f64, high: f64| match value {
-        value if (low..=high).contains(&value) => Ok(value),
-        _ => Err(Trouble::usage(format!("--{name} {value}: must be between {low} and {high}"))),
-    };
-    Ok(Distribution {
-        kind: DistributionKind::from_name(&options.rand_type).expect("the command line allows only these names"),
+fn distribution(options: &GeneratorSpec) -> Distribution {
+    Distribution {
+        kind: DistributionKind::from_name(&options.rand_type).expect("a checked spec has one of these names"),
         iterations: u32::try_from(options.rand_spec_iter).unwrap_or(u32::MAX),
-        special_percent: within("rand-spec-pct", options.rand_spec_pct, 0.0, 100.0)?,
-        special_hits: within("rand-spec-res", options.rand_spec_res, 0.0, 100.0)?,
-        pareto_h: within("rand-pareto-h", options.rand_pareto_h, 1e-6, 1.0 - 1e-6)?,
-        zipfian_exponent: within("rand-zipfian-exp", options.rand_zipfian_exp, 0.0, 100.0)?,
-    })
+        special_percent: options.rand_spec_pct,
+        special_hits: options.rand_spec_res,
+        pareto_h: options.rand_pareto_h,
+        zipfian_exponent: options.rand_zipfian_exp,
+    }
 }
 
 /// A seed that is easy to type: six digits allow a million different runs.

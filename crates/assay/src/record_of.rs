@@ -9,16 +9,18 @@ use assay_io::Address;
 use assay_io::process::HostFacts;
 use assay_options::OptionValue;
 use assay_record as record;
-use assay_record::{Place, Record, Status, Tally, Time, Tool};
+use assay_record::{Place, Record, StartedServer, Status, Tally, Time, Tool};
 use assay_script::{Declaration, Measure};
 use assay_seam::{Nanos, ServerFacts};
+use assay_spec::{Concealed, RunSpec};
 
-use crate::command_line::{MeasuredCommandOptions, RunOptions, TargetOptions, Workload};
+use crate::assignment::Assignment;
 use crate::telemetry;
 
 /// What is known when the run starts: everything but the measurements.
-pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[String]) -> Record {
-    let mut record = planned(plan, workload, &options.target, words);
+pub fn begun(plan: &Plan, assignment: &Assignment, started: Option<&StartedServer>) -> Record {
+    let spec = &assignment.spec;
+    let mut record = planned(plan, assignment);
     let manifest = &mut record.manifest;
     manifest.profile = match &plan.load {
         Load::Open { rate, .. } if rate.points().len() > 1 => {
@@ -26,29 +28,21 @@ pub fn begun(plan: &Plan, workload: &Workload, options: &RunOptions, words: &[St
         }
         _ => Vec::new(),
     };
-    manifest.trace = match (&plan.load, &options.load.rate_file) {
+    manifest.trace = match (&plan.load, &spec.load.rate_file) {
         (Load::Trace { arrivals, .. }, Some(path)) => {
             Some(record::Trace { file: path.display().to_string(), arrivals: arrivals.len() as u64 })
         }
         _ => None,
     };
-    manifest.search = search(options);
-    record.environment.started = options.server.started.as_deref().cloned();
-    record.tags = options.output.tags.iter().cloned().collect();
+    manifest.search = search(spec);
+    record.environment.started = started.cloned();
     record
 }
 
 /// The same of a command of a workload: `task`.
-pub fn begun_command(
-    plan: &Plan,
-    workload: &Workload,
-    task: &str,
-    options: &MeasuredCommandOptions,
-    words: &[String],
-) -> Record {
-    let mut record = planned(plan, workload, &options.common.target, words);
-    task.clone_into(&mut record.manifest.task);
-    record.tags = options.record.tags.iter().cloned().collect();
+pub fn begun_command(plan: &Plan, assignment: &Assignment) -> Record {
+    let mut record = planned(plan, assignment);
+    record.manifest.task.clone_from(&assignment.spec.task);
     record
 }
 
@@ -69,11 +63,13 @@ pub fn begun_machine(test: &str, options: &[(String, OptionValue)], words: &[Str
 }
 
 /// The part that comes from a plan.
-fn planned(plan: &Plan, workload: &Workload, target: &TargetOptions, words: &[String]) -> Record {
+fn planned(plan: &Plan, assignment: &Assignment) -> Record {
+    let Assignment { spec, workload, words } = assignment;
     let setup = &plan.setup;
     Record {
         manifest: record::Manifest {
-            command: words.to_vec(),
+            command: words.clone(),
+            spec: Some(spec.to_value()),
             workload: plan.program.name().to_owned(),
             options: workload.options_in_effect().into_iter().filter_map(option).collect(),
             seed: setup.seed,
@@ -108,8 +104,8 @@ fn planned(plan: &Plan, workload: &Workload, target: &TargetOptions, words: &[St
                 fallback: plan.event_loop.fallback.clone(),
                 batch_max: plan.event_loop.batch_max as u64,
             }),
-            prepared: target.prepared,
-            session_sql: record::without_secrets(&target.session_sql),
+            prepared: spec.target.prepared,
+            session_sql: spec.target.session_sql.iter().map(Concealed::shown).collect(),
             targets: plan.targets.iter().map(|target| target.database.display()).collect(),
             ..record::Manifest::default()
         },
@@ -121,6 +117,7 @@ fn planned(plan: &Plan, workload: &Workload, target: &TargetOptions, words: &[St
                 .collect(),
             ..this_machine()
         },
+        tags: spec.tags.clone(),
         ..begun_now()
     }
 }
@@ -198,13 +195,12 @@ fn after(start: Time, later: Nanos) -> Time {
     Time::from_unix_ms(start.unix_ms() + later.0 / 1_000_000)
 }
 
-fn search(options: &RunOptions) -> Option<record::Search> {
-    let load = &options.load;
+fn search(spec: &RunSpec) -> Option<record::Search> {
+    let load = &spec.load;
     if load.searches_sessions() {
         return load.steps().first().map(|max| record::Search::Sessions { max: *max });
     }
-    let promises: Vec<String> = load.find_rate.iter().map(|promise| promise.text.clone()).collect();
-    (!promises.is_empty()).then_some(record::Search::Rate { promises })
+    (!load.find_rate.is_empty()).then(|| record::Search::Rate { promises: load.find_rate.clone() })
 }
 
 /// `time`: length of a stage, for the mean of a rate that changes.

@@ -8,12 +8,13 @@ use assay_engine::{Notice, Observer, Outcome, Outside, Plan, Stage, Warning};
 use assay_io::Clock;
 use assay_record::{Connecting, Event, Interval};
 use assay_seam::Nanos;
+use assay_spec::values;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::fleet::crew::Screen;
 use crate::live::Live;
 use crate::measured::Measured;
-use crate::{events, terminal, values};
+use crate::{events, terminal};
 
 /// Prints the notices of a run.
 pub struct Watch<'a> {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 
-use assay::command_line::{self, Subcommand};
+use assay::command_line;
 use assay::{plan, record_of};
 use assay_engine::{Control, Notice, Observer, Outcome, Stage, run_inline};
 use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
@@ -196,9 +196,8 @@ fn simulate(folder: &Path, seed: &str, extra: &[&str]) -> (Vec<u8>, u64) {
     ];
     let words = fixed.iter().chain(extra).map(Into::into);
     let invocation = command_line::parse(words).expect("the command line is right").expect("it runs something");
-    let Subcommand::Run(options) = &invocation.subcommand else { panic!("it says run") };
-    let workload = invocation.workload.as_ref().expect("it names one");
-    let plan = plan::of_run(workload, options, &options.target.db, &invocation.words).expect("a plan");
+    let assignment = invocation.assignment.expect("it names a workload");
+    let plan = plan::of_run(&assignment, &plan::Process::default(), &assignment.urls()).expect("a plan");
 
     let statements = Rc::new(Cell::new(0));
     let settings = NetworkSettings {
@@ -218,7 +217,7 @@ fn simulate(folder: &Path, seed: &str, extra: &[&str]) -> (Vec<u8>, u64) {
     network.listen(plan.targets[0].addresses[0].clone(), Box::new(server));
     let outcome = run_inline(plan.clone(), network, &Control::default(), &mut Nobody);
 
-    let mut record = record_of::begun(&plan, workload, options, &invocation.words);
+    let mut record = record_of::begun(&plan, &assignment, None);
     record.started = assay_record::Time::from_unix_ms(1_767_323_045_000);
     record_of::fill(&mut record, &outcome, record_of::status(&outcome.end, None));
     assert_eq!(record.status, Status::Complete, "{:?}", outcome.end);
@@ -290,15 +289,14 @@ fn search(words: &str, service: Nanos, settings: NetworkSettings) -> CapacityFin
     let db = "--db postgres://app@10.0.0.1:5432/bench?sslmode=disable";
     let line = format!("assay run oltp_point_select {db} --seed 1 --workers 1 {words}");
     let invocation = command_line::parse(line.split(' ').map(Into::into)).unwrap().unwrap();
-    let Subcommand::Run(options) = &invocation.subcommand else { panic!("it says run") };
-    let workload = invocation.workload.as_ref().unwrap();
-    let plan = plan::of_run(workload, options, &options.target.db, &invocation.words).expect("a plan");
+    let assignment = invocation.assignment.expect("it names a workload");
+    let plan = plan::of_run(&assignment, &plan::Process::default(), &assignment.urls()).expect("a plan");
     let mut network = Network::new(settings);
     let statements = Rc::new(Cell::new(0));
     let queue = Some((service, Nanos::ZERO));
     let server = Postgres { statements, stall: None, queue, prepared: Vec::new(), bound: Kind::Select };
     network.listen(plan.targets[0].addresses[0].clone(), Box::new(server));
-    let mut searching = Searching { record: record_of::begun(&plan, workload, options, &invocation.words) };
+    let mut searching = Searching { record: record_of::begun(&plan, &assignment, None) };
     let outcome = run_inline(plan, network, &Control::default(), &mut searching);
     let mut record = searching.record;
     record_of::fill(&mut record, &outcome, record_of::status(&outcome.end, None));

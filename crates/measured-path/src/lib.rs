@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use assay::command_line::{self, Subcommand};
+use assay::command_line;
 use assay::plan;
 use assay_engine::Plan;
 use assay_io::{Address, ConnectError, Event, Io, SocketId, Tls, Waker};
@@ -25,9 +25,8 @@ const BATCH_MAX: usize = 32;
 pub fn plan_of(words: &[&str]) -> Plan {
     let words = ["assay", "run"].iter().chain(words).map(Into::into);
     let invocation = command_line::parse(words).expect("the command line is right").expect("it runs something");
-    let Subcommand::Run(options) = &invocation.subcommand else { panic!("it says run") };
-    let workload = invocation.workload.as_ref().expect("it names one");
-    plan::of_run(workload, options, &options.target.db, &invocation.words).expect("a plan")
+    let assignment = invocation.assignment.as_ref().expect("it names a workload");
+    plan::of_run(assignment, &plan::Process::default(), &assignment.urls()).expect("a plan")
 }
 
 /// Sockets that lead to a null server.

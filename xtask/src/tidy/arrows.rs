@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 27] = [
+const ARROWS: [(&str, &[&str], &[&str]); 28] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -35,6 +35,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 27] = [
     ("assay-lab", &["assay-mysql", "assay-postgres", "assay-seam"], &["testkit"]),
     ("assay-recipe", &["assay-random", "assay-record"], &[]),
     ("assay-record", &["assay-measure"], &[]),
+    ("assay-spec", &["assay-options", "assay-record", "assay-seam"], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-record", "assay-stats"], &["assay-random", "testkit"]),
     (
@@ -70,6 +71,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 27] = [
             "assay-report",
             "assay-script",
             "assay-seam",
+            "assay-spec",
             "assay-sqlite",
             "assay-stats",
             "assay-sysbench",

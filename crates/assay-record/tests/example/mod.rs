@@ -123,6 +123,7 @@ pub(crate) fn example_of_a_fleet() -> Record {
 
 fn manifest() -> Manifest {
     Manifest {
+        spec: Some(serde_json::json!({ "version": 1, "task": "run" })),
         task: String::new(),
         command: ["assay", "run", "shop.lua", "--db", "postgres://app:***@db1/shop", "--sessions", "16,64"]
             .map(String::from)

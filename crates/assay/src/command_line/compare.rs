@@ -1,9 +1,9 @@
 //! Options of `assay compare` and `assay duel`.
 
+use assay_spec::values;
 use clap::Args;
 
 use crate::command_line::shared::{Format, at_least_one};
-use crate::values;
 
 /// Options of `compare`.
 #[derive(Args, Clone)]

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use assay_fleet::{LEASE_MIN, Nats, Pattern};
 use assay_seam::Nanos;
+use assay_spec::values;
 use clap::Args;
-
-use crate::values;
 
 /// Which part of a run this process does.
 #[derive(Clone, Default)]

@@ -1,23 +1,11 @@
 //! Options of the load generator itself: threads, event loop, random numbers.
 
 use assay_io::SESSIONS_FOR_URING;
+use assay_spec::{IoChoice, values};
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 
-use crate::command_line::fleet::Role;
-use crate::command_line::shared::{any_count, at_least_one};
-use crate::values;
-
-/// How sockets are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum IoChoice {
-    /// io_uring where it pays and can be had, else epoll.
-    Auto,
-    /// epoll.
-    Epoll,
-    /// io_uring, or not at all.
-    Uring,
-}
+use crate::command_line::shared::{any_count, at_least_one, one_of};
 
 /// The generator itself: threads and random numbers.
 #[derive(Args, Clone)]
@@ -33,7 +21,8 @@ pub struct GeneratorOptions {
     /// [default: all]
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<String>,
-    #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, value_enum, help = io_help())]
+    #[arg(long, value_name = "auto|epoll|uring", hide_possible_values = true, help = io_help(),
+          value_parser = one_of::<IoChoice>(&["auto", "epoll", "uring"]))]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub io: Option<IoChoice>,
     /// Replies handled between two system calls: a larger batch saves CPU but raises the median latency [default: 32
@@ -59,9 +48,6 @@ pub struct GeneratorOptions {
     /// zipfian: exponent
     #[arg(long, value_name = "X", default_value = "0.8", value_parser = values::number)]
     pub rand_zipfian_exp: f64,
-    /// Which part of the work is done here.
-    #[arg(skip)]
-    pub role: Role,
 }
 
 /// The number of sessions is that of the code.

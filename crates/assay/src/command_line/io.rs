@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use assay_seam::Nanos;
+use assay_spec::values;
 use clap::Args;
 
 use crate::command_line::shared::{ResultOptions, any_count, at_least_one};
-use crate::values;
 
 /// Options of `io`.
 #[derive(Args, Clone)]

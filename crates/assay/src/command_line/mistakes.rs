@@ -74,14 +74,6 @@ pub(super) fn explain(
                 Trouble::usage(format!("{option} and {prior} cannot be used together"))
             }
         }
-        ErrorKind::MissingRequiredArgument if text(ContextKind::InvalidArg).contains("--rate") => {
-            Trouble::usage("--rate is missing")
-                .hint("--arrival and --backlog-max need an open loop, such as --rate 1000")
-        }
-        ErrorKind::MissingRequiredArgument if option == "--terminals" => {
-            Trouble::usage("--connections and --think-scale need --terminals")
-                .hint("terminals share connections; without them, `--sessions N` opens N connections")
-        }
         ErrorKind::MissingRequiredArgument if option == "<WORKLOAD>" => Trouble::usage("no workload given")
             .hint("`assay list` shows the built-in workloads; try `assay run oltp_read_write`"),
         ErrorKind::MissingRequiredArgument if option.starts_with("<RECORD>") => Trouble::usage("no record given")

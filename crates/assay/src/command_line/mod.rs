@@ -5,6 +5,7 @@
 //! is clap's; `mistakes` rewords its errors. `-` and `_` mean the same in option names.
 
 mod compare;
+mod conversion;
 mod fleet;
 mod generator;
 mod io;
@@ -18,7 +19,6 @@ mod server;
 mod shared;
 mod sql;
 mod target;
-mod workload;
 
 pub use compare::*;
 pub use fleet::*;
@@ -30,32 +30,36 @@ pub use options::*;
 pub use report::*;
 pub use run::*;
 pub use server::*;
-pub use shared::{Format, ResultOptions, tag};
+pub use shared::{Format, ResultOptions};
 pub use sql::SqlOptions;
 pub use target::*;
-pub use workload::Workload;
 
 use std::ffi::OsString;
 use std::sync::Arc;
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
+use assay_script::Program;
+use assay_spec::{RunSpec, values};
 use clap::builder::StyledStr;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 
+use crate::assignment::{self, Assignment, option_value, shown};
 use crate::diagnostics::Trouble;
-use crate::{library, registry, values};
+use crate::{library, registry};
 use mistakes::explain;
 use options::CommandLine;
-use workload::shown;
 
 /// A parsed command line.
 pub struct Invocation {
     /// What to do.
     pub subcommand: Subcommand,
-    /// The workload, for subcommands that take one.
-    pub workload: Option<Workload>,
+    /// What to do with a workload, for subcommands that take one.
+    pub assignment: Option<Assignment>,
     /// The arguments as given, starting with the program's name, passwords masked.
     pub words: Vec<String>,
+    /// Names of the options of `assay run` that were given.
+    pub given: Vec<String>,
 }
 
 /// The arguments for a front such as `sysbench`, starting with its name: those after `assay sysbench`, or all of them
@@ -77,6 +81,15 @@ pub fn words_of(front: &str, words: impl IntoIterator<Item = OsString>) -> Resul
 /// Parses a command line that starts with the program's name. `Ok(None)`: it asked for help or the version, which was
 /// printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocation>, Trouble> {
+    let invocation = read(words)?;
+    if let Some(assignment) = invocation.as_ref().and_then(|invocation| invocation.assignment.as_ref()) {
+        assignment.check()?;
+    }
+    Ok(invocation)
+}
+
+/// The same without checking whether the options fit together.
+pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocation>, Trouble> {
     let text = |word: OsString| word.into_string();
     let words: Result<Vec<String>, OsString> = words.into_iter().map(text).collect();
     let words = words.map_err(|word| Trouble::usage(format!("{} is not UTF-8", word.display())))?;
@@ -86,10 +99,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
     let found = find_workload(&command, &words)?;
     let mut declared = Vec::new();
     let mut words_now = words.clone();
-    if let Some((subcommand, workload)) = &found {
-        declared = addable(&command, subcommand, workload.program.options());
+    if let Some(Found { subcommand, name, program, .. }) = &found {
+        declared = addable(&command, subcommand, program.options());
         words_now = with_switch_values(words_now, &declared);
-        let heading = format!("Options of {}", workload.name);
+        let heading = format!("Options of {name}");
         command = command.mut_subcommand(subcommand, |command| {
             command.next_help_heading(heading).args(declared.iter().map(workload_argument))
         });
@@ -97,16 +110,62 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocat
     let matches = match command.try_get_matches_from_mut(&words_now) {
         Ok(matches) => matches,
         Err(error) => {
-            let of = found.as_ref().map(|(_, workload)| workload.name.as_str());
+            let of = found.as_ref().map(|found| found.name.as_str());
             return explain(&error, &command, of, &words).map(|()| None);
         }
     };
     let parsed = CommandLine::from_arg_matches(&matches).map_err(|error| Trouble::usage(error.to_string()))?;
-    let workload = found.map(|(subcommand, workload)| {
+    let words = assay_record::without_secrets(&words);
+    let (mut assignment, mut names) = (None, Vec::new());
+    if let Some((Found { subcommand, name, program, base }, mut spec)) = found.zip(parsed.subcommand.spec()) {
         let matches = matches.subcommand_matches(&subcommand).expect("the subcommand was found by name");
-        Workload { given: given(matches, &declared), ..workload }
-    });
-    Ok(Some(Invocation { subcommand: parsed.subcommand, workload, words: assay_record::without_secrets(&words) }))
+        names = given_names(&command, &subcommand, matches);
+        spec.workload.options.extend(given(matches, &declared));
+        spec.workload.name = name;
+        let is_own = base.is_none();
+        if let Some(base) = base {
+            spec = base.with_options_of(&spec, &names);
+            spec.check_passwords()?;
+        }
+        // The words of a run that repeats another do not say what it does.
+        let own = || ["assay".to_owned()].into_iter().chain(spec.words()).collect();
+        let words = if is_own { words.clone() } else { own() };
+        assignment = Some(Assignment::new(spec, program, words)?);
+    }
+    Ok(Some(Invocation { subcommand: parsed.subcommand, assignment, words, given: names }))
+}
+
+/// Names of the options that were given.
+fn given_names(command: &clap::Command, subcommand: &str, matches: &ArgMatches) -> Vec<String> {
+    let arguments = command.find_subcommand(subcommand).into_iter().flat_map(clap::Command::get_arguments);
+    let is_given = |argument: &&Arg| {
+        matches.try_contains_id(argument.get_id().as_str()).is_ok_and(|known| known)
+            && matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    arguments.filter(is_given).filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+}
+
+/// Whether a subcommand has this option, apart from those of workloads.
+pub(crate) fn has_option(subcommand: &str, name: &str) -> bool {
+    fixed(subcommand, name).is_some()
+}
+
+/// An option in a recipe as words of a command line: none for a switch that is off. `Ok(None)`: there is no such
+/// option.
+pub(crate) fn option_words(subcommand: &str, name: &str, text: &str) -> Result<Option<Vec<String>>, Trouble> {
+    let name = name.replace('_', "-");
+    let Some(argument) = fixed(subcommand, &name) else { return Ok(None) };
+    if argument.get_action().takes_values() {
+        return Ok(Some(vec![format!("--{name}={text}")]));
+    }
+    let is_on = values::switch(text).map_err(|reason| Trouble::usage(format!("{text}: {reason}")))?;
+    Ok(Some(is_on.then(|| format!("--{name}")).into_iter().collect()))
+}
+
+fn fixed(subcommand: &str, name: &str) -> Option<Arg> {
+    let command = CommandLine::command();
+    let mut arguments = command.find_subcommand(subcommand)?.get_arguments();
+    arguments.find(|argument| argument.get_long() == Some(name)).cloned()
 }
 
 /// `help run tpcc` is `run tpcc --help`.
@@ -139,14 +198,25 @@ fn with_negative_values(words: Vec<String>) -> Vec<String> {
     joined
 }
 
-/// The subcommand's name and the workload that `words` name, loaded; `None` if they name none.
-fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(String, Workload)>, Trouble> {
+/// A workload that a command line names, loaded.
+struct Found {
+    /// The subcommand's name.
+    subcommand: String,
+    /// The workload's name.
+    name: String,
+    program: Arc<Program>,
+    /// The spec to which options are added; `None`: the options are everything.
+    base: Option<RunSpec>,
+}
+
+/// The workload that `words` name; `None` if they name none.
+fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Found>, Trouble> {
     let Some(subcommand) = words.get(1).and_then(|name| command.find_subcommand(name)) else { return Ok(None) };
     if !subcommand.get_arguments().any(|argument| argument.get_id() == "workload") {
         return Ok(None);
     }
     let mut names = Vec::new();
-    let mut database = None;
+    let (mut database, mut base) = (None, None);
     let mut rest = words[2..].iter();
     while let Some(word) = rest.next() {
         let Some(option) = word.strip_prefix("--") else {
@@ -167,6 +237,18 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
             let known = product.filter(|name| assay_lab::binaries::product(name).is_ok());
             database = database.or(known.map(|name| format!("{name}:")));
         }
+        base = match (name, value) {
+            ("again", Some(path)) if base.is_none() => Some(assignment::recorded(path.as_ref())?),
+            ("spec", Some(path)) if base.is_none() => Some(assignment::written(path.as_ref())?),
+            _ => base,
+        };
+    }
+    if let Some(base) = base {
+        let (subcommand, name) = (subcommand.get_name().to_owned(), base.workload.name.clone());
+        let driver = assignment::dialect(&base, database)?;
+        let words: Vec<String> = ["assay".to_owned()].into_iter().chain(base.words()).collect();
+        let program = Arc::new(library::load(&name, &base.task, &words, driver)?);
+        return Ok(Some(Found { subcommand, name, program, base: Some(base) }));
     }
     // An option's value may come before the name (`--tables 4 oltp_read_only`), and only the workload knows which
     // options take one. So it is the first argument that names a workload or, if none does, the first argument.
@@ -175,9 +257,9 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<(St
         Some(url) => registry::driver_of(&url)?.dialect,
         None => registry::EMBEDDED.dialect,
     };
-    let program = library::load(name, subcommand.get_name(), words, driver)?;
-    let workload = Workload { name: (*name).to_owned(), program: Arc::new(program), given: Vec::new() };
-    Ok(Some((subcommand.get_name().to_owned(), workload)))
+    let program = Arc::new(library::load(name, subcommand.get_name(), words, driver)?);
+    let (subcommand, name) = (subcommand.get_name().to_owned(), (*name).to_owned());
+    Ok(Some(Found { subcommand, name, program, base: None }))
 }
 
 /// The workload's options that do not hide a fixed one (scripts written for sysbench sometimes declare `threads`).
@@ -217,22 +299,6 @@ fn workload_argument(option: &OptionDeclaration) -> Arg {
         OptionKind::Int | OptionKind::Double => argument.allow_negative_numbers(true),
         _ => argument,
     }
-}
-
-/// Parses a workload option. An empty value clears it, as sysbench scripts expect.
-fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
-    Ok(match kind {
-        OptionKind::Bool => OptionValue::Bool(values::switch(text)?),
-        OptionKind::Int | OptionKind::Double | OptionKind::Size if text.is_empty() => OptionValue::Number(0.0),
-        OptionKind::Int => OptionValue::Number(values::integer(text)? as f64),
-        OptionKind::Double => OptionValue::Number(values::number(text)?),
-        OptionKind::Size => OptionValue::Number(values::size(text)? as f64),
-        OptionKind::Text => OptionValue::Text(text.to_owned()),
-        OptionKind::File => OptionValue::None,
-        OptionKind::List => {
-            OptionValue::List(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
-        }
-    })
 }
 
 /// A switch may have no value, so clap cannot tell whether the next argument is its value: `--skip-trx off` becomes

@@ -2,6 +2,7 @@
 //!
 //! One definition feeds help, checks and values.
 
+use assay_spec::{TelemetryLevel, tag, values};
 use clap::{Args, Parser, ValueEnum};
 
 use crate::command_line::compare::{CompareOptions, DuelOptions};
@@ -10,13 +11,12 @@ use crate::command_line::generator::GeneratorOptions;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::report::ReportOptions;
-use crate::command_line::run::{RunOptions, TelemetryChoice};
+use crate::command_line::run::RunOptions;
 use crate::command_line::server::ServerOptions;
-use crate::command_line::shared::{Format, tag};
+use crate::command_line::shared::{Format, one_of};
 use crate::command_line::sql::SqlOptions;
 use crate::command_line::target::TargetOptions;
 use crate::diagnostics::Exit;
-use crate::load_model::session_count;
 
 /// Database performance lab: runs workloads, measures them and compares the results.
 #[derive(Parser)]
@@ -119,8 +119,9 @@ pub struct RecordOptions {
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
     /// Sample server statistics, and the machine of a local server, once per second; `full`: all of them
-    #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
-    pub telemetry: TelemetryChoice,
+    #[arg(long, value_name = "off|on|full", hide_possible_values = true, default_value = "on",
+          value_parser = one_of::<TelemetryLevel>(&["off", "on", "full"]))]
+    pub telemetry: TelemetryLevel,
 }
 
 /// Options of `exec`.
@@ -144,7 +145,7 @@ pub struct CommonCommandOptions {
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub target: TargetOptions,
     /// Number of concurrent sessions [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = session_count, help_heading = "Load")]
+    #[arg(long, value_name = "N", value_parser = values::sessions, help_heading = "Load")]
     pub sessions: Option<u32>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
@@ -222,13 +223,12 @@ mod tests {
     use assay_io::{Backend, SESSIONS_FOR_URING};
     use regex::Regex;
 
+    use assay_spec::{
+        AUTO_MAX, CONNECTIONS, INTERVAL_MIN, NETWORK_TIMEOUT_MAX, NETWORK_TIMEOUT_MIN, SESSIONS_OF_SEARCH,
+    };
+
     use super::*;
-    use crate::command_line::load::SESSIONS_OF_SEARCH;
-    use crate::command_line::run::INTERVAL_MIN;
-    use crate::command_line::target::{NETWORK_TIMEOUT_MAX, NETWORK_TIMEOUT_MIN};
-    use crate::load_model;
-    use crate::plan::TIME_DEFAULT;
-    use crate::values;
+    use crate::plan::{THINK_SCALE, TIME_DEFAULT};
 
     /// The numbers in the help of an option, in order, apart from examples and the defaults that clap itself states.
     /// Those of options that are not in this list have none.
@@ -236,7 +236,9 @@ mod tests {
         let one = |value: &dyn ToString| vec![value.to_string().replace(' ', "")];
         let failed = Exit::Difference as i32;
         vec![
-            ("sessions", [load_model::AUTO_MAX, 1, SESSIONS_OF_SEARCH].map(|number| number.to_string()).into()),
+            ("sessions", [AUTO_MAX, 1, SESSIONS_OF_SEARCH].map(|number| number.to_string()).into()),
+            ("connections", one(&CONNECTIONS)),
+            ("think-scale", one(&THINK_SCALE)),
             ("time", one(&TIME_DEFAULT)),
             ("network-timeout", [one(&NETWORK_TIMEOUT_MIN), one(&"9h")].concat()),
             ("interval", one(&INTERVAL_MIN)),

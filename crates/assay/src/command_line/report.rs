@@ -2,10 +2,9 @@
 
 use assay_report::{ChartKind, OfTrials};
 use assay_seam::Nanos;
+use assay_spec::values;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-
-use crate::values;
 
 /// Options of `report`. A `-` instead of a file is stdout.
 #[derive(Args, Clone)]

@@ -1,21 +1,30 @@
 //! Options of `assay run`: what it starts, what it does about errors, what it shows and keeps.
 
 use assay_seam::Nanos;
-use clap::{Args, ValueEnum};
+use assay_spec::{OnError, TelemetryLevel, tag, values};
+use clap::Args;
 
 use crate::command_line::fleet::FleetOptions;
 use crate::command_line::generator::GeneratorOptions;
 use crate::command_line::load::LoadOptions;
-use crate::command_line::shared::{Format, any_count, tag};
+use crate::command_line::shared::{Format, any_count, one_of};
 use crate::command_line::target::TargetOptions;
-use crate::values;
 
 /// Options of `run`.
 #[derive(Args, Clone)]
 pub struct RunOptions {
     /// Built-in workload (see `assay list`) or Lua file
-    #[arg(value_name = "WORKLOAD")]
-    pub workload: String,
+    #[arg(value_name = "WORKLOAD", required_unless_present_any = ["again", "spec"])]
+    pub workload: Option<String>,
+    /// Repeat the run of a record, with its seed; options given here override those of the record
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["workload", "spec"])]
+    pub again: Option<std::path::PathBuf>,
+    /// Run what a file says, as printed by --print-spec; - is stdin; options given here override it
+    #[arg(long, value_name = "FILE|-", conflicts_with = "workload")]
+    pub spec: Option<std::path::PathBuf>,
+    /// Print what would be run, as JSON without passwords, and exit
+    #[arg(long)]
+    pub print_spec: bool,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub target: TargetOptions,
@@ -45,29 +54,26 @@ pub struct RunOptions {
 pub struct RunServerOptions {
     /// Start a server for this run and remove it afterwards, such as postgres:17 or mysql:8.0; with --prepare, the
     /// loaded data is kept as an image for the next run
-    #[arg(long, value_name = "PRODUCT:VERSION", conflicts_with_all = ["db", "kill_check"])]
+    #[arg(long, value_name = "PRODUCT:VERSION")]
     pub server: Option<String>,
     /// Server setting, named as in its configuration file; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", requires = "server")]
+    #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
     /// Configuration file for the server; --set overrides it
-    #[arg(long, value_name = "FILE", requires = "server")]
+    #[arg(long, value_name = "FILE")]
     pub server_config: Option<std::path::PathBuf>,
     /// CPUs for the server, such as 0-3,8, socket:0 or core:0-3; add ,no-smt to use one thread per core
-    #[arg(long, value_name = "CPUS", requires = "server")]
+    #[arg(long, value_name = "CPUS")]
     pub server_cpus: Option<String>,
     /// Memory limit of the server, including its page cache
-    #[arg(long, value_name = "BYTES", value_parser = values::size, requires = "server")]
+    #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub server_memory: Option<u64>,
     /// Put a pooler or proxy in front of the server: pgbouncer or haproxy; may be repeated
-    #[arg(long, value_name = "NAME", requires = "server")]
+    #[arg(long, value_name = "NAME")]
     pub front: Vec<String>,
     /// Setting of the last --front, named as in its configuration file; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", requires = "front")]
+    #[arg(long, value_name = "NAME=VALUE")]
     pub front_set: Vec<String>,
-    /// What was started, for the record.
-    #[arg(skip)]
-    pub started: Option<Box<assay_record::StartedServer>>,
 }
 
 /// What to do about errors.
@@ -79,10 +85,11 @@ pub struct ErrorOptions {
     pub retries: u64,
     /// Error codes that fail the transaction but not the run, such as 1213 or 40001, or all; errors that can be retried
     /// are retried first
-    #[arg(long, value_name = "CODE,…|all", value_delimiter = ',', value_parser = error_code)]
+    #[arg(long, value_name = "CODE,…|all", value_delimiter = ',', value_parser = assay_spec::error_code)]
     pub ignore_errors: Vec<String>,
     /// What to do on any other error
-    #[arg(long, value_name = "stop|continue", hide_possible_values = true, value_enum, default_value = "stop")]
+    #[arg(long, value_name = "stop|continue", hide_possible_values = true, default_value = "stop",
+          value_parser = one_of::<OnError>(&["stop", "continue"]))]
     pub on_error: OnError,
     /// How long to try to reconnect after losing a connection
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
@@ -97,7 +104,7 @@ pub struct OutputOptions {
     #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
     pub format: Format,
     /// Length of a reporting interval, at least 100ms
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::interval)]
     pub interval: Nanos,
     /// Path of the record [default: assay-records/WORKLOAD-TIME.json.zst]
     #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
@@ -110,12 +117,13 @@ pub struct OutputOptions {
     pub no_record: bool,
     /// Sample server statistics, and the machine of a local server, once per second; `full` shows all of them, switches
     /// on INNODB_METRICS that are off, and counts processor events
-    #[arg(long, value_name = "off|on|full", hide_possible_values = true, value_enum, default_value = "on")]
-    pub telemetry: TelemetryChoice,
+    #[arg(long, value_name = "off|on|full", hide_possible_values = true, default_value = "on",
+          value_parser = one_of::<TelemetryLevel>(&["off", "on", "full"]))]
+    pub telemetry: TelemetryLevel,
     /// Node exporter on the server's machine, such as http://db1:9100#nvme0n1 (the drive under its data directory);
     /// repeat for each server
-    #[arg(long, value_name = "URL[#DEVICE]")]
-    pub host_metrics: Vec<crate::telemetry::HostUrl>,
+    #[arg(long, value_name = "URL[#DEVICE]", value_parser = host_url)]
+    pub host_metrics: Vec<String>,
     /// Admin console of the PgBouncer in front of the server, such as postgres://stats@HOST:6432/pgbouncer; repeat for
     /// each server
     #[arg(long, value_name = "URL")]
@@ -135,42 +143,8 @@ pub struct OutputOptions {
     /// Print only errors and warnings on stderr
     #[arg(long)]
     pub quiet: bool,
-    /// Which trial this is, and of how many.
-    #[arg(skip)]
-    pub trial: Option<(u64, u64)>,
 }
 
-/// What is read beside the load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs, reason = "a doc comment would become help text")]
-pub enum TelemetryChoice {
-    Off,
-    On,
-    Full,
+fn host_url(text: &str) -> Result<String, String> {
+    text.parse::<crate::telemetry::HostUrl>().map(|_| text.to_owned())
 }
-
-/// What an unexpected error does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs, reason = "a doc comment would become help text")]
-pub enum OnError {
-    Stop,
-    Continue,
-}
-
-fn error_code(text: &str) -> Result<String, String> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_state = text.len() == 5
-        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
-        && text.bytes().any(|byte| byte.is_ascii_digit());
-    if is_number || is_state || text == "all" {
-        return Ok(text.to_owned());
-    }
-    Err("expected an error number such as 1213, an SQLSTATE such as 40001, or all".to_owned())
-}
-
-fn interval(text: &str) -> Result<Nanos, String> {
-    let interval = values::duration(text)?;
-    if interval >= INTERVAL_MIN { Ok(interval) } else { Err("must be at least 100ms".to_owned()) }
-}
-
-pub(super) const INTERVAL_MIN: Nanos = Nanos::from_millis(100);

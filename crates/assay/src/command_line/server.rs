@@ -1,10 +1,10 @@
 //! Options of `assay server`.
 
 use assay_seam::Nanos;
+use assay_spec::values;
 use clap::Args;
 
 use crate::command_line::shared::at_least_one;
-use crate::values;
 
 /// Options of `server`.
 #[derive(Args, Clone)]

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use assay_spec::{tag, values};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-
-use crate::values;
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
 
 /// What a command that measures without a workload does with its result.
 #[derive(Args, Clone)]
@@ -50,17 +52,12 @@ pub(super) fn at_least_one(text: &str) -> Result<u64, String> {
     values::count(text, 1)
 }
 
-/// Keys are column names and labels too.
-pub fn tag(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as disk=nvme")?;
-    let is_name = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    match is_name && key.len() <= TAG_LENGTH_MAX && value.len() <= TAG_LENGTH_MAX {
-        true => Ok((key.to_owned(), value.to_owned())),
-        false => Err(format!(
-            "a key starts with a letter or _ and contains only letters, digits and _; key and value are at most {TAG_LENGTH_MAX} bytes long"
-        )),
-    }
+/// A value of an enumeration, by its name in a spec.
+pub(super) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: &'static [&'static str],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).map(|name| {
+        let name: StrDeserializer<'_, Error> = name.as_str().into_deserializer();
+        T::deserialize(name).expect("other names are refused")
+    })
 }
-
-const TAG_LENGTH_MAX: usize = 100;

@@ -1,11 +1,10 @@
 //! Options that name the databases, and how to talk to them.
 
 use assay_seam::Nanos;
+use assay_spec::values;
 use clap::{ArgAction, Args};
 
-use crate::command_line::load::positive;
 use crate::command_line::shared::at_least_one;
-use crate::values;
 
 /// Which servers, and how to talk to them.
 #[derive(Args, Clone)]
@@ -22,23 +21,13 @@ pub struct TargetOptions {
     #[arg(long, value_name = "SQL")]
     pub session_sql: Vec<String>,
     /// Connections opened per second [default: unlimited]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::positive)]
     pub connect_rate: Option<f64>,
     /// Maximum number of connections being opened at the same time
     #[arg(long, value_name = "N", default_value = "64", value_parser = at_least_one)]
     pub connect_pending: u64,
     /// Treat a connection as lost if the server's host acknowledges nothing for this long (2s to 9h; 0: no limit); slow
     /// statements do not trigger it
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = network_timeout)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = values::network_timeout)]
     pub network_timeout: Nanos,
 }
-
-/// The kernel counts in seconds, and to 32,767.
-fn network_timeout(text: &str) -> Result<Nanos, String> {
-    let limit = values::duration(text)?;
-    let possible = limit == Nanos::ZERO || (NETWORK_TIMEOUT_MIN..=NETWORK_TIMEOUT_MAX).contains(&limit);
-    if possible { Ok(limit) } else { Err("must be 0, or from 2s to 9h".to_owned()) }
-}
-
-pub(super) const NETWORK_TIMEOUT_MIN: Nanos = Nanos::from_secs(2);
-pub(super) const NETWORK_TIMEOUT_MAX: Nanos = Nanos::from_secs(9 * 3600);

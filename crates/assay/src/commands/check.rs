@@ -1,14 +1,22 @@
 //! `assay check WORKLOAD`: verifies the tables.
 
-use crate::command_line::{MeasuredCommandOptions, Workload};
+use crate::assignment::Assignment;
+use crate::command_line::FleetOptions;
 use crate::commands::exec;
 use crate::diagnostics::{Exit, Trouble};
+use crate::measured::Destination;
 use crate::terminal;
+use crate::workload::Workload;
 
 /// Runs the workload's `check`; its findings are in the lines it printed.
-pub fn run(options: &MeasuredCommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
-    let mut success = true;
-    exec::measured_on_databases("check", options, workload, words, |outcome| {
+pub fn run(
+    assignment: &Assignment,
+    destination: &Destination,
+    fleet: &FleetOptions,
+    quiet: bool,
+) -> Result<Exit, Trouble> {
+    let (workload, mut success) = (&assignment.workload, true);
+    exec::measured_on_databases(assignment, destination, fleet, quiet, |outcome| {
         success &= outcome.success;
         Ok(())
     })?;

@@ -10,10 +10,11 @@ use std::process::Stdio;
 
 use assay_record::{DEFAULT_FOLDER, Record, Time};
 use assay_report::{Findings, Progress};
+use assay_spec::RunSpec;
 
 use crate::bar::Bar;
-use crate::child::{self, Ended};
-use crate::command_line::{self, DuelOptions, Format, RunOptions, Subcommand};
+use crate::child::{Ended, Subprocess};
+use crate::command_line::{self, DuelOptions, Format, Invocation, Subcommand};
 use crate::commands::compare;
 use crate::diagnostics::{Exit, Trouble};
 use crate::{plan, signals, terminal, url_text};
@@ -65,7 +66,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
         return ended.and_then(|exit| Err(Trouble::new(exit, "stopped before both sides had a trial")));
     }
     if options.format == Format::Text {
-        let line = |side: &Side| format!("{}  {}\n", side.name, url_text::shell_line(side.shown()));
+        let line = |side: &Side| format!("{}  {}\n", side.name, url_text::shell_line(&side.words));
         terminal::result(&format!("{}{}\n", line(&sides[0]), line(&sides[1])))?;
     }
     let compared = compare::compared(&compare::group("A", a), &compare::group("B", b), &options.judgment);
@@ -82,7 +83,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
 /// The label of a duel's progress bar.
 fn course(sides: &[Side; 2], trials: u64) -> Progress {
     let length = |side: &Side| {
-        let load = &side.options.load;
+        let load = &side.spec.load;
         let time = plan::time_of(load).filter(|_| load.transactions.is_none())?;
         Some(load.warmup.0.saturating_add(time.0).saturating_mul(load.steps().len() as u64))
     };
@@ -90,11 +91,15 @@ fn course(sides: &[Side; 2], trials: u64) -> Progress {
     Progress { total_ns: both.map(|both| both.saturating_mul(trials)), ..Progress::default() }
 }
 
-/// One side: a parsed command line of `assay run`.
+/// One side: what a command line of `assay run` asks for.
 struct Side {
     name: &'static str,
+    spec: RunSpec,
+    /// Options that a spec does not have, such as those of a fleet.
+    own: Vec<String>,
+    quiet: bool,
+    /// As written, without passwords.
     words: Vec<String>,
-    options: Box<RunOptions>,
 }
 
 impl Side {
@@ -108,37 +113,37 @@ impl Side {
         let line = ["assay", "run"].into_iter().map(str::to_owned).chain(words.iter().cloned());
         let invocation = command_line::parse(line.map(Into::into))
             .map_err(|trouble| Trouble { cause: format!("{name}: {}", trouble.cause), ..trouble })?;
-        let Some(Subcommand::Run(options)) = invocation.map(|invocation| invocation.subcommand) else {
+        let Some(Invocation { subcommand: Subcommand::Run(options), assignment: Some(assignment), words, .. }) =
+            invocation
+        else {
             return Err(Trouble::usage(format!("{name} is not `run` or a workload")));
         };
-        let kept = options.output.record.is_some() || options.output.no_record;
-        for (given, option) in [(kept, "--record and --no-record"), (options.load.trials > 1, "--trials")] {
+        let (spec, output) = (assignment.spec, &options.output);
+        let kept = output.record.is_some() || output.no_record;
+        for (given, option) in [(kept, "--record and --no-record"), (spec.trials > 1, "--trials")] {
             if given {
                 return Err(Trouble::usage(format!("{name}: the duel itself sets {option}"))
                     .hint("pass --trials and --records to the duel itself, outside the quotes"));
             }
         }
-        if options.output.journal.is_some() {
+        if output.journal.is_some() {
             return Err(Trouble::usage(format!(
                 "{name}: with --journal, each trial would overwrite the journal of the previous one"
             ))
             .hint("use `assay run` for a journal, with or without --trials"));
         }
-        Ok(Side { name, words, options })
+        Ok(Side { name, spec, own: options.own_words(), quiet: output.quiet, words })
     }
 
     /// Runs one trial to its end.
     fn trial(&self, record: &Path, seed: u64) -> Result<Ended, Trouble> {
-        let mut words = vec!["run".to_owned()];
-        words.extend(self.words.iter().cloned());
-        words.push(format!("--record={}", record.display()));
-        if self.options.generator.seed.is_none() {
-            words.push(format!("--seed={seed}"));
-        }
-        if !self.options.output.quiet {
-            words.push("--quiet".to_owned());
-        }
-        child::run(&words, Stdio::inherit(), &signals::run, |_| {})
+        let mut spec = self.spec.clone();
+        spec.generator.seed = spec.generator.seed.or(Some(seed));
+        let record = format!("--record={}", record.display());
+        let quiet = (!self.quiet).then_some("--quiet");
+        let options = self.own.iter().map(String::as_str).chain([record.as_str()]).chain(quiet);
+        Subprocess::of_spec(&spec, options)
+            .run(Stdio::inherit(), &signals::run, |_| {})
             .map_err(|error| Trouble::environment(format!("cannot start a trial: {error}")))
     }
 
@@ -151,11 +156,6 @@ impl Side {
         let exit = code.and_then(Exit::of_code).unwrap_or(Exit::Bug);
         let how = code.map_or("was killed".to_owned(), |code| format!("ended with exit code {code}"));
         Err(Trouble::new(exit, format!("trial {number} of {} {how}", self.name)))
-    }
-
-    /// The command for display.
-    fn shown(&self) -> Vec<String> {
-        assay_record::without_secrets(["assay", "run"].into_iter().chain(self.words.iter().map(String::as_str)))
     }
 }
 

@@ -5,45 +5,38 @@ use std::path::{Path, PathBuf};
 
 use assay_engine::{End, Outcome, Plan};
 
-use crate::command_line::{CommonCommandOptions, ExecOptions, MeasuredCommandOptions, Role, Workload};
+use crate::assignment::Assignment;
+use crate::command_line::{FleetOptions, Role};
 use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::crew::{self, Work};
 use crate::live::may_write;
-use crate::measured::Measured;
+use crate::measured::{Destination, Measured};
+use crate::plan::Process;
 use crate::watch::Watch;
-use crate::{events, failure, plan, record_of, registry, signals, terminal};
+use crate::workload::Workload;
+use crate::{failure, plan, record_of, registry, signals, terminal};
 
 /// Runs the given command.
-pub fn run(options: &ExecOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
-    let outcomes = on_databases(&options.command, &options.common, workload, words)?;
+pub fn run(assignment: &Assignment, quiet: bool) -> Result<Exit, Trouble> {
+    let outcomes = on_databases(assignment, quiet)?;
     if outcomes.iter().any(|outcome| !outcome.success) {
-        let cause = format!("command {} of workload {} failed", options.command, workload.name);
+        let cause = format!("command {} of workload {} failed", assignment.spec.task, assignment.workload.name);
         return Err(Trouble::new(Exit::Difference, cause));
     }
     Ok(Exit::Success)
 }
 
 /// Runs a command on each given database: each has tables of its own.
-pub(crate) fn on_databases(
-    command: &str,
-    options: &CommonCommandOptions,
-    workload: &Workload,
-    words: &[String],
-) -> Result<Vec<Outcome>, Trouble> {
-    let urls = databases(command, workload, options)?;
-    urls.iter().map(|url| on_database(command, options, workload, url, words)).collect()
+pub(crate) fn on_databases(assignment: &Assignment, quiet: bool) -> Result<Vec<Outcome>, Trouble> {
+    databases(assignment)?.iter().map(|url| on_database(assignment, quiet, url)).collect()
 }
 
 /// The given databases; at least one.
-fn databases<'a>(
-    command: &str,
-    workload: &Workload,
-    options: &'a CommonCommandOptions,
-) -> Result<&'a [String], Trouble> {
-    plan::must_have(workload, command)?;
-    let urls = &options.target.db;
+fn databases(assignment: &Assignment) -> Result<Vec<String>, Trouble> {
+    let (task, urls) = (&assignment.spec.task, assignment.urls());
+    plan::must_have(&assignment.workload, task)?;
     if urls.is_empty() {
-        return Err(Trouble::usage(format!("{command} needs a database: --db URL"))
+        return Err(Trouble::usage(format!("{task} needs a database: --db URL"))
             .hint(format!("use {}", registry::EXAMPLES.map(|url| format!("--db {url}")).join(", "))));
     }
     Ok(urls)
@@ -52,48 +45,44 @@ fn databases<'a>(
 /// Runs a command on each database and writes a record of each, whose path is printed after `told` has printed the
 /// outcome.
 pub(crate) fn measured_on_databases(
-    command: &str,
-    options: &MeasuredCommandOptions,
-    workload: &Workload,
-    words: &[String],
+    assignment: &Assignment,
+    destination: &Destination,
+    fleet: &FleetOptions,
+    quiet: bool,
     mut told: impl FnMut(&Outcome) -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
-    let common = &options.common;
-    let record_of = |number: usize| {
-        let path = options.record.record.as_ref()?;
-        Some(if number > 0 { numbered(path, number as u64 + 1) } else { path.clone() })
+    let Assignment { spec, workload, .. } = assignment;
+    let destination_of = |number: usize| {
+        let path = destination.path.as_ref();
+        let path = path.map(|path| if number > 0 { numbered(path, number as u64 + 1) } else { path.clone() });
+        Destination { path, ..destination.clone() }
     };
-    for number in 0..common.target.db.len() {
-        may_write(record_of(number).as_deref(), options.record.force)?;
+    for number in 0..spec.target.urls.len() {
+        may_write(destination_of(number).path.as_deref(), destination.force)?;
     }
-    for (number, url) in databases(command, workload, common)?.iter().enumerate() {
-        let mut of_fleet = common.clone();
-        if let Some(agents) = options.fleet.url.as_ref().map(|_| options.fleet.agents) {
-            of_fleet.generator.role = Role::Lead;
-            of_fleet.generator.seed = Some(common.generator.seed.unwrap_or_else(plan::random_seed));
-            of_fleet.sessions = Some(common.sessions.unwrap_or_else(|| plan::sessions_of_fleet(agents)));
+    for (number, url) in databases(assignment)?.iter().enumerate() {
+        let (mut shared, mut process) = (assignment.clone(), Process { quiet, ..Process::default() });
+        if fleet.url.is_some() {
+            process.role = Role::Lead;
+            shared.spec.generator.seed = Some(spec.generator.seed.unwrap_or_else(plan::random_seed));
+            let sessions = || plan::sessions_of_fleet(fleet.agents).into();
+            shared.spec.load.sessions = Some(spec.load.sessions.clone().unwrap_or_else(sessions));
         }
-        let plan = plan::of_command(workload, command, &of_fleet, std::slice::from_ref(url), words)?;
-        let record = record_of::begun_command(&plan, workload, command, options, words);
-        let mut of_database = options.clone();
-        of_database.record.record = record_of(number);
-        let mut watch = Watch::of_command(&plan, common.quiet, Measured::begin(record, &of_database)?);
-        let outcome = match &options.fleet.url {
+        let plan = plan::of_command(&shared, &process, std::slice::from_ref(url))?;
+        let record = record_of::begun_command(&plan, assignment);
+        let measured = Measured::begin(record, &destination_of(number), &spec.telemetry)?;
+        let mut watch = Watch::of_command(&plan, quiet, measured);
+        let outcome = match &fleet.url {
             None => Ok(assay_engine::run(plan.clone(), signals::control(), &mut watch)),
             Some(_) => {
                 let work = Work {
-                    words: &events::words(),
+                    spec: &shared.spec,
                     urls: std::slice::from_ref(url),
-                    sessions: of_fleet.sessions.filter(|_| common.sessions.is_none()),
-                    is_parallel: plan::is_parallel(workload, command),
-                    workload: &workload.name,
-                    rate_file: None,
-                    seed: plan.setup.seed,
-                    workers: common.generator.workers,
+                    is_parallel: plan::is_parallel(workload, &spec.task),
                     plan: &plan,
-                    quiet: common.quiet,
+                    quiet,
                 };
-                crew::command(&options.fleet, &work, &mut watch)
+                crew::command(fleet, &work, &mut watch)
             }
         };
         let measured = watch.finish_command();
@@ -105,7 +94,7 @@ pub(crate) fn measured_on_databases(
             }
         };
         // A check that finds errors is a result, too.
-        let is_result = matches!(outcome.end, End::Complete) && (outcome.success || command == "check");
+        let is_result = matches!(outcome.end, End::Complete) && (outcome.success || spec.task == "check");
         let path = match measured {
             Some(measured) if is_result => Some(measured.finish(&plan, &outcome)?),
             measured => {
@@ -113,12 +102,12 @@ pub(crate) fn measured_on_databases(
                 None
             }
         };
-        told(&conclude(command, workload, &plan, outcome)?)?;
+        told(&conclude(&spec.task, workload, &plan, outcome)?)?;
         let notes = plan.targets.iter().flat_map(|target| target.database.notes());
-        for note in notes.filter(|_| !common.quiet) {
+        for note in notes.filter(|_| !quiet) {
             terminal::say(&format!("note: {note}\n"));
         }
-        if let (Some(path), false) = (path, common.quiet) {
+        if let (Some(path), false) = (path, quiet) {
             terminal::say(&format!("record: {}\n", path.display()));
         }
     }
@@ -134,15 +123,9 @@ pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
 }
 
 /// Runs a command on one database. Errors and interrupts are troubles.
-pub(crate) fn on_database(
-    command: &str,
-    options: &CommonCommandOptions,
-    workload: &Workload,
-    url: &str,
-    words: &[String],
-) -> Result<Outcome, Trouble> {
-    let (plan, outcome) = attempt(command, options, workload, url, words)?;
-    conclude(command, workload, &plan, outcome)
+pub(crate) fn on_database(assignment: &Assignment, quiet: bool, url: &str) -> Result<Outcome, Trouble> {
+    let (plan, outcome) = attempt(assignment, quiet, url)?;
+    conclude(&assignment.spec.task, &assignment.workload, &plan, outcome)
 }
 
 /// The outcome of a completed command; errors and interrupts are troubles.
@@ -157,15 +140,10 @@ fn conclude(command: &str, workload: &Workload, plan: &Plan, outcome: Outcome) -
 }
 
 /// Runs a command on one database, however it ends.
-pub(crate) fn attempt(
-    command: &str,
-    options: &CommonCommandOptions,
-    workload: &Workload,
-    url: &str,
-    words: &[String],
-) -> Result<(Plan, Outcome), Trouble> {
-    let plan = plan::of_command(workload, command, options, &[url.to_owned()], words)?;
-    let mut watch = Watch::of_command(&plan, options.quiet, None);
+pub(crate) fn attempt(assignment: &Assignment, quiet: bool, url: &str) -> Result<(Plan, Outcome), Trouble> {
+    let process = Process { quiet, ..Process::default() };
+    let plan = plan::of_command(assignment, &process, &[url.to_owned()])?;
+    let mut watch = Watch::of_command(&plan, quiet, None);
     let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
     watch.finish();
     Ok((plan, outcome))

@@ -15,8 +15,9 @@ use assay_record::ErrorTally;
 use assay_script::Key;
 use assay_seam::{Class, Nanos, Origin};
 
-use crate::command_line::{CommonCommandOptions, Workload};
+use crate::assignment::Assignment;
 use crate::diagnostics::{Exit, Trouble};
+use crate::plan::Process;
 use crate::watch::Watch;
 use crate::{failure, plan, signals, terminal};
 
@@ -102,13 +103,8 @@ fn crash(command: &str) -> Result<(), Trouble> {
 }
 
 /// Looks for what was acknowledged, in the one database at `url`.
-pub(crate) fn verify(
-    keys: Vec<Key>,
-    options: &CommonCommandOptions,
-    workload: &Workload,
-    url: &str,
-    words: &[String],
-) -> Result<(), Trouble> {
+pub(crate) fn verify(keys: Vec<Key>, assignment: &Assignment, quiet: bool, url: &str) -> Result<(), Trouble> {
+    let workload = &assignment.workload;
     if keys.is_empty() {
         return Err(Trouble::new(Exit::Workload, format!("workload {} acknowledged nothing", workload.name)).hint(
             "a script must call `assay.acknowledge(…)` after its commits and define a function verify(): see docs/lua-api.md",
@@ -116,9 +112,10 @@ pub(crate) fn verify(
     }
     let acknowledged = keys.len();
     let (text, twice) = listed(keys);
-    let mut plan = plan::of_verify(workload, options, &[url.to_owned()], words)?;
+    let process = Process { quiet, ..Process::default() };
+    let mut plan = plan::of_verify(&assignment.with_task("verify", None), &process, &[url.to_owned()])?;
     plan.setup.options.push(("acknowledged".to_owned(), OptionValue::Text(text)));
-    let mut watch = Watch::of_command(&plan, options.quiet, None);
+    let mut watch = Watch::of_command(&plan, quiet, None);
     let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
     watch.finish();
     match outcome.end {
@@ -127,7 +124,7 @@ pub(crate) fn verify(
         End::Failed(error) => return Err(failure::trouble(&error, &plan, workload, None)),
     }
     if outcome.success && twice.is_empty() {
-        if !options.quiet {
+        if !quiet {
             terminal::say(&format!("kill check: {acknowledged} acknowledged, none lost in the crash\n"));
         }
         return Ok(());

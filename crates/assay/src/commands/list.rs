@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::command_line::Workload;
 use crate::diagnostics::{Exit, Trouble};
+use crate::workload::Workload;
 use crate::{library, registry, terminal};
 
 /// Prints name, description and commands of every built-in workload.

@@ -4,32 +4,36 @@ use std::path::Path;
 
 use assay_seam::Nanos;
 
-use crate::command_line::{RunOptions, Workload};
+use assay_spec::{LoadSpec, RunSpec, Sessions};
+
+use crate::assignment::Assignment;
 use crate::{plan, registry, url_text};
 
-/// A command to try after this run: the next thing a newcomer has not done yet. `words`: the command line of this run.
-pub(crate) fn command(options: &RunOptions, workload: &Workload, words: &[String], path: &Path) -> String {
-    if options.target.db.is_empty() && options.server.server.is_none() {
-        let prepare = (workload.has_command("prepare") && !options.load.prepare).then_some("--prepare");
-        let words = again(words, &["record"]).into_iter().chain(prepare.map(str::to_owned));
-        return url_text::shell_line(words.chain(["--db".to_owned(), registry::EXAMPLES[1].to_owned()]));
+/// A command to try after this run, of which `path` is the record: the next thing a newcomer has not done yet.
+pub(crate) fn command(assignment: &Assignment, path: &Path) -> String {
+    let Assignment { spec, workload, .. } = assignment;
+    let record = path.display().to_string();
+    let again = |more: &[&str]| {
+        let words = ["assay", "run", "--again", &record].into_iter().chain(more.iter().copied());
+        url_text::shell_line(words)
+    };
+    if spec.target.urls.is_empty() && spec.server.is_none() {
+        let prepare = (workload.has_command("prepare") && !spec.prepare).then_some("--prepare");
+        return again(&prepare.into_iter().chain(["--db", registry::EXAMPLES[1]]).collect::<Vec<_>>());
     }
-    match further_steps(options, workload) {
-        Some(steps) => {
-            let words = again(words, &["record", "sessions"]);
-            url_text::shell_line(words.into_iter().chain(["--sessions".to_owned(), steps]))
-        }
-        None => format!("assay show {}", url_text::shell_line([path.display().to_string()])),
+    match further_steps(assignment) {
+        Some(steps) => again(&["--sessions", &steps]),
+        None => format!("assay show {}", url_text::shell_line([&record])),
     }
 }
 
 /// Steps of a ladder that starts at this run's sessions; `None` if that is impossible or pointless.
-fn further_steps(options: &RunOptions, workload: &Workload) -> Option<String> {
-    let load = &options.load;
+fn further_steps(assignment: &Assignment) -> Option<String> {
+    let Assignment { spec: RunSpec { load, kill_check, .. }, workload, .. } = assignment;
     let [sessions] = load.steps()[..] else { return None };
     let closed = load.is_closed() && !load.searches();
     // The first step must end, and leave the server unchanged.
-    let ends = load.time != Some(Nanos::ZERO) && load.kill_check.is_none();
+    let ends = load.time != Some(Nanos::ZERO) && kill_check.is_none();
     // A prepare that runs once may have created tables for this number of sessions only.
     let tables = !workload.has_command("prepare") || plan::is_parallel(workload, "prepare");
     let steps: Vec<String> = (0..5)
@@ -43,48 +47,39 @@ fn further_steps(options: &RunOptions, workload: &Workload) -> Option<String> {
 /// More sessions than this are not suggested: servers refuse a hundred.
 const STEPS_TO: u32 = 64;
 
-/// The arguments of this run, without these options and their values.
-fn again(words: &[String], without: &[&str]) -> Vec<String> {
-    let mut kept = vec!["assay".to_owned()];
-    let mut words = words.iter().skip(1);
-    while let Some(word) = words.next() {
-        let option = word.strip_prefix("--").map(|option| option.split_once('=').map_or(option, |(name, _)| name));
-        if option == Some("force") {
-            continue;
-        }
-        if !option.is_some_and(|option| without.contains(&option)) {
-            kept.push(word.clone());
-        } else if !word.contains('=') {
-            words.next();
-        }
-    }
-    kept
-}
-
 /// The number of sessions that the tables need, if that is not just a matter of speed: a script whose `prepare` runs
 /// once may create something for each session of the run.
-pub(crate) fn sessions_to_prepare(options: &RunOptions, workload: &Workload) -> Option<u32> {
-    let most = options.load.steps().into_iter().max();
-    most.filter(|sessions| *sessions > 1 && !plan::is_parallel(workload, "prepare"))
+pub(crate) fn sessions_to_prepare(assignment: &Assignment) -> Option<u32> {
+    let most = Some(assignment.spec.load.sessions_max());
+    most.filter(|sessions| *sessions > 1 && !plan::is_parallel(&assignment.workload, "prepare"))
 }
 
 /// The command that creates the tables for this run.
-pub(crate) fn prepare_command(options: &RunOptions, workload: &Workload) -> String {
-    let mut words = vec!["assay".to_owned(), "prepare".to_owned(), workload.name.clone()];
-    for url in &options.target.db {
-        words.extend(["--db".to_owned(), url_text::masked(url)]);
-    }
-    if let Some(sessions) = sessions_to_prepare(options, workload) {
-        words.extend(["--sessions".to_owned(), sessions.to_string()]);
-    }
-    words.extend(workload.given_words());
+pub(crate) fn prepare_command(assignment: &Assignment) -> String {
+    let databases = assignment.spec.target.urls.iter().flat_map(|url| ["--db".to_owned(), url.shown()]);
+    let mut tables = tables(assignment);
+    let name = tables.remove(0);
+    let words = ["assay".to_owned(), "prepare".to_owned(), name].into_iter().chain(databases).chain(tables);
     url_text::shell_line(words)
+}
+
+/// The arguments of `assay prepare` that determine the tables for this run.
+pub(crate) fn prepare_line(assignment: &Assignment) -> String {
+    tables(assignment).join(" ")
+}
+
+fn tables(assignment: &Assignment) -> Vec<String> {
+    let sessions = sessions_to_prepare(assignment).map(Sessions::from);
+    let load = LoadSpec { sessions, ..LoadSpec::default() };
+    let mut words = RunSpec { workload: assignment.spec.workload.clone(), load, ..RunSpec::default() }.words();
+    words.remove(0);
+    words
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Invocation, Subcommand};
+    use crate::command_line::{self, Invocation};
 
     /// What is suggested after this command line. It must be a valid command line itself.
     #[track_caller]
@@ -94,33 +89,31 @@ mod tests {
             let parsed = command_line::parse(words.into_iter().map(Into::into));
             parsed.unwrap_or_else(|trouble| panic!("{line}: {}", trouble.text(false))).expect("it asks for no help")
         };
-        let Invocation { subcommand, workload, words } = parse(line);
-        let Subcommand::Run(options) = subcommand else { panic!("{line}") };
-        let next = command(&options, &workload.unwrap(), &words, Path::new("assay-records/my run.json.zst"));
+        let Invocation { assignment, .. } = parse(line);
+        let assignment = assignment.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my run.json");
+        let mut record = assay_record::Record { format: assay_record::FORMAT, ..Default::default() };
+        record.manifest.spec = Some(assignment.spec.to_value());
+        record.create(&path, assay_record::Existing::Keep).unwrap();
+        let next = command(&assignment, &path);
         parse(&next);
-        next
+        next.replace(&format!("{}/", folder.path().display()), "")
     }
 
     #[test]
     fn what_is_suggested_after_a_run_is_a_command_that_can_be_given() {
         let db = "--db sqlite:a.db";
-        let show = "assay show 'assay-records/my run.json.zst'";
+        let show = "assay show 'my run.json'";
+        let again = "assay run --again 'my run.json'";
         let of_run = |line: &str| suggested(&format!("assay run {line}"));
         assert_eq!(
             of_run("oltp_read_only --tables 4 --time=5s --record a.json"),
-            "assay run oltp_read_only --tables 4 --time=5s --prepare --db postgres://USER@HOST/DATABASE"
+            format!("{again} --prepare --db postgres://USER@HOST/DATABASE")
         );
-        assert_eq!(
-            of_run("oltp_read_only --prepare"),
-            "assay run oltp_read_only --prepare --db postgres://USER@HOST/DATABASE"
-        );
-        assert_eq!(of_run(&format!("tpcc {db}")), format!("assay run tpcc {db} --sessions 1,2,4,8,16"));
-        assert_eq!(
-            of_run(&format!("tpcc --sessions 16 {db} --warehouses 2 --record=b.json")),
-            format!("assay run tpcc {db} --warehouses 2 --sessions 16,32,64")
-        );
-        let password = of_run("tpcc --db mysql://app:secret@host/b --sessions=8");
-        assert_eq!(password, "assay run tpcc --db 'mysql://app:***@host/b' --sessions 8,16,32,64");
+        assert_eq!(of_run("oltp_read_only --prepare"), format!("{again} --db postgres://USER@HOST/DATABASE"));
+        assert_eq!(of_run(&format!("tpcc {db}")), format!("{again} --sessions 1,2,4,8,16"));
+        assert_eq!(of_run(&format!("tpcc --sessions 16 {db}")), format!("{again} --sessions 16,32,64"));
         for told_otherwise in [
             "--sessions 64",
             "--sessions 1,2",

@@ -3,15 +3,23 @@
 use assay_engine::Outcome;
 use indicatif::HumanCount;
 
-use crate::command_line::{MeasuredCommandOptions, Workload};
+use crate::assignment::Assignment;
+use crate::command_line::FleetOptions;
 use crate::commands::exec;
 use crate::diagnostics::{Exit, Trouble};
+use crate::measured::Destination;
 use crate::terminal;
+use crate::workload::Workload;
 
 /// Runs the workload's `prepare`.
-pub fn run(options: &MeasuredCommandOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
-    let told = |outcome: &Outcome| conclude(workload, outcome, options.common.quiet);
-    exec::measured_on_databases("prepare", options, workload, words, told)?;
+pub fn run(
+    assignment: &Assignment,
+    destination: &Destination,
+    fleet: &FleetOptions,
+    quiet: bool,
+) -> Result<Exit, Trouble> {
+    let told = |outcome: &Outcome| conclude(&assignment.workload, outcome, quiet);
+    exec::measured_on_databases(assignment, destination, fleet, quiet, told)?;
     Ok(Exit::Success)
 }
 

@@ -4,35 +4,58 @@ use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_lab::{Description, Home, Topology, image};
-use assay_record::{self as record, Record, Status};
+use assay_record::{self as record, Record, StartedServer, Status};
 use assay_report::{Findings, RuleVerdict};
+use assay_spec::{Concealed, RunSpec, TelemetrySpec};
 
-use crate::command_line::{CommonCommandOptions, Role, RunOptions, Workload};
+use crate::assignment::Assignment;
+use crate::command_line::{FleetOptions, OutputOptions, Role, RunOptions};
 use crate::commands::kill_check::{self, Crash};
 use crate::commands::{check, compare, exec, next, prepare, server};
 use crate::diagnostics::{Exit, Trouble, nearest};
 use crate::fleet::crew::{self, Crew, Work};
 use crate::lab::{self, Kept};
 use crate::live::{Left, Live, may_write};
+use crate::plan::Process;
 use crate::scratch::Scratch;
 use crate::watch::Watch;
-use crate::{events, failure, plan, record_of, render, signals, terminal, url_text};
+use crate::workload::Workload;
+use crate::{failure, plan, record_of, render, signals, terminal, url_text};
 
-/// Runs the workload. Without `--db`: on an embedded database in a temporary folder, prepared first.
-pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Result<Exit, Trouble> {
-    plan::search_is_possible(&options.load)?;
-    for number in 1..=options.load.trials {
-        may_write(record_of_trial(options, number).as_deref(), options.output.force)?;
+/// Executes an assignment: a run, or another command of a workload. Without a database: a run on an embedded one in a
+/// temporary folder, prepared first.
+pub fn run(options: &RunOptions, assignment: &Assignment) -> Result<Exit, Trouble> {
+    let (spec, workload, output) = (&assignment.spec, &assignment.workload, &options.output);
+    if options.print_spec {
+        let text = serde_json::to_string_pretty(&spec.to_value()).expect("it is plain data");
+        return terminal::result(&format!("{text}\n")).map(|()| Exit::Success).map_err(Trouble::from);
     }
-    let run = Run { urls: &options.target.db, options, workload, words };
-    if let Some(description) = options.server.description()? {
-        return run.on_started(description);
+    match spec.task.as_str() {
+        "run" => {}
+        "prepare" => return prepare::run(assignment, &output.destination(), &options.fleet, output.quiet),
+        "check" => return check::run(assignment, &output.destination(), &options.fleet, output.quiet),
+        _ => return exec::run(assignment, output.quiet),
+    }
+    for number in 1..=spec.trials {
+        may_write(record_of_trial(output, spec, number).as_deref(), output.force)?;
+    }
+    let run = Run {
+        urls: &assignment.urls(),
+        assignment,
+        output,
+        fleet: &options.fleet,
+        telemetry: &spec.telemetry,
+        started: None,
+        trial: None,
+    };
+    if let Some(server) = &spec.server {
+        return run.on_started(lab::description(server)?);
     }
     if !run.urls.is_empty() {
         return run.on_databases();
     }
     let scratch = Scratch::new()?;
-    if !options.output.quiet {
+    if !output.quiet {
         terminal::say(&format!(
             "no --db: using an embedded SQLite database in {}, removed at the end\n",
             scratch.folder().display()
@@ -46,18 +69,24 @@ pub fn run(options: &RunOptions, workload: &Workload, words: &[String]) -> Resul
 }
 
 /// The path of the record of a trial, if one was given.
-fn record_of_trial(options: &RunOptions, number: u64) -> Option<PathBuf> {
-    let path = options.output.record.as_ref()?;
-    Some(if options.load.trials > 1 { exec::numbered(path, number) } else { path.clone() })
+fn record_of_trial(output: &OutputOptions, spec: &RunSpec, number: u64) -> Option<PathBuf> {
+    let path = output.record.as_ref()?;
+    Some(if spec.trials > 1 { exec::numbered(path, number) } else { path.clone() })
 }
 
 /// What to run, and where.
 #[derive(Clone, Copy)]
 struct Run<'a> {
+    /// With passwords; those of the spec, or of what was started instead.
     urls: &'a [String],
-    options: &'a RunOptions,
-    workload: &'a Workload,
-    words: &'a [String],
+    assignment: &'a Assignment,
+    output: &'a OutputOptions,
+    fleet: &'a FleetOptions,
+    telemetry: &'a TelemetrySpec,
+    /// The server that was started, for the record.
+    started: Option<&'a StartedServer>,
+    /// Which trial this is, and of how many.
+    trial: Option<(u64, u64)>,
 }
 
 /// How one or several runs ended, and an error of the journal.
@@ -73,22 +102,27 @@ impl From<Trouble> for Ended {
 }
 
 impl Run<'_> {
+    fn spec(&self) -> &RunSpec {
+        &self.assignment.spec
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.assignment.workload
+    }
+
     /// On a server that is started for the run. Loaded data comes from an image, or becomes one.
     fn on_started(&self, mut description: Description) -> Result<Exit, Trouble> {
-        let (home, options, workload) = (Home::usual(), self.options, self.workload);
+        let (home, workload, quiet) = (Home::usual(), self.workload(), self.output.quiet);
         let say = |words: &str| {
-            if !options.output.quiet {
+            if !quiet {
                 terminal::say(&format!("{words}\n"));
             }
         };
         lab::tell_of_stale(&home);
         let mut missing = None;
-        if options.load.prepare && workload.has_command("prepare") {
+        if self.spec().prepare && workload.has_command("prepare") {
             let binaries = description.find_binaries(&home, &say)?;
-            let sessions =
-                next::sessions_to_prepare(options, workload).map(|sessions| format!("--sessions={sessions}"));
-            let given = [workload.name.clone()].into_iter().chain(sessions).chain(workload.given_words());
-            let line = given.collect::<Vec<_>>().join(" ");
+            let line = next::prepare_line(self.assignment);
             let contents = description.contents(&binaries, &line, &lab::hash_of_workload(Some(&workload.name)))?;
             if image::exists(&home, &contents) {
                 description.image = Some(contents.key());
@@ -98,7 +132,7 @@ impl Run<'_> {
         }
         let kept = Kept::new(Topology::start(&home, &description, &say)?);
         let started = kept.topology();
-        lab::can_prepare_statements(started, options.target.prepared)?;
+        lab::can_prepare_statements(started, self.spec().target.prepared)?;
         if let Some(contents) = missing {
             self.prepare_tables(&[started.primary.url("app")])?;
             if signals::control().is_stopped() {
@@ -112,33 +146,30 @@ impl Run<'_> {
         if !differences.is_empty() {
             say(differences.trim_end());
         }
-        let mut options = options.clone();
-        options.server.started = lab::recorded(&[started]).map(Box::new);
-        if options.output.pooler.is_empty() {
-            options.output.pooler.extend(lab::pooler(started));
+        let mut telemetry = self.telemetry.clone();
+        if telemetry.poolers.is_empty() {
+            telemetry.poolers.extend(lab::pooler(started).map(Concealed::from));
         }
-        Run { urls: &[started.url()], options: &options, ..*self }.on_databases()
+        let recorded = lab::recorded(&[started]);
+        Run { urls: &[started.url()], telemetry: &telemetry, started: recorded.as_ref(), ..*self }.on_databases()
     }
 
     fn on_databases(&self) -> Result<Exit, Trouble> {
-        let load = &self.options.load;
-        if load.check {
+        let spec = self.spec();
+        if spec.check {
             for url in self.urls {
                 self.check_before(url)?;
             }
         }
-        let Ended { exit, journal } = match load.trials {
+        let Ended { exit, journal } = match spec.trials {
             1 => self.single(),
-            _ if load.kill_check.is_some() => Trouble::usage("--kill-check and --trials cannot be used together")
-                .hint("after the crash, later trials would not be comparable")
-                .into(),
             _ => self.trials(),
         };
         // A failed audit is a result; the tables are checked all the same.
-        if load.check && is_result(&exit) {
+        if spec.check && is_result(&exit) {
             for url in self.urls {
                 if !self.checks(url)? {
-                    return Err(check::difference(self.workload, " after the run"));
+                    return Err(check::difference(self.workload(), " after the run"));
                 }
             }
         }
@@ -148,9 +179,8 @@ impl Run<'_> {
 
     /// Checks the tables of one database, created first if requested and missing.
     fn check_before(&self, url: &String) -> Result<(), Trouble> {
-        if self.options.load.prepare && self.workload.has_command("prepare") {
-            let common = self.command_options(None);
-            let (_, outcome) = exec::attempt("check", &common, self.workload, url, self.words)?;
+        if self.spec().prepare && self.workload().has_command("prepare") {
+            let (_, outcome) = exec::attempt(&self.assignment.with_task("check", None), self.output.quiet, url)?;
             if matches!(&outcome.end, End::Failed(error) if failure::is_missing_table(error)) {
                 self.prepare_tables(std::slice::from_ref(url))?;
             }
@@ -158,12 +188,12 @@ impl Run<'_> {
         if self.checks(url)? {
             return Ok(());
         }
-        Err(check::difference(self.workload, " before the run, so it was not started"))
+        Err(check::difference(self.workload(), " before the run, so it was not started"))
     }
 
     /// Whether the tables of one database are correct.
     fn checks(&self, url: &str) -> Result<bool, Trouble> {
-        Ok(exec::on_database("check", &self.command_options(None), self.workload, url, self.words)?.success)
+        Ok(exec::on_database(&self.assignment.with_task("check", None), self.output.quiet, url)?.success)
     }
 
     fn single(&self) -> Ended {
@@ -178,19 +208,19 @@ impl Run<'_> {
 
     /// One trial: its report to stdout, the path of its record to stderr.
     fn conclude(&self, finished: Finished) -> Result<Exit, Trouble> {
-        let Run { urls, options, workload, words } = *self;
-        let view = terminal::view(options.output.verbose);
-        terminal::result(&render::result(&finished.record, options.output.format, view))?;
-        if let (Some(path), false) = (finished.path?, options.output.quiet) {
+        let Run { urls, assignment, output, .. } = *self;
+        let view = terminal::view(output.verbose);
+        terminal::result(&render::result(&finished.record, output.format, view))?;
+        if let (Some(path), false) = (finished.path?, output.quiet) {
             let next = match is_result(&finished.exit) {
-                true => format!("next:   {}\n", next::command(options, workload, words, &path)),
+                true => format!("next:   {}\n", next::command(assignment, &path)),
                 false => String::new(),
             };
             terminal::say(&format!("record: {}\n{next}", path.display()));
         }
-        if options.load.kill_check.is_some() && is_result(&finished.exit) {
+        if self.spec().kill_check.is_some() && is_result(&finished.exit) {
             finished.crashed?;
-            kill_check::verify(finished.acknowledged, &self.command_options(None), workload, &urls[0], words)?;
+            kill_check::verify(finished.acknowledged, assignment, output.quiet, &urls[0])?;
         }
         finished.exit
     }
@@ -198,20 +228,22 @@ impl Run<'_> {
     /// The same run several times, and a summary of the trials. Trials before an interrupt or a failure are summarized,
     /// too.
     fn trials(&self) -> Ended {
-        let options = self.options;
-        let first_seed = options.generator.seed.unwrap_or_else(plan::random_seed);
+        let (spec, output) = (self.spec(), self.output);
+        let first_seed = spec.generator.seed.unwrap_or_else(plan::random_seed);
         let mut found: Vec<(String, Findings)> = Vec::new();
         let (mut exit, mut journal) = (Ok(Exit::Success), Ok(()));
-        for number in 1..=options.load.trials {
-            let mut of_trial = options.clone();
-            of_trial.generator.seed = Some(first_seed.wrapping_add(number - 1));
-            of_trial.output.record = record_of_trial(options, number);
-            of_trial.output.journal = options.output.journal.as_ref().map(|path| exec::numbered(path, number));
-            of_trial.output.trial = Some((number, options.load.trials));
-            if !options.output.quiet && !terminal::stderr_is_terminal() {
-                terminal::say(&format!("trial {number} of {}\n", options.load.trials));
+        for number in 1..=spec.trials {
+            let mut of_trial = self.assignment.clone();
+            (of_trial.spec.generator.seed, of_trial.spec.trials) = (Some(first_seed.wrapping_add(number - 1)), 1);
+            let mut output_of_trial = output.clone();
+            output_of_trial.record = record_of_trial(output, spec, number);
+            output_of_trial.journal = output.journal.as_ref().map(|path| exec::numbered(path, number));
+            if !output.quiet && !terminal::stderr_is_terminal() {
+                terminal::say(&format!("trial {number} of {}\n", spec.trials));
             }
-            let finished = match (Run { options: &of_trial, ..*self }).once() {
+            let trial = Some((number, spec.trials));
+            let run = Run { assignment: &of_trial, output: &output_of_trial, trial, ..*self };
+            let finished = match run.once() {
                 Ok(finished) => finished,
                 Err(trouble) if found.is_empty() => return trouble.into(),
                 Err(trouble) => {
@@ -236,8 +268,8 @@ impl Run<'_> {
     }
 
     fn sum_up(&self, found: Vec<(String, Findings)>) -> Result<(), Trouble> {
-        let output = &self.options.output;
-        let group = compare::group(&self.workload.name, found);
+        let output = self.output;
+        let group = compare::group(&self.workload().name, found);
         terminal::result(&compare::summary(&group, output.format))?;
         if !output.quiet && !output.no_record {
             terminal::say(&format!("records: {}\n", url_text::shell_line(&group.records)));
@@ -247,11 +279,11 @@ impl Run<'_> {
 
     /// One trial to its end. Missing tables are prepared, if requested.
     fn once(&self) -> Result<Finished, Trouble> {
-        if self.options.fleet.url.is_some() {
+        if self.fleet.url.is_some() {
             return self.on_fleet();
         }
         let mut attempt = Attempt::make(self)?;
-        if attempt.tables_are_missing() && self.options.load.prepare && self.workload.has_command("prepare") {
+        if attempt.tables_are_missing() && self.spec().prepare && self.workload().has_command("prepare") {
             attempt.live.discard();
             self.prepare_tables(self.urls)?;
             attempt = Attempt::make(self)?;
@@ -263,37 +295,26 @@ impl Run<'_> {
 
     /// One trial, shared by agents on other machines.
     fn on_fleet(&self) -> Result<Finished, Trouble> {
-        let Run { urls, workload, words, .. } = *self;
-        let mut options = self.options.clone();
-        can_be_led(&options)?;
-        let seed = options.generator.seed.unwrap_or_else(plan::random_seed);
-        (options.generator.seed, options.generator.role) = (Some(seed), Role::Lead);
-        let plan = plan::of_run(workload, &options, urls, words)?;
+        let (urls, output) = (self.urls, self.output);
+        can_be_led(self.spec(), output)?;
+        let mut assignment = self.assignment.clone();
+        assignment.spec.generator.seed = Some(self.spec().generator.seed.unwrap_or_else(plan::random_seed));
+        let process = Process { role: Role::Lead, ..self.process() };
+        let plan = plan::of_run(&assignment, &process, urls)?;
         crew::can_be_shared(&plan)?;
-        let live = Live::begin(record_of::begun(&plan, workload, &options, words), &options.output)?;
-        let work = Work {
-            words: &events::words(),
-            urls,
-            sessions: None,
-            is_parallel: true,
-            workload: &workload.name,
-            rate_file: options.load.rate_file.as_deref(),
-            seed,
-            workers: options.generator.workers,
-            plan: &plan,
-            quiet: options.output.quiet,
-        };
-        let mut crew = match Crew::gather(&options.fleet, &work) {
+        let live = self.live(&plan, &assignment)?;
+        let work = Work { spec: &assignment.spec, urls, is_parallel: true, plan: &plan, quiet: output.quiet };
+        let mut crew = match Crew::gather(self.fleet, &work) {
             Ok(crew) => crew,
             Err(trouble) => {
                 live.discard();
                 return Err(trouble);
             }
         };
-        if !options.output.quiet {
+        if !output.quiet {
             terminal::say(&format!("run {}: agents {}\n", crew.run(), crew.names().join(", ")));
         }
-        let mut watch = Watch::of_run(&plan, options.output.quiet, live);
+        let mut watch = Watch::of_run(&plan, output.quiet, live);
         let course = crew.lead(&plan, &mut watch);
         let live = watch.finish().expect("it was given one");
         let shares = crew.shares(&course);
@@ -327,49 +348,49 @@ impl Run<'_> {
 
     /// Of a trial that came to an end. `interrupted`: not to its own.
     fn exit_of(&self, record: &Record, interrupted: bool) -> Result<Exit, Trouble> {
-        if !self.options.load.find_rate.is_empty() {
+        if !self.spec().load.find_rate.is_empty() {
             refuse_unknown_types(record)?;
         }
-        let broken = if self.options.load.check { broken_rules(record) } else { Vec::new() };
+        let broken = if self.spec().check { broken_rules(record) } else { Vec::new() };
         match (broken.is_empty(), interrupted) {
             (true, false) => Ok(Exit::Success),
             (true, true) => Ok(signals::exit()),
             (false, _) => {
-                let cause = format!("the audit of {} failed: {}", self.workload.name, broken.join(", "));
+                let cause = format!("the audit of {} failed: {}", self.workload().name, broken.join(", "));
                 Err(Trouble::new(Exit::Difference, cause))
             }
         }
     }
 
     fn prepare_tables(&self, urls: &[String]) -> Result<(), Trouble> {
-        let common = self.command_options(next::sessions_to_prepare(self.options, self.workload));
+        let sessions = next::sessions_to_prepare(self.assignment);
+        let (assignment, quiet) = (self.assignment.with_task("prepare", sessions), self.output.quiet);
         for url in urls {
-            let outcome = exec::on_database("prepare", &common, self.workload, url, self.words)?;
-            prepare::conclude(self.workload, &outcome, self.options.output.quiet)?;
+            let outcome = exec::on_database(&assignment, quiet, url)?;
+            prepare::conclude(self.workload(), &outcome, quiet)?;
         }
         Ok(())
     }
 
-    /// The options of a run that matter to a command beside it.
-    fn command_options(&self, sessions: Option<u32>) -> CommonCommandOptions {
-        CommonCommandOptions {
-            target: self.options.target.clone(),
-            sessions,
-            generator: self.options.generator.clone(),
-            quiet: self.options.output.quiet,
-        }
+    fn process(&self) -> Process {
+        Process { quiet: self.output.quiet, journal: self.output.journal.is_some(), ..Process::default() }
+    }
+
+    fn live(&self, plan: &Plan, assignment: &Assignment) -> Result<Live, Trouble> {
+        let record = record_of::begun(plan, assignment, self.started);
+        Live::begin(record, self.output, self.telemetry, self.trial)
     }
 }
 
 /// Refuses what one process has to do alone.
-fn can_be_led(options: &RunOptions) -> Result<(), Trouble> {
-    let load = &options.load;
+fn can_be_led(spec: &RunSpec, output: &OutputOptions) -> Result<(), Trouble> {
+    let load = &spec.load;
     let alone = [
         ("--find-rate", !load.find_rate.is_empty()),
         ("--sessions auto", load.searches_sessions()),
-        ("--kill-check", load.kill_check.is_some()),
-        ("--journal", options.output.journal.is_some()),
-        ("--prepare", load.prepare),
+        ("--kill-check", spec.kill_check.is_some()),
+        ("--journal", output.journal.is_some()),
+        ("--prepare", spec.prepare),
     ];
     match alone.into_iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -417,14 +438,13 @@ struct Attempt {
 
 impl Attempt {
     fn make(run: &Run<'_>) -> Result<Attempt, Trouble> {
-        let Run { urls, options, workload, words } = *run;
-        let plan = plan::of_run(workload, options, urls, words)?;
-        let live = Live::begin(record_of::begun(&plan, workload, options, words), &options.output)?;
-        let mut watch = Watch::of_run(&plan, options.output.quiet, live);
-        let (outcome, crashed) = match &options.load.kill_check {
+        let plan = plan::of_run(run.assignment, &run.process(), run.urls)?;
+        let live = run.live(&plan, run.assignment)?;
+        let mut watch = Watch::of_run(&plan, run.output.quiet, live);
+        let (outcome, crashed) = match &run.spec().kill_check {
             None => (assay_engine::run(plan.clone(), signals::control(), &mut watch), Ok(())),
             Some(command) => {
-                let mut crash = Crash::new(&mut watch, command, &plan);
+                let mut crash = Crash::new(&mut watch, command.reveal(), &plan);
                 let outcome = assay_engine::run(plan.clone(), signals::control(), &mut crash);
                 let crashed = crash.finish(&outcome);
                 (outcome, crashed)
@@ -451,10 +471,10 @@ impl Attempt {
 
     /// Writes the record. An error if nothing was counted.
     fn finish(self, run: &Run<'_>) -> Result<Finished, Trouble> {
-        let Run { options, workload, .. } = *run;
+        let workload = run.workload();
         let trouble = match &self.outcome.end {
             End::Failed(error) => {
-                let prepare = workload.has_command("prepare").then(|| next::prepare_command(options, workload));
+                let prepare = workload.has_command("prepare").then(|| next::prepare_command(run.assignment));
                 Some(failure::trouble(error, &self.plan, workload, prepare.as_deref()))
             }
             _ => None,

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 use assay_lab::binaries::{self, PRODUCTS, Source};
 use assay_lab::product::{InEffect, Origin};
 use assay_lab::{Account, Fault, Home, Server, Status, Topology, image, topology};
+use assay_spec::values::display_duration;
 
 use crate::command_line::{ImageOptions, ServerAction, ServerOptions, StartOptions, StopOptions};
 use crate::diagnostics::{Exit, Trouble};
-use crate::values::display_duration;
 use crate::{lab, signals, terminal, url_text};
 
 /// Runs the requested action.

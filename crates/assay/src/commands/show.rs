@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_record::{ReadError, Record};
+use assay_record::Record;
 use assay_report::View;
 
 use crate::command_line::ShowOptions;
@@ -19,17 +19,5 @@ pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {
 
 /// The record in this file.
 pub(super) fn read(path: &Path) -> Result<Record, Trouble> {
-    Record::read(path).map_err(unreadable)
-}
-
-pub(super) fn unreadable(error: ReadError) -> Trouble {
-    let trouble = Trouble::environment(error.to_string());
-    let trouble = match std::error::Error::source(&error) {
-        Some(source) => trouble.detail(source.to_string()),
-        None => trouble,
-    };
-    match error {
-        ReadError::CutOff { .. } => trouble.hint("it was not copied completely: copy it again"),
-        _ => trouble,
-    }
+    Ok(Record::read(path)?)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use assay_record::ChangeError;
 
-use crate::command_line::{self, TagOptions};
+use crate::command_line::TagOptions;
 use crate::commands::show;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
@@ -17,7 +17,7 @@ pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {
     let records: Vec<PathBuf> = options.words.iter().filter(is_record).map(PathBuf::from).collect();
     let tags = options.words.iter().filter(|word| !is_record(word));
     let tags: BTreeMap<String, String> = tags
-        .map(|word| command_line::tag(word).map_err(|reason| Trouble::usage(format!("{word}: {reason}"))))
+        .map(|word| assay_spec::tag(word).map_err(|reason| Trouble::usage(format!("{word}: {reason}"))))
         .collect::<Result<_, Trouble>>()?;
     if records.is_empty() || tags.is_empty() {
         let what = if records.is_empty() { "record" } else { "tag" };
@@ -37,7 +37,7 @@ pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {
 
 fn trouble(error: ChangeError) -> Trouble {
     match error {
-        ChangeError::Read(error) => show::unreadable(error),
+        ChangeError::Read(error) => error.into(),
         ChangeError::Write(error) => {
             let source = std::error::Error::source(&error).map(ToString::to_string);
             let trouble = Trouble::environment(error.to_string());

@@ -8,6 +8,7 @@ use assay_fleet::{Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Or
 use assay_io::Clock;
 use assay_record::{self as record, AgentPart, ClockOffset, Host, Interval, Record, Share, StageInterval, Status};
 use assay_seam::Nanos;
+use assay_spec::RunSpec;
 
 use crate::command_line::FleetOptions;
 use crate::diagnostics::{Exit, Trouble};
@@ -16,22 +17,12 @@ use crate::{signals, terminal};
 
 /// What is to be shared.
 pub struct Work<'a> {
-    /// The command line, not masked.
-    pub words: &'a [String],
-    /// The databases, not masked.
+    /// What is asked for, with a seed. Without a number of workers: as many as the smallest agent has CPUs.
+    pub spec: &'a RunSpec,
+    /// The databases, with passwords.
     pub urls: &'a [String],
-    /// Sessions, if the command line does not have them.
-    pub sessions: Option<u32>,
     /// All sessions take part.
     pub is_parallel: bool,
-    /// As the user named it.
-    pub workload: &'a str,
-    /// Arrival times.
-    pub rate_file: Option<&'a std::path::Path>,
-    /// Seed of the random numbers.
-    pub seed: u64,
-    /// Worker threads of each agent; `None`: as many as the smallest agent has CPUs.
-    pub workers: Option<u64>,
     /// The plan, of which this process does nothing itself.
     pub plan: &'a Plan,
     /// Print only warnings.
@@ -99,17 +90,12 @@ impl Crew {
         let run = run_name(work.plan.program.name());
         let agents = choose(&bus, options.agents, work)?;
         let total = agents.len() as u32;
-        let mut words = parcel::words(work.words);
-        words.extend(work.sessions.map(|sessions| format!("--sessions={sessions}")));
-        if !options.db_from_agent_env {
-            words.extend(work.urls.iter().map(|url| format!("--db={url}")));
-        }
-        if assay_record::without_secrets(&words) != words {
+        let spec = parcel::spec(work.spec, if options.db_from_agent_env { &[] } else { work.urls }, &agents);
+        if spec.has_passwords() {
             check_encryption(&bus, &agents)?;
         }
         let room = bus.message_bytes_max() / 10 * 7;
-        let files = parcel::files(work.workload, work.rate_file, room)?;
-        let workers = work.workers.unwrap_or_else(|| agents.iter().map(|agent| agent.cpus).min().unwrap_or(1).into());
+        let files = parcel::files(&spec, room)?;
         let lease = Duration::from_nanos(options.lease.0);
         let order = |number: u32| Order {
             run: run.clone(),
@@ -118,11 +104,9 @@ impl Crew {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             number,
             agents: total,
-            words: words.clone(),
-            seed: work.seed,
-            workers: u32::try_from(workers).unwrap_or(u32::MAX),
+            spec: spec.to_value_with_passwords(),
             files: files.clone(),
-            database: if options.db_from_agent_env { Database::AgentEnvironment } else { Database::Words },
+            database: if options.db_from_agent_env { Database::AgentEnvironment } else { Database::Spec },
             lease_ms: options.lease.0 / 1_000_000,
         };
         // From here on, agents receive our orders: one that has taken its share waits for the first gate.

@@ -1,70 +1,44 @@
-//! The contents of an order: the words of a command line, and the files that they name.
+//! The contents of an order: what to do, and the files that it names.
 
 use std::path::{Path, PathBuf};
 
-use assay_fleet::File;
+use assay_fleet::{File, Presence};
+use assay_spec::{Concealed, RunSpec, TelemetryLevel, TelemetrySpec};
 
 use crate::diagnostics::{Exit, Trouble};
 
-/// Options that are the coordinator's alone: where results go, where the bus is, and what holds passwords of others.
-const OURS: [&str; 15] = [
-    "db",
-    "fleet",
-    "agents",
-    "fleet-creds",
-    "fleet-ca",
-    "lease",
-    "record",
-    "tag",
-    "journal",
-    "pooler",
-    "host-metrics",
-    "metrics-listen",
-    "trials",
-    "format",
-    "telemetry",
-];
-/// The same without a value.
-const OUR_SWITCHES: [&str; 7] = ["db-from-agent-env", "no-record", "force", "quiet", "verbose", "prepare", "check"];
-
-/// The words for agents: those of the command line without what is the coordinator's, and without the databases, which
-/// are said apart.
-pub fn words(all: &[String]) -> Vec<String> {
-    let mut kept = Vec::new();
-    let mut words = all.iter();
-    while let Some(word) = words.next() {
-        let option = word.strip_prefix("--").unwrap_or_default();
-        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
-        let name = name.replace('_', "-");
-        if OURS.contains(&name.as_str()) {
-            if value.is_none() {
-                words.next();
-            }
-        } else if !OUR_SWITCHES.contains(&name.as_str()) && word != "-v" {
-            kept.push(word.clone());
-        }
-    }
-    kept
+/// What agents are asked to do: the load alone. What is read beside it, records and trials are the coordinator's.
+/// `urls`: the databases; empty: each agent has its own.
+pub fn spec(all: &RunSpec, urls: &[String], agents: &[Presence]) -> RunSpec {
+    let mut spec = all.clone();
+    spec.target.urls = urls.iter().map(|url| Concealed::from(url.as_str())).collect();
+    spec.telemetry = TelemetrySpec { level: TelemetryLevel::Off, ..TelemetrySpec::default() };
+    spec.tags.clear();
+    (spec.trials, spec.prepare, spec.check, spec.server) = (1, false, false, None);
+    let fewest_cpus = || agents.iter().map(|agent| agent.cpus).min().unwrap_or(1).into();
+    spec.generator.workers = Some(spec.generator.workers.unwrap_or_else(fewest_cpus));
+    spec
 }
 
-/// The files that the words name: the script with the modules beside it, and arrival times. `bytes_max`: of all.
-pub fn files(workload: &str, rate_file: Option<&Path>, bytes_max: usize) -> Result<Vec<File>, Trouble> {
+/// The files that a spec names: the script with the modules beside it, and arrival times. `bytes_max`: of all.
+pub fn files(spec: &RunSpec, bytes_max: usize) -> Result<Vec<File>, Trouble> {
+    let workload = &spec.workload.name;
     let mut files = Vec::new();
     let script = Path::new(workload);
     if script.is_file() {
         let folder = script.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.push(File { word: workload.to_owned(), path: format!("script/{name}"), text: read(script)? });
+        files.push(File { name: workload.clone(), path: format!("script/{name}"), text: read(script)? });
         for path in modules(folder) {
             if path.file_name() != script.file_name() || path.parent() != Some(folder) {
                 let below = path.strip_prefix(folder).unwrap_or(&path);
                 let path_there = format!("script/{}", below.display());
-                files.push(File { word: String::new(), path: path_there, text: read(&path)? });
+                files.push(File { name: String::new(), path: path_there, text: read(&path)? });
             }
         }
     }
-    if let Some(path) = rate_file {
-        files.push(File { word: path.display().to_string(), path: "rate-file".to_owned(), text: read(path)? });
+    if let Some(path) = &spec.load.rate_file {
+        files.push(File { name: path.display().to_string(), path: "rate-file".to_owned(), text: read(path)? });
     }
     let bytes: usize = files.iter().map(|file| file.text.len()).sum();
     if bytes > bytes_max {
@@ -94,10 +68,9 @@ fn read(path: &Path) -> Result<String, Trouble> {
         .map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
 }
 
-/// Puts the files into a folder; the words, which name them there.
-pub fn unpack(words: &[String], files: &[File], folder: &Path) -> Result<Vec<String>, Trouble> {
+/// Puts the files into a folder, where the spec then names them.
+pub fn unpack(spec: &mut RunSpec, files: &[File], folder: &Path) -> Result<(), Trouble> {
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot store the script: {error}"));
-    let mut words = words.to_vec();
     for file in files {
         let is_inside = Path::new(&file.path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if !is_inside {
@@ -109,38 +82,32 @@ pub fn unpack(words: &[String], files: &[File], folder: &Path) -> Result<Vec<Str
         let path = folder.join(&file.path);
         std::fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
         std::fs::write(&path, &file.text).map_err(failed)?;
-        if file.word.is_empty() {
-            continue;
+        if !file.name.is_empty() && spec.workload.name == file.name {
+            spec.workload.name = path.display().to_string();
         }
-        for word in &mut words {
-            if *word == file.word {
-                *word = path.display().to_string();
-            } else if let Some((option, value)) = word.split_once('=')
-                && option.starts_with("--")
-                && value == file.word
-            {
-                *word = format!("{option}={}", path.display());
-            }
+        if spec.load.rate_file.as_deref() == Some(Path::new(&file.name)) {
+            spec.load.rate_file = Some(path);
         }
     }
-    Ok(words)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
-
     #[test]
-    fn agents_get_the_words_that_say_what_to_do() {
-        let all = line(
-            "assay run my.lua --db postgres://a@b/c --fleet nats://u:p@h --agents 3 --sessions 5 --tag=a=b --record x -v \
-             --db_from_agent_env --table_size=5",
-        );
-        assert_eq!(words(&all), line("assay run my.lua --sessions 5 --table_size=5"));
+    fn agents_are_asked_for_the_load_alone() {
+        let mut all = RunSpec::default();
+        for (name, text) in
+            [("db", "postgres://a:b@h/d"), ("tag", "a=b"), ("check", "on"), ("trials", "3"), ("rate", "5")]
+        {
+            all = all.with(name, text).unwrap();
+        }
+        let agents = [4, 2].map(|cpus| Presence { cpus, ..Presence::default() });
+        assert_eq!(spec(&all, &[], &agents).words(), ["run", "", "--rate=5", "--workers=2", "--telemetry=off"]);
+        let urls = all.target.urls.iter().map(|url| url.reveal().to_owned()).collect::<Vec<_>>();
+        assert_eq!(spec(&all, &urls, &agents).target, all.target);
     }
 
     #[test]
@@ -148,19 +115,25 @@ mod tests {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let script = here.path().join("my.lua");
         std::fs::create_dir(here.path().join("lib")).unwrap();
-        for (name, text) in [("my.lua", "-- one"), ("other.lua", "-- two"), ("lib/x.lua", "-- three"), ("notes", "no")]
-        {
+        for (name, text) in [
+            ("my.lua", "-- one"),
+            ("other.lua", "-- two"),
+            ("lib/x.lua", "-- three"),
+            ("notes", "no"),
+            ("times", "0.1"),
+        ] {
             std::fs::write(here.path().join(name), text).unwrap();
         }
-        let name = script.display().to_string();
-        let files = files(&name, None, 1000).unwrap();
-        assert!(super::files(&name, None, 10).is_err());
-        let given = vec!["assay".to_owned(), "run".to_owned(), name, "--rate=5".to_owned()];
-        let words = unpack(&given, &files, there.path()).unwrap();
-        assert_eq!(std::fs::read_to_string(&words[2]).unwrap(), "-- one");
-        assert_eq!(words[3], "--rate=5");
+        let mut spec = RunSpec::default();
+        spec.workload.name = script.display().to_string();
+        spec.load.rate_file = Some(here.path().join("times"));
+        let files = files(&spec, 1000).unwrap();
+        assert!(super::files(&spec, 10).is_err());
+        unpack(&mut spec, &files, there.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&spec.workload.name).unwrap(), "-- one");
+        assert_eq!(std::fs::read_to_string(spec.load.rate_file.as_ref().unwrap()).unwrap(), "0.1");
         assert!(there.path().join("script/lib/x.lua").is_file() && !there.path().join("script/notes").exists());
-        let outside = File { word: String::new(), path: "../x".to_owned(), text: String::new() };
-        assert!(unpack(&given, &[outside], there.path()).is_err());
+        let outside = File { name: String::new(), path: "../x".to_owned(), text: String::new() };
+        assert!(unpack(&mut spec, &[outside], there.path()).is_err());
     }
 }

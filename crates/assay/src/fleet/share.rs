@@ -9,11 +9,15 @@ use assay_engine::{Agent, Control, End, Outcome, Plan};
 use assay_fleet::{Answer, Arrived, Bus, Database, Ended, Order, PROTOCOL, Part, Pattern};
 use assay_record::Record;
 use assay_seam::{ConnectOptions, Endpoint};
+use assay_spec::{Concealed, RunSpec};
 
-use crate::command_line::{self, CommonCommandOptions, GeneratorOptions, Invocation, Role, Subcommand, Workload};
+use crate::assignment::Assignment;
+use crate::command_line::Role;
 use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::link::{Link, Reporter, sign};
 use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
+use crate::plan::Process;
+use crate::workload::Workload;
 use crate::{failure, plan, record_of, registry, signals, terminal};
 
 /// What an agent is, apart from any run.
@@ -82,43 +86,33 @@ fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Share, 
     if order.number >= order.agents {
         return Err(Trouble::new(Exit::Fleet, format!("there is no share {} of {}", order.number, order.agents)));
     }
-    let mut words = parcel::unpack(&order.words, &order.files, folder)?;
+    let mut spec = RunSpec::from_value(&order.spec)?;
+    parcel::unpack(&mut spec, &order.files, folder)?;
     if order.database == Database::AgentEnvironment {
         let url = std::env::var(DATABASE_VARIABLE).ok().filter(|url| !url.is_empty());
         let Some(url) = url else {
             return Err(Trouble::environment(format!("{DATABASE_VARIABLE} is not set on agent {}", host.name))
                 .hint(format!("start the agent with {DATABASE_VARIABLE}=URL, or leave out --db-from-agent-env")));
         };
-        words.extend(["--db".to_owned(), url]);
+        spec.target.urls = vec![Concealed::from(url)];
     }
     let agent = Agent { number: order.number, agents: order.agents };
     let part = Arc::new(host.bus.take_part(order)?);
-    let invocation = command_line::parse(words.into_iter().map(Into::into))?;
-    let Some(Invocation { subcommand, workload: Some(workload), words }) = invocation else {
-        return Err(Trouble::usage("the order is not a command of a workload"));
-    };
-    let own = |generator: &mut GeneratorOptions| {
-        (generator.seed, generator.workers) = (Some(order.seed), Some(order.workers.into()));
-        generator.role = Role::Agent(Arc::new(Link::new(agent, part.clone())));
-    };
-    let command = |mut common: CommonCommandOptions, name: &str| {
-        own(&mut common.generator);
-        may_load(&common.target.db, host)?;
-        plan::of_command(&workload, name, &common, &common.target.db, &words)
-    };
-    let (plan, record) = match subcommand {
-        Subcommand::Run(mut options) => {
-            own(&mut options.generator);
-            may_load(&options.target.db, host)?;
-            let plan = plan::of_run(&workload, &options, &options.target.db, &words)?;
-            let mut record = record_of::begun(&plan, &workload, &options, &words);
+    let assignment = Assignment::load(spec)?;
+    let urls = assignment.urls();
+    may_load(&urls, host)?;
+    let process = Process { role: Role::Agent(Arc::new(Link::new(agent, part.clone()))), ..Process::default() };
+    let (plan, record) = match assignment.spec.task.as_str() {
+        "run" => {
+            let plan = plan::of_run(&assignment, &process, &urls)?;
+            let mut record = record_of::begun(&plan, &assignment, None);
             sign(&mut record, agent, &host.name, &[]);
             (plan, Some(record))
         }
-        Subcommand::Prepare(options) => (command(options.common, "prepare")?, None),
-        Subcommand::Check(options) => (command(options.common, "check")?, None),
+        "prepare" | "check" => (plan::of_command(&assignment, &process, &urls)?, None),
         _ => return Err(Trouble::usage("only run, prepare and check can be shared")),
     };
+    let workload = assignment.workload;
     Ok(Share { plan, workload, record, part, agent })
 }
 

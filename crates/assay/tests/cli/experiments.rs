@@ -269,6 +269,56 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     );
     let ran = folder.expect("lab plan sorts.toml", 2);
     assert!(ran.stderr.contains("error: run: there is no option --table-siez"), "{}", ran.shown());
+    for (from, to, error, place) in [
+        (
+            "time = \"300ms\"",
+            "time = \"300ms\"\noptions = { find_rate = \"p99 < 10\" }",
+            "run.options.find_rate p99 < 10: expected 'p99 < 10ms'",
+            "12:13: run.options.find_rate",
+        ),
+        (
+            "time = \"300ms\"",
+            "time = \"300ms\"\noptions = { retriez = 3 }",
+            "run.options.retriez: there is no option retriez",
+            "12:13: run.options.retriez",
+        ),
+        (
+            "time = \"300ms\"",
+            "time = \"300ms\"\noptions = { table_size = \"ten\" }",
+            "run.options.table_size ten: expected a number",
+            "12:13: run.options.table_size",
+        ),
+        ("sessions = [1, 2]", "sessions = [1, 0]", "run.sessions 1,0: must be at least 1", "12:1: run.sessions"),
+        (
+            "sessions = [1, 2]",
+            "sessions = [1, 2]\noptions = { find_rate = \"p99 < 10ms\" }",
+            "run.options.find_rate needs one number of sessions",
+            "13:13: run.options.find_rate",
+        ),
+        (
+            "[grid]",
+            "[generator]\nworkers = 0\n\n[grid]",
+            "generator.workers 0: must be at least 1",
+            "15:1: generator.workers",
+        ),
+        (
+            "prepare = \"./one_table.lua\"",
+            "prepare = \"./one_table.lua\"\noptions = { table_size = \"ten\" }",
+            "data.options.table_size ten: expected a number",
+            "8:13: data.options.table_size",
+        ),
+        (
+            "workload = \"./one_table.lua\"",
+            "workload = \"./one_table.lua --seed 5\"",
+            "run: --seed is set by the experiment",
+            "10:1: run.workload",
+        ),
+    ] {
+        folder.write("sorts.toml", &RECIPE.replace(from, to));
+        let ran = folder.expect("lab plan sorts.toml", 2);
+        assert!(ran.stderr.contains(&format!("error: {error}")), "{error}: {}", ran.shown());
+        assert!(ran.stderr.contains(&format!("  sorts.toml:{place}\n")), "{place}: {}", ran.shown());
+    }
     folder.write("sorts.toml", &format!("{RECIPE}[[show]]\ndots = {{ color = 'work_mem', last = '5 parsecs' }}\n"));
     let ran = folder.expect("lab run sorts.toml", 2);
     assert!(ran.stderr.contains("error: last = 5 parsecs: expected a duration"), "{}", ran.shown());
@@ -300,6 +350,26 @@ fn a_plan_downloads_nothing_and_says_what_will_be() {
     let plan = folder.expect_with(&variables, "lab plan sorts.toml", 0);
     assert!(plan.stdout.contains("  mysql:5.7: 5.7.22, 18 MB, will be downloaded\n"), "{}", plan.shown());
     assert!(!empty.join("binaries").exists(), "{}", plan.shown());
+}
+
+#[test]
+fn a_switch_in_a_recipe_is_on_or_off() {
+    let folder = Folder::new();
+    let recipe = |keep: &str| {
+        format!(
+            "title = 'Disk'\n[run]\nio = '--size 1M --files 1 --log-size 64K'\ntime = '200ms'\noptions = {{ keep = '{keep}' }}\n[trials]\ncount = 1\nrepeats = 0\n"
+        )
+    };
+    folder.write("disk.toml", &recipe("off"));
+    folder.expect("lab run disk.toml --folder off", 0);
+    let before = folder.names();
+    folder.write("disk.toml", &recipe("on"));
+    folder.expect("lab run disk.toml --folder on", 0);
+    assert!(folder.names().len() > before.len() + 1, "{:?}", folder.names());
+    folder.write("disk.toml", &recipe("maybe"));
+    let ran = folder.expect("lab plan disk.toml", 2);
+    assert!(ran.stderr.contains("error: run.options.keep: maybe: expected on or off"), "{}", ran.shown());
+    assert!(ran.stderr.contains("  disk.toml:5:13: run.options.keep\n"), "{}", ran.shown());
 }
 
 const EVENTS: &str = "

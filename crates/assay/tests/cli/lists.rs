@@ -91,13 +91,18 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
     --- stdout
     Run a workload and report what was measured
 
-    Usage: assay run [OPTIONS] <WORKLOAD>
+    Usage: assay run [OPTIONS] [WORKLOAD]
 
     Arguments:
-      <WORKLOAD>  Built-in workload (see `assay list`) or Lua file
+      [WORKLOAD]  Built-in workload (see `assay list`) or Lua file
 
     Options:
-      -h, --help  Print help
+          --again <RECORD>  Repeat the run of a record, with its seed; options given here override those
+                            of the record
+          --spec <FILE|->   Run what a file says, as printed by --print-spec; - is stdin; options given
+                            here override it
+          --print-spec      Print what would be run, as JSON without passwords, and exit
+      -h, --help            Print help
 
     Database:
           --db <URL>                    Database to use: postgres://…, mysql://…, mariadb://… or

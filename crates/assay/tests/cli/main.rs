@@ -19,4 +19,5 @@ mod reports;
 mod runs;
 mod secrets;
 mod servers;
+mod specs;
 mod statements;

@@ -35,7 +35,7 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     time s sessions tx/s stmt/s read/s write/s other/s p50 ms p95 ms p99 ms errors retries
     # # # # # # # # # # # #
     record: assay-records/oltp_read_write-########T######Z.json.zst
-    next: assay run oltp_read_write --time #s --seed # --table-size # --workers # --prepare --db postgres://USER@HOST/DATABASE
+    next: assay run --again assay-records/oltp_read_write-########T######Z.json.zst --prepare --db postgres://USER@HOST/DATABASE
     ");
     // The temporary database is removed, the record remains.
     assert_eq!(folder.names(), ["assay-records"]);

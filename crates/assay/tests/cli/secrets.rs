@@ -92,6 +92,8 @@ fn no_password_reaches_a_file_or_a_stream() {
         "tag r.json a=b".to_owned(),
         "compare r.json t-1.json.zst --agents".to_owned(),
         "duel './secretive.lua --my-password hunter2' './secretive.lua --my_password=hunter2' '--common=--transactions 5' --trials 1 --records d".to_owned(),
+        format!("{embedded} --print-spec"),
+        "run --again r.json --my-password hunter2 --transactions 5 --record again.json".to_owned(),
         "completions bash".to_owned(),
         "manual pages".to_owned(),
         "list".to_owned(),

@@ -539,11 +539,13 @@ fn agents_of_another_version_and_passwords_in_the_clear_are_refused() {
         version: version.to_owned(),
         number: 0,
         agents: 1,
-        words: ["assay", "run", "oltp_point_select", "--db", &lab.url()].map(str::to_owned).to_vec(),
-        seed: 1,
-        workers: 1,
+        spec: serde_json::json!({
+            "workload": { "name": "oltp_point_select" },
+            "target": { "urls": [lab.url()] },
+            "generator": { "seed": 1, "workers": 1 },
+        }),
         files: Vec::new(),
-        database: assay_fleet::Database::Words,
+        database: assay_fleet::Database::Spec,
         lease_ms: 60_000,
     };
     let Ok(Answer::Refused(refusal)) = &bus.order(&[(id.clone(), order("0.0.9"))])[0] else { panic!("it took that") };

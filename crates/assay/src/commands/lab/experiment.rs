@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use assay_recipe::{Recipe, RecipeError, from_words, shipped};
+use assay_spec::RunSpec;
 
-use crate::command_line::{self, RecipeOptions, Subcommand};
+use crate::assignment::Assignment;
+use crate::command_line::{self, RecipeOptions};
 use crate::diagnostics::{Trouble, nearest};
 use crate::url_text;
 
@@ -111,14 +113,14 @@ fn made(server: &str, options: &RecipeOptions) -> Result<String, Trouble> {
     let Some(invocation) = command_line::parse(line.map(Into::into))? else {
         return Err(Trouble::usage("see `assay run --help`"));
     };
-    let (Subcommand::Run(run), Some(workload)) = (&invocation.subcommand, &invocation.workload) else {
+    let Some(Assignment { spec, workload, .. }) = &invocation.assignment else {
         return Err(Trouble::usage("the words after `--` do not start with a workload"));
     };
     let prepare = workload.has_command("prepare").then(|| {
-        let words = [workload.name.clone()].into_iter().chain(workload.given_words());
-        url_text::shell_line(words)
+        let words = RunSpec { workload: spec.workload.clone(), ..RunSpec::default() }.words();
+        url_text::shell_line(&words[1..])
     });
-    let ladder = run.load.steps().len() > 1;
+    let ladder = spec.load.steps().len() > 1;
     from_words(server, &factors, &url_text::shell_line(&options.words), prepare.as_deref(), ladder)
         .map_err(|error| trouble(&error, "the command line"))
 }

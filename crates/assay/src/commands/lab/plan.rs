@@ -2,14 +2,14 @@
 
 use assay_recipe::{order, remaining, seconds_left};
 use assay_seam::Nanos;
+use assay_spec::values::display_duration;
 
 use crate::command_line::RecipeOptions;
 use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::Folder;
 use crate::commands::lab::servers::{self, count};
-use crate::commands::lab::setup::Lines;
+use crate::commands::lab::setup::{Runs, prepare_words};
 use crate::diagnostics::{Exit, Trouble};
-use crate::values::display_duration;
 use crate::{terminal, url_text};
 
 /// A longer list of cells is summarized.
@@ -19,7 +19,7 @@ const CELLS_SHOWN: usize = 60;
 pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(options)?;
     let recipe = &experiment.recipe;
-    let lines = Lines::of_all(recipe).map_err(|wrong| experiment.located(wrong))?;
+    let runs = Runs::of_all(recipe).map_err(|wrong| experiment.located(wrong))?;
     let folder = Folder::usual(&experiment);
     let progress = Folder::read(&folder).map(|folder| folder.progress).unwrap_or_default();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &progress);
@@ -41,7 +41,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
             done => format!("{} of {} trials left", left.len(), left.len() + done),
         }
     );
-    let found = servers::look(&experiment, &lines, None)?;
+    let found = servers::look(&experiment, &runs, None)?;
     text += &found.text;
     for need in &recipe.needs {
         text += &format!("  needs: {need}\n");
@@ -49,10 +49,10 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     if recipe.trials.drop > 0 {
         text += &format!("  {} run first and not shown\n", count(recipe.trials.drop as usize, "round"));
     }
-    text += &format!("  load: assay {}\n", url_text::shell_line(assay_record::without_secrets(&lines[0].run)));
+    text += &format!("  load: assay {}\n", url_text::shell_line(runs[0].shown()));
     let mut prepared: Vec<String> = Vec::new();
-    for line in lines.iter().filter_map(|line| line.prepare.as_ref()) {
-        let line = url_text::shell_line(assay_record::without_secrets(line));
+    for prepare in runs.iter().filter_map(|runs| runs.prepare.as_ref()) {
+        let line = url_text::shell_line(prepare_words(prepare));
         if !prepared.contains(&line) {
             text += &format!("  data, loaded once per version: assay prepare {line}\n");
             prepared.push(line);
@@ -68,7 +68,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     if recipe.cells.len() > CELLS_SHOWN {
         text += &format!("  and {} more\n", recipe.cells.len() - CELLS_SHOWN);
     }
-    let seconds = seconds_left(&left, &progress, |cell| lines[cell].seconds);
+    let seconds = seconds_left(&left, &progress, |cell| runs[cell].seconds);
     let loading = if prepared.is_empty() { "" } else { ", plus loading the data" };
     text += &format!("time: about {}{loading}\n", about(seconds));
     text += &found.disk;

@@ -17,7 +17,7 @@ use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::{self, Folder, now};
 use crate::commands::lab::plan::about;
 use crate::commands::lab::servers::{self, count};
-use crate::commands::lab::setup::Lines;
+use crate::commands::lab::setup::Runs;
 use crate::commands::lab::show;
 use crate::commands::lab::trial::{Timed, Trial, interrupted, say};
 use crate::diagnostics::{Exit, Trouble};
@@ -26,9 +26,9 @@ use crate::{signals, terminal};
 /// Runs it to its end, or until it is interrupted.
 pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(&options.recipe)?;
-    let lines = Lines::of_all(&experiment.recipe).map_err(|wrong| experiment.located(wrong))?;
+    let runs = Runs::of_all(&experiment.recipe).map_err(|wrong| experiment.located(wrong))?;
     // A setting that its server does not know would fail in every trial of its level.
-    let found = servers::look(&experiment, &lines, Some(&|words| terminal::say(&format!("{words}\n"))))?;
+    let found = servers::look(&experiment, &runs, Some(&|words| terminal::say(&format!("{words}\n"))))?;
     if let Some(words) = &found.too_small {
         terminal::say(&format!("warning: {words}\n"));
     }
@@ -51,7 +51,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
         let recipe = &folder.recipe;
         let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &folder.progress);
         let Some(key) = left.first().copied() else { break };
-        let seconds = seconds_left(&left, &folder.progress, |cell| lines[cell].seconds);
+        let seconds = seconds_left(&left, &folder.progress, |cell| runs[cell].seconds);
         let trial = format!("round {} of {}: {}", key.round, recipe.trials.count, recipe.cells[key.cell].name);
         match bar {
             Some(bar) => {
@@ -61,7 +61,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
             None => say(None, &format!("{trial} ({} left, about {})", count(left.len(), "trial"), about(seconds))),
         }
         let last_of_round = left.get(1).is_none_or(|next| next.round != key.round);
-        match one(&home, &mut folder, &lines[key.cell], key, last_of_round, bar) {
+        match one(&home, &mut folder, &runs[key.cell], key, last_of_round, bar) {
             Ok(()) => {}
             Err(trouble) if signals::control().is_stopped() => {
                 let folder = folder.path.display();
@@ -94,7 +94,7 @@ fn show_progress(bar: &Bar, watch: Instant, folder: &Folder, (left, seconds): (u
 fn one(
     home: &Home,
     folder: &mut Folder,
-    lines: &Lines,
+    runs: &Runs,
     key: TrialKey,
     last_of_round: bool,
     bar: Option<&Bar>,
@@ -115,7 +115,7 @@ fn one(
         server: format!("{}{}", server_prefix(&recipe), std::process::id()),
         cell,
         levels: levels.map(|(factor, level)| (factor.name.clone(), factor.levels[*level].name.clone())).collect(),
-        lines,
+        runs,
         steps: &recipe.steps,
         round,
         seed: recipe.trials.seed.wrapping_add(u64::from(round)),

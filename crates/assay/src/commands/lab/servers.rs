@@ -12,10 +12,11 @@ use assay_options::OptionValue;
 use assay_recipe::{Action, Server};
 
 use crate::commands::lab::experiment::{Experiment, WrongKey};
-use crate::commands::lab::setup::{Lines, description};
+use crate::commands::lab::setup::{Runs, description, prepare_words};
 use crate::commands::lab::trial::loading;
 use crate::diagnostics::Trouble;
-use crate::{command_line, lab};
+use crate::lab;
+use crate::workload::Workload;
 
 /// The part of `plan` about servers.
 pub(super) struct Found {
@@ -41,13 +42,13 @@ struct Disk {
 /// Checks the servers of all cells. Missing programs are reported; an unknown setting is an error. `fetch`: gets
 /// programs that can be downloaded or unpacked, and gets a line before each; `None`: they are reported, and their
 /// settings not checked.
-pub(super) fn look(experiment: &Experiment, lines: &[Lines], fetch: Option<&dyn Fn(&str)>) -> Result<Found, Trouble> {
+pub(super) fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn(&str)>) -> Result<Found, Trouble> {
     let recipe = &experiment.recipe;
     let home = Home::usual();
     let mut products: BTreeMap<String, String> = BTreeMap::new();
     let mut checked: Vec<&Server> = Vec::new();
     let mut all = Disk::default();
-    for (cell, lines) in recipe.cells.iter().zip(lines) {
+    for (cell, runs) in recipe.cells.iter().zip(runs) {
         let mut of_cell = 0;
         for (name, server) in &cell.setup.server {
             let Some(product) = &server.product else {
@@ -55,15 +56,15 @@ pub(super) fn look(experiment: &Experiment, lines: &[Lines], fetch: Option<&dyn 
                 continue;
             };
             let known = products.entry(product.clone()).or_default();
-            let prepare = lines.prepare.as_ref().filter(|_| cell.setup.holds_data(name));
+            let prepare = runs.prepare.as_ref().filter(|_| cell.setup.holds_data(name));
             let servers = u64::from(1 + server.replicas);
             let (described, programs) = match found(&home, server, fetch)? {
                 Programs::Here(described, programs) => (described, programs),
                 Programs::ToFetch(words) => {
                     *known = format!(": {words}");
-                    if let Some(words) = prepare {
-                        let bytes = estimated_bytes(product, words)?;
-                        all.loaded.insert(format!("{product} {}", words.join(" ")), bytes);
+                    if let Some(prepare) = prepare {
+                        let bytes = estimated_bytes(product, &prepare.workload);
+                        all.loaded.insert(format!("{product} {}", prepare_words(prepare).join(" ")), bytes);
                         of_cell += bytes.unwrap_or(0) * servers;
                     }
                     continue;
@@ -82,10 +83,11 @@ pub(super) fn look(experiment: &Experiment, lines: &[Lines], fetch: Option<&dyn 
                 })?;
                 checked.push(server);
             }
-            let Some(words) = prepare else { continue };
-            let loading = loading(&described, &cell.setup, words, &programs)?;
-            let line = assay_record::without_secrets(words).join(" ");
-            let key = loading.contents(&programs, &line, &lab::hash_of_workload(words.first()))?.key();
+            let Some(prepare) = prepare else { continue };
+            let loading = loading(&described, &cell.setup, prepare, &programs)?;
+            let line = prepare_words(prepare).join(" ");
+            let hash = lab::hash_of_workload(Some(&prepare.workload.name));
+            let key = loading.contents(&programs, &line, &hash)?.key();
             let kept = image::list(&home)?.into_iter().find(|one| one.key == key);
             let bytes = match kept {
                 Some(kept) => {
@@ -93,7 +95,7 @@ pub(super) fn look(experiment: &Experiment, lines: &[Lines], fetch: Option<&dyn 
                     Some(kept.bytes)
                 }
                 None => {
-                    let bytes = estimated_bytes(product, words)?;
+                    let bytes = estimated_bytes(product, &prepare.workload);
                     all.loaded.insert(key, bytes);
                     bytes
                 }
@@ -208,11 +210,7 @@ fn free_bytes(folder: &Path) -> Option<u64> {
 
 /// What an image with this data will take, about: its rows, and what the server adds. `None`: the workload is none of
 /// ours.
-fn estimated_bytes(product: &str, words: &[String]) -> Result<Option<u64>, Trouble> {
-    let database = format!("--db={}://localhost/x", product.split(':').next().unwrap_or_default());
-    let line = ["assay", "prepare"].map(str::to_owned).into_iter().chain(words.iter().cloned()).chain([database]);
-    let invocation = command_line::parse(line.map(Into::into))?;
-    let Some(workload) = invocation.and_then(|invocation| invocation.workload) else { return Ok(None) };
+fn estimated_bytes(product: &str, workload: &Workload) -> Option<u64> {
     let options = workload.options_in_effect();
     let number = |name: &str| {
         options.iter().find(|(key, _)| key == name).and_then(|(_, value)| match value {
@@ -236,7 +234,7 @@ fn estimated_bytes(product: &str, words: &[String]) -> Result<Option<u64>, Troub
         Some("mariadb") => 110e6,
         _ => 180e6,
     };
-    Ok(data.map(|data| (empty + data + log(data)) as u64))
+    data.map(|data| (empty + data + log(data)) as u64)
 }
 
 /// Bytes of a warehouse of TPC-C, of a branch of TPC-B with its accounts, and of a row of the OLTP tables, with their

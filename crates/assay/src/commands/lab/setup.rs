@@ -1,27 +1,28 @@
-//! Converts the setup of a cell to descriptions of servers and command lines of runs.
+//! Converts the setup of a cell to descriptions of servers and specs of runs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use assay_lab::placement::{Cpus, Transparent};
 use assay_lab::{Asked, Behind, Description, FrontDescription, Placement};
+use assay_options::OptionValue;
 use assay_recipe::{Action, CaseFile, Cell, Recipe, Server, Setup, Step, When, Word};
 use assay_seam::Nanos;
+use assay_spec::{Concealed, RunSpec, Sessions, Wrong, values};
 
-use crate::command_line::{self, RunOptions, Subcommand};
+use crate::assignment::Assignment;
+use crate::command_line::{self, Invocation, Subcommand};
 use crate::commands::lab::experiment::WrongKey;
-use crate::diagnostics::Trouble;
-use crate::{url_text, values};
+use crate::diagnostics::{Trouble, nearest};
+use crate::plan::TIME_DEFAULT;
+use crate::url_text;
 
-/// A cell's command lines, checked.
-pub(super) struct Lines {
-    /// Arguments of `assay`, without the database.
-    pub(super) run: Vec<String>,
-    /// The same without sessions and times.
-    bare: Vec<String>,
-    /// Arguments of `assay prepare`; `None`: nothing is loaded.
-    pub(super) prepare: Option<Vec<String>>,
-    /// The statements to time, as a file; `None`: a different kind of run.
-    pub(super) case_file: Option<String>,
+/// What the trials of a cell execute, checked.
+pub(super) struct Runs {
+    /// The measured run.
+    pub(super) measured: MeasuredRun,
+    /// Loads the data, without a database; `None`: nothing is loaded.
+    pub(super) prepare: Option<Assignment>,
     /// Whether statements are prepared at the protocol level.
     pub(super) prepared: bool,
     /// A separate run before the measured one.
@@ -32,15 +33,32 @@ pub(super) struct Lines {
     pub(super) sessions_max: u32,
 }
 
+/// A measured run, without its databases.
+pub(super) enum MeasuredRun {
+    /// A workload.
+    Workload(Box<WorkloadRun>),
+    /// Statements that are timed: arguments of `assay`, and the text of a file with the cases.
+    Cases(Vec<String>, String),
+    /// Files without a server: arguments of `assay`.
+    Files(Vec<String>),
+}
+
+/// The load of a workload.
+pub(super) struct WorkloadRun {
+    pub(super) spec: RunSpec,
+    /// Options that a spec does not have, such as a journal.
+    pub(super) own: Vec<String>,
+}
+
 /// Assumed duration of starting a server from a small image and of stopping it.
 const START_STOP_S: f64 = 2.5;
 /// Assumed duration of timed statements or files if it is unknown.
 const SECONDS_UNKNOWN: f64 = 10.0;
 
-impl Lines {
+impl Runs {
     /// Those of each cell. Steps with a run of their own are checked too, and time that steps are known to take is
     /// added.
-    pub(super) fn of_all(recipe: &Recipe) -> Result<Vec<Lines>, WrongKey> {
+    pub(super) fn of_all(recipe: &Recipe) -> Result<Vec<Runs>, WrongKey> {
         let of_cell = |cell: &Cell| {
             for (name, server) in &cell.setup.server {
                 let product = server.product.iter().filter_map(|product| product.split(':').next()).next();
@@ -60,18 +78,17 @@ impl Lines {
                 let key = ["data", "prepare"].map(str::to_owned).to_vec();
                 return Err(WrongKey { key, trouble: Trouble::usage(cause).hint(hint) });
             }
-            let wrong = |trouble: Trouble| WrongKey { key: wrong_key(&cell.setup, &trouble.cause), trouble };
-            let mut lines = Lines::of(&cell.setup).map_err(wrong)?;
+            let mut runs = Runs::of(&cell.setup)?;
             for (step, number) in recipe.steps.iter().zip(1..) {
                 let seconds = seconds_of(step, &cell.setup).map_err(|trouble| WrongKey {
                     key: vec!["step".to_owned(), number.to_string()],
                     trouble: within(&format!("step {}", step.name), trouble),
                 })?;
-                lines.seconds += if step.when == When::DuringMeasure { 0.0 } else { seconds };
+                runs.seconds += if step.when == When::DuringMeasure { 0.0 } else { seconds };
             }
             let started = cell.setup.server.values().filter(|server| server.product.is_some());
-            lines.seconds += started.map(|server| START_STOP_S * f64::from(1 + server.replicas)).sum::<f64>();
-            Ok(lines)
+            runs.seconds += started.map(|server| START_STOP_S * f64::from(1 + server.replicas)).sum::<f64>();
+            Ok(runs)
         };
         for (last, key) in lasts(recipe) {
             duration("last", last).map_err(|trouble| WrongKey { key, trouble })?;
@@ -79,94 +96,102 @@ impl Lines {
         recipe.cells.iter().map(of_cell).collect()
     }
 
-    /// Parses a cell as the command line would.
-    fn of(setup: &Setup) -> Result<Lines, Trouble> {
+    fn of(setup: &Setup) -> Result<Runs, WrongKey> {
         let load = &setup.run;
+        let prepare = prepare(setup)?;
         if !load.case.is_empty() {
-            return Lines::of_cases(setup);
+            return Ok(Runs { prepare, ..Runs::plain(Runs::cases(setup)?) });
         }
         if let Some(line) = &load.io {
-            return Lines::of_io(setup, line);
+            let time = load.time.as_ref().and_then(|Word(text)| values::duration(text).ok());
+            let steps = load.sessions.0.len().max(1) as f64;
+            let seconds = time.map_or(SECONDS_UNKNOWN, |time| time.as_secs_f64() * steps);
+            return Ok(Runs { seconds, ..Runs::plain(Runs::files(setup, line)?) });
         }
-        let mut run = words(&load.workload)?;
-        run.insert(0, "run".to_owned());
-        run.extend(load.options.iter().filter_map(option));
-        run.extend(load.session_sql.iter().map(|sql| format!("--session-sql={sql}")));
+        let mut reading = Reading::start("run", &load.workload, &["run", "workload"], "run", &database(setup))?;
+        reading.refuse_what_the_lab_sets(load.options.keys())?;
+        reading.options(&load.options, &["run", "options"])?;
         let generator = &setup.generator;
-        run.extend(generator.cpus.iter().map(|cpus| format!("--cpus={cpus}")));
-        run.extend(generator.workers.iter().map(|workers| format!("--workers={workers}")));
-        run.extend(load.rate.iter().map(|rate| format!("--rate={rate}")));
-        let sessions = &load.sessions.0;
-        run.extend((!sessions.is_empty()).then(|| format!("--sessions={}", sessions.join(","))));
-        run.extend(load.time.iter().map(|time| format!("--time={time}")));
-        // A server that goes away ends its trial: that is a result.
-        if !run.iter().any(|word| word.starts_with("--reconnect-time")) {
-            run.push("--reconnect-time=0s".to_owned());
+        let sessions = (!load.sessions.0.is_empty()).then(|| load.sessions.0.join(","));
+        let workers = generator.workers.map(|workers| workers.to_string());
+        let fields = [
+            ("cpus", generator.cpus.as_ref(), ["generator", "cpus"]),
+            ("workers", workers.as_ref(), ["generator", "workers"]),
+            ("rate", load.rate.as_ref().map(|Word(rate)| rate), ["run", "rate"]),
+            ("sessions", sessions.as_ref(), ["run", "sessions"]),
+            ("time", load.time.as_ref().map(|Word(time)| time), ["run", "time"]),
+        ];
+        for (option, text, key) in fields {
+            if let Some(text) = text {
+                reading.set(option, text, &key)?;
+            }
         }
-        let options = run_options(&run, &database(setup))?;
-        let warmup = load.warmup.as_ref().map_or(Ok(Nanos::ZERO), |Word(text)| duration("run.warmup", text))?;
-        let asked = &options.load;
-        let steps = asked.steps();
-        // The number of stages of a search is unknown; a dozen is usual.
-        let stages = if asked.searches() { STAGES_OF_SEARCH } else { steps.len() as u64 };
-        let stage = asked.time.unwrap_or(TIME_DEFAULT).0 + asked.warmup.0;
-        Ok(Lines {
-            bare: without(&run, &["sessions", "time", "transactions", "warmup", "find-rate", "max-rate"]),
-            prepare: prepare(setup)?,
-            case_file: None,
-            prepared: options.target.prepared,
+        let session_sql = load.session_sql.iter().map(|sql| Concealed::from(sql.as_str()));
+        reading.assignment.spec.target.session_sql.extend(session_sql);
+        // A server that goes away ends its trial: that is a result.
+        if !reading.given.iter().any(|name| name == "reconnect-time") {
+            reading.assignment.spec.errors.reconnect_time = Nanos::ZERO;
+        }
+        let (assignment, own) = reading.finish()?;
+        let warmup = load.warmup.as_ref().map_or(Ok(Nanos::ZERO), |Word(text)| duration("run.warmup", text));
+        let warmup = warmup.map_err(|trouble| WrongKey { key: key(&["run", "warmup"]), trouble })?;
+        let spec = assignment.spec;
+        Ok(Runs {
+            prepare,
+            prepared: spec.target.prepared,
             warmup,
-            seconds: (warmup.0 + stage * stages) as f64 / 1e9,
-            sessions_max: steps.into_iter().max().unwrap_or(1),
-            run,
+            seconds: warmup.as_secs_f64() + seconds_of_load(&spec),
+            sessions_max: spec.load.sessions_max(),
+            measured: MeasuredRun::Workload(Box::new(WorkloadRun { spec, own })),
         })
     }
 
     /// Statements that are timed.
-    fn of_cases(setup: &Setup) -> Result<Lines, Trouble> {
+    fn cases(setup: &Setup) -> Result<MeasuredRun, WrongKey> {
         let load = &setup.run;
-        let mut run = vec!["sql".to_owned()];
-        run.extend(load.options.iter().filter_map(option));
-        run.extend(load.session_sql.iter().map(|sql| format!("--session-sql={sql}")));
-        taken(
-            "run",
-            &[
-                ("sessions", !load.sessions.0.is_empty()),
-                ("rate", load.rate.is_some()),
-                ("time", load.time.is_some()),
-                ("warmup", load.warmup.is_some()),
-            ],
-            "[[run.case]]",
-        )?;
-        let check = run.iter().cloned().chain(["SELECT 1".to_owned()]).collect::<Vec<_>>();
-        command_line::parse(with(&check, &database(setup))).map_err(|trouble| within("run.options", trouble))?;
+        let unused = [
+            ("sessions", !load.sessions.0.is_empty()),
+            ("rate", load.rate.is_some()),
+            ("time", load.time.is_some()),
+            ("warmup", load.warmup.is_some()),
+        ];
+        has_no_meaning(&unused, "[[run.case]]")?;
+        let after = ["SELECT 1".to_owned(), format!("--db={}", database(setup))];
+        let mut words = vec!["sql".to_owned()];
+        add_options(&mut words, &load.options, &after)?;
+        for sql in &load.session_sql {
+            words.push(format!("--session-sql={sql}"));
+        }
         let file = CaseFile { case: load.case.clone(), ..CaseFile::default() };
-        Ok(Lines { case_file: Some(file.text()), ..Lines::plain(run, prepare(setup)?) })
+        Ok(MeasuredRun::Cases(words, file.text()))
     }
 
     /// Files without a server.
-    fn of_io(setup: &Setup, line: &str) -> Result<Lines, Trouble> {
+    fn files(setup: &Setup, line: &str) -> Result<MeasuredRun, WrongKey> {
         let load = &setup.run;
-        let mut run = words(line)?;
-        run.insert(0, "io".to_owned());
-        run.extend(load.options.iter().filter_map(option));
-        run.extend((!load.sessions.0.is_empty()).then(|| format!("--readers={}", load.sessions.0.join(","))));
-        run.extend(load.time.iter().map(|time| format!("--time={time}")));
-        taken("run", &[("rate", load.rate.is_some()), ("warmup", load.warmup.is_some())], "run.io")?;
-        let line = ["assay".to_owned()].into_iter().chain(run.iter().cloned()).map(Into::into);
-        command_line::parse(line).map_err(|trouble| within("run.io", trouble))?;
-        let time = load.time.as_ref().and_then(|Word(text)| values::duration(text).ok());
-        let steps = load.sessions.0.len().max(1) as f64;
-        let seconds = time.map_or(SECONDS_UNKNOWN, |time| time.as_secs_f64() * steps);
-        Ok(Lines { seconds, ..Lines::plain(run, None) })
+        has_no_meaning(&[("rate", load.rate.is_some()), ("warmup", load.warmup.is_some())], "run.io")?;
+        let wrong = |trouble: Trouble| WrongKey { key: key(&["run", "io"]), trouble: within("run.io", trouble) };
+        let mut words = vec!["io".to_owned()];
+        words.extend(split(line).map_err(wrong)?);
+        parses(&words, &[]).map_err(wrong)?;
+        add_options(&mut words, &load.options, &[])?;
+        let fields = [
+            ("readers", (!load.sessions.0.is_empty()).then(|| load.sessions.0.join(",")), ["run", "sessions"]),
+            ("time", load.time.as_ref().map(|Word(time)| time.clone()), ["run", "time"]),
+        ];
+        for (option, text, at) in fields {
+            let Some(text) = text else { continue };
+            words.push(format!("--{option}={text}"));
+            parses(&words, &[])
+                .map_err(|trouble| WrongKey { key: key(&at), trouble: within(&at.join("."), trouble) })?;
+        }
+        Ok(MeasuredRun::Files(words))
     }
 
-    fn plain(run: Vec<String>, prepare: Option<Vec<String>>) -> Lines {
-        Lines {
-            bare: run.clone(),
-            run,
-            prepare,
-            case_file: None,
+    fn plain(measured: MeasuredRun) -> Runs {
+        Runs {
+            measured,
+            prepare: None,
             prepared: false,
             warmup: Nanos::ZERO,
             seconds: SECONDS_UNKNOWN,
@@ -174,13 +199,198 @@ impl Lines {
         }
     }
 
-    /// The arguments of the warm-up: the most sessions of a ladder, with its own time.
-    pub(super) fn warm_up(&self) -> Vec<String> {
-        let mut words = self.bare.clone();
-        let (most, time) = (self.sessions_max, values::display_duration(self.warmup));
-        words.extend([format!("--sessions={most}"), format!("--time={time}")]);
-        words
+    /// The command line of the measured run, for display.
+    pub(super) fn shown(&self) -> Vec<String> {
+        match &self.measured {
+            MeasuredRun::Workload(load) => load.spec.words(),
+            MeasuredRun::Cases(words, _) | MeasuredRun::Files(words) => assay_record::without_secrets(words),
+        }
     }
+}
+
+impl WorkloadRun {
+    /// The warm-up before it: the most sessions of a ladder, for its own time.
+    pub(super) fn warm_up(&self, time: Nanos) -> RunSpec {
+        let mut spec = self.spec.clone();
+        let load = &mut spec.load;
+        load.sessions = Some(Sessions::from(self.spec.load.sessions_max()));
+        (load.time, load.transactions, load.warmup) = (Some(time), None, Nanos::ZERO);
+        load.find_rate.clear();
+        if !load.is_open() {
+            (load.arrival, load.backlog_max) = (None, None);
+        }
+        if load.terminals.is_some() {
+            load.sessions = None;
+        }
+        spec
+    }
+}
+
+/// A line of arguments in a recipe, to which its keys add options.
+struct Reading {
+    assignment: Assignment,
+    /// Names of the options in the line and from keys.
+    given: Vec<String>,
+    /// Options that a spec does not have.
+    own: Vec<String>,
+    /// Which key set which value of the spec.
+    keys: Vec<(String, Vec<String>)>,
+    /// The key of the line.
+    line: Vec<String>,
+    /// Where the line is, in messages.
+    place: &'static str,
+    words: Vec<String>,
+    database: String,
+}
+
+impl Reading {
+    /// Parses the line as the command line would. `database`: a URL, because dialects have options of their own.
+    fn start(task: &str, text: &str, line: &[&str], place: &'static str, database: &str) -> Result<Reading, WrongKey> {
+        let wrong = |trouble| WrongKey { key: key(line), trouble: within(place, trouble) };
+        let words = split(text).map_err(wrong)?;
+        let words: Vec<String> = ["assay".to_owned(), task.to_owned()].into_iter().chain(words).collect();
+        let (assignment, given, own) = read(&words, database).map_err(wrong)?;
+        let (keys, line, database) = (Vec::new(), key(line), database.to_owned());
+        Ok(Reading { assignment, given, own, keys, line, place, words, database })
+    }
+
+    /// Refuses options that the experiment itself sets.
+    fn refuse_what_the_lab_sets<'a>(&self, options: impl Iterator<Item = &'a String>) -> Result<(), WrongKey> {
+        const SET: [&str; 6] = ["server", "record", "no-record", "trials", "seed", "kill-check"];
+        let in_line = SET.iter().find(|name| self.given.iter().any(|given| given == *name)).copied();
+        let in_line = in_line.or((self.assignment.spec.target.urls.len() > 1).then_some("db"));
+        let in_table = options.map(|name| (name, name.replace('_', "-")));
+        let mut in_table = in_table.filter(|(_, name)| name == "db" || SET.contains(&name.as_str()));
+        let (name, at) = match (in_line, in_table.next()) {
+            (Some(name), _) => (name.to_owned(), self.line.clone()),
+            (None, Some((written, name))) => (name, key(&["run", "options", written])),
+            (None, None) => return Ok(()),
+        };
+        let trouble = Trouble::usage(format!("run: --{name} is set by the experiment"))
+            .hint("use trials.count and trials.seed; records are in the experiment's folder");
+        Err(WrongKey { key: at, trouble })
+    }
+
+    /// Sets the options of a table.
+    fn options(&mut self, options: &BTreeMap<String, Word>, table: &[&str]) -> Result<(), WrongKey> {
+        for (name, Word(text)) in options {
+            let key: Vec<&str> = table.iter().copied().chain([name.as_str()]).collect();
+            self.set(name, text, &key)?;
+        }
+        Ok(())
+    }
+
+    /// Sets an option: one of a spec, one of the workload, or another one of the command.
+    fn set(&mut self, name: &str, text: &str, at: &[&str]) -> Result<(), WrongKey> {
+        let at = key(at);
+        let task = self.words[1].clone();
+        let own_key = name.replace('-', "_");
+        let is_of_workload = self.assignment.workload.program.options().iter().any(|option| option.key() == own_key);
+        let path = match assay_spec::option(name).filter(|option| command_line::has_option(&task, option.name)) {
+            Some(option) => {
+                let changed = self.assignment.spec.with(name, text).map_err(|wrong| self.wrong_at(&at, &wrong))?;
+                self.assignment.spec = changed;
+                self.given.push(option.name.to_owned());
+                option.path.to_owned()
+            }
+            None if is_of_workload => {
+                let value = OptionValue::Text(text.to_owned());
+                self.assignment.spec.workload.options.insert(own_key.clone(), value);
+                format!("workload.options.{own_key}")
+            }
+            None => {
+                let wrong = |trouble| WrongKey { key: at.clone(), trouble: within(&at.join("."), trouble) };
+                let words = command_line::option_words(&task, name, text).map_err(wrong)?;
+                let Some(words) = words else { return Err(wrong(self.unknown(name))) };
+                self.words.extend(words);
+                (_, _, self.own) = read(&self.words, &self.database).map_err(wrong)?;
+                return Ok(());
+            }
+        };
+        self.keys.push((path, at));
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> Trouble {
+        let workload = self.assignment.workload.program.options().iter().map(|option| option.key());
+        let known: Vec<String> =
+            assay_spec::options().iter().map(|option| option.name.replace('-', "_")).chain(workload).collect();
+        let trouble = Trouble::usage(format!("there is no option {name}"));
+        match nearest(&name.replace('-', "_"), known.iter().map(String::as_str)) {
+            Some(near) => trouble.hint(format!("did you mean {near}?")),
+            None => trouble,
+        }
+    }
+
+    /// Checks what all of it comes to. Returns it without a database, and the options that a spec does not have.
+    fn finish(self) -> Result<(Assignment, Vec<String>), WrongKey> {
+        let Assignment { spec, workload, words } = self.assignment.clone();
+        let checked = Assignment::new(spec, workload.program, words).and_then(|all| all.check().map(|()| all));
+        let mut assignment = checked.map_err(|wrong| {
+            let set = self.keys.iter().rev().find(|(path, _)| wrong.path.starts_with(path.as_str()));
+            self.wrong_at(set.map_or(&self.line, |(_, key)| key), &wrong)
+        })?;
+        assignment.spec.target.urls.clear();
+        Ok((assignment, self.own))
+    }
+
+    /// A wrong value, which its message names by the key that set it.
+    fn wrong_at(&self, at: &[String], wrong: &Wrong) -> WrongKey {
+        let options = |path: &str| Wrong::new(path, format!("{{{path}}}")).as_options().0;
+        let (cause, hint) = wrong.words(|path| match self.keys.iter().rev().find(|(set, _)| set == path) {
+            Some((_, key)) => key.join("."),
+            None if path == wrong.path && at != self.line => at.join("."),
+            None => options(path),
+        });
+        let trouble = Trouble { hints: hint.into_iter().collect(), ..Trouble::usage(cause) };
+        let trouble = if at == self.line { within(self.place, trouble) } else { trouble };
+        WrongKey { key: at.to_vec(), trouble }
+    }
+}
+
+/// Parses a command of a workload: what it asks for, the names of its options, and those that a spec does not have.
+fn read(words: &[String], database: &str) -> Result<(Assignment, Vec<String>, Vec<String>), Trouble> {
+    let words = words.iter().cloned().chain([format!("--db={database}")]).map(Into::into);
+    let Some(Invocation { subcommand, assignment: Some(assignment), given, .. }) = command_line::read(words)? else {
+        return Err(Trouble::usage("not a workload followed by its options"));
+    };
+    let own = match &subcommand {
+        Subcommand::Run(options) => options.own_words(),
+        _ => Vec::new(),
+    };
+    Ok((assignment, given, own))
+}
+
+/// Adds the options of a recipe to a command that runs no workload. `after`: what else the command needs.
+fn add_options(words: &mut Vec<String>, options: &BTreeMap<String, Word>, after: &[String]) -> Result<(), WrongKey> {
+    for (name, Word(text)) in options {
+        let at = ["run", "options", name];
+        let wrong = |trouble| WrongKey { key: key(&at), trouble: within(&at.join("."), trouble) };
+        match command_line::option_words(&words[0], name, text).map_err(wrong)? {
+            Some(option) => words.extend(option),
+            None => words.push(format!("--{name}={text}")),
+        }
+        parses(words, after).map_err(wrong)?;
+    }
+    Ok(())
+}
+
+/// Whether this is a command line, with what else it needs.
+fn parses(words: &[String], after: &[String]) -> Result<(), Trouble> {
+    let line = ["assay".to_owned()].into_iter().chain(words.iter().cloned()).chain(after.iter().cloned());
+    command_line::parse(line.map(Into::into)).map(drop)
+}
+
+fn key(path: &[&str]) -> Vec<String> {
+    path.iter().map(|part| (*part).to_owned()).collect()
+}
+
+/// Planned seconds of a load.
+fn seconds_of_load(spec: &RunSpec) -> f64 {
+    let load = &spec.load;
+    // The number of stages of a search is unknown; a dozen is usual.
+    let stages = if load.searches() { STAGES_OF_SEARCH } else { load.steps().len() as u64 };
+    Nanos((load.time.unwrap_or(TIME_DEFAULT).0 + load.warmup.0) * stages).as_secs_f64()
 }
 
 /// Everywhere the recipe names a last part of the time, and the key there.
@@ -193,48 +403,26 @@ fn lasts(recipe: &Recipe) -> Vec<(&str, Vec<String>)> {
     recipe.last.iter().map(|last| (last.as_str(), vec!["last".to_owned()])).chain(of_shows).collect()
 }
 
-/// The key whose value is to blame: the option that the message names, or what the message starts with.
-fn wrong_key(setup: &Setup, cause: &str) -> Vec<String> {
-    let named =
-        cause.split("--").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next());
-    let load = &setup.run;
-    let given = [
-        ("sessions", !load.sessions.0.is_empty()),
-        ("time", load.time.is_some()),
-        ("rate", load.rate.is_some()),
-        ("session_sql", !load.session_sql.is_empty()),
-    ];
-    let name = named.unwrap_or_default().replace('-', "_");
-    let path: Vec<&str> = match (cause.split(':').next().unwrap_or_default(), name.as_str()) {
-        ("data.prepare", _) => vec!["data", "prepare"],
-        ("run", "cpus") => vec!["generator", "cpus"],
-        ("run", "workers") => vec!["generator", "workers"],
-        ("run", name) if given.contains(&(name, true)) => vec!["run", name],
-        ("run", name) => match load.options.keys().find(|key| key.replace('-', "_") == name) {
-            Some(key) => vec!["run", "options", key],
-            None => vec!["run", "workload"],
-        },
-        (key, _) => key.split(' ').next().unwrap_or_default().split('.').collect(),
-    };
-    path.into_iter().map(str::to_owned).collect()
-}
-
 /// How long a step waits or runs its own load; 0 for a step whose duration nobody knows.
 fn seconds_of(step: &Step, setup: &Setup) -> Result<f64, Trouble> {
     match &step.action {
         Action::Rest(text) => duration("rest", text).map(Nanos::as_secs_f64),
         Action::Run { line, .. } => {
-            let options = run_options(&run_words(line)?, &database(setup))?;
-            let stage = options.load.time.unwrap_or(TIME_DEFAULT).0 + options.load.warmup.0;
-            Ok(Nanos(stage * options.load.steps().len() as u64).as_secs_f64())
+            let spec = load_of_step(line, setup)?.spec;
+            let stage = spec.load.time.unwrap_or(TIME_DEFAULT).0 + spec.load.warmup.0;
+            Ok(Nanos(stage * spec.load.steps().len() as u64).as_secs_f64())
         }
         _ => Ok(0.0),
     }
 }
 
-/// Arguments of `assay`, for the run of a step.
-pub(super) fn run_words(line: &str) -> Result<Vec<String>, Trouble> {
-    Ok(["run".to_owned()].into_iter().chain(words(line)?).collect())
+/// The run of a step.
+pub(super) fn load_of_step(line: &str, setup: &Setup) -> Result<WorkloadRun, Trouble> {
+    let unlocated = |wrong: WrongKey| wrong.trouble;
+    let reading = Reading::start("run", line, &[], "run", &database(setup)).map_err(unlocated)?;
+    reading.refuse_what_the_lab_sets(std::iter::empty()).map_err(unlocated)?;
+    let (assignment, own) = reading.finish().map_err(unlocated)?;
+    Ok(WorkloadRun { spec: assignment.spec, own })
 }
 
 /// A duration in a recipe.
@@ -242,25 +430,11 @@ pub(super) fn duration(key: &str, text: &str) -> Result<Nanos, Trouble> {
     values::duration(text).map_err(|reason| Trouble::usage(format!("{key} = {text}: {reason}")))
 }
 
-/// Of a run that says nothing.
-const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
 const STAGES_OF_SEARCH: u64 = 12;
 
-fn words(line: &str) -> Result<Vec<String>, Trouble> {
+fn split(line: &str) -> Result<Vec<String>, Trouble> {
     url_text::shell_words(line).map_err(|reason| Trouble::usage(format!("{line}: {reason}")))
 }
-
-fn option((name, Word(value)): (&String, &Word)) -> Option<String> {
-    let name = name.replace('_', "-");
-    match (SWITCHES.contains(&name.as_str()), value.as_str()) {
-        (true, "on") => Some(format!("--{name}")),
-        (true, "off") => None,
-        _ => Some(format!("--{name}={value}")),
-    }
-}
-
-/// Options without a value.
-const SWITCHES: [&str; 8] = ["cold", "explain", "counters", "same-result", "direct", "dsync", "check", "prepare"];
 
 /// A database for parsing a command line: dialects have options of their own.
 fn database(setup: &Setup) -> String {
@@ -273,66 +447,32 @@ fn database(setup: &Setup) -> String {
     }
 }
 
-/// Arguments of `assay prepare`.
-fn prepare(setup: &Setup) -> Result<Option<Vec<String>>, Trouble> {
+/// Loads the data of a cell.
+fn prepare(setup: &Setup) -> Result<Option<Assignment>, WrongKey> {
     let Some(line) = &setup.data.prepare else { return Ok(None) };
-    let mut prepare = words(line)?;
-    prepare.extend(setup.data.options.iter().filter_map(option));
-    let check: Vec<String> = ["prepare".to_owned()].into_iter().chain(prepare.iter().cloned()).collect();
-    command_line::parse(with(&check, &database(setup))).map_err(|trouble| within("data.prepare", trouble))?;
-    Ok(Some(prepare))
+    let mut reading = Reading::start("prepare", line, &["data", "prepare"], "data.prepare", &database(setup))?;
+    reading.options(&setup.data.options, &["data", "options"])?;
+    Ok(Some(reading.finish()?.0))
+}
+
+/// The arguments of `assay prepare` that determine what is loaded.
+pub(super) fn prepare_words(prepare: &Assignment) -> Vec<String> {
+    prepare.spec.words().split_off(1)
 }
 
 /// Refuses keys that this kind of run does not use.
-fn taken(table: &str, keys: &[(&str, bool)], kind: &str) -> Result<(), Trouble> {
+fn has_no_meaning(keys: &[(&str, bool)], kind: &str) -> Result<(), WrongKey> {
     match keys.iter().find(|(_, given)| *given) {
-        Some((key, _)) => Err(Trouble::usage(format!("{table}.{key} has no meaning for {kind}"))),
+        Some((name, _)) => Err(WrongKey {
+            key: key(&["run", name]),
+            trouble: Trouble::usage(format!("run.{name} has no meaning for {kind}")),
+        }),
         None => Ok(()),
-    }
-}
-
-fn with(words: &[String], database: &str) -> Vec<std::ffi::OsString> {
-    let line = ["assay".to_owned()].into_iter().chain(words.iter().cloned());
-    line.chain([format!("--db={database}")]).map(Into::into).collect()
-}
-
-fn run_options(words: &[String], database: &str) -> Result<Box<RunOptions>, Trouble> {
-    let parsed = command_line::parse(with(words, database)).map_err(|trouble| within("run", trouble))?;
-    let Some(Subcommand::Run(options)) = parsed.map(|invocation| invocation.subcommand) else {
-        return Err(Trouble::usage("run.workload is not a workload followed by its options"));
-    };
-    let output = &options.output;
-    let taken = [
-        (options.target.db.len() > 1, "--db"),
-        (output.record.is_some() || output.no_record, "--record and --no-record"),
-        (options.load.trials > 1, "--trials"),
-        (options.generator.seed.is_some(), "--seed"),
-        (options.load.kill_check.is_some(), "--kill-check"),
-    ];
-    match taken.into_iter().find(|(given, _)| *given) {
-        Some((_, name)) => Err(Trouble::usage(format!("run: {name} is set by the experiment"))
-            .hint("use trials.count and trials.seed; records are in the experiment's folder")),
-        None => Ok(options),
     }
 }
 
 fn within(what: &str, trouble: Trouble) -> Trouble {
     Trouble { cause: format!("{what}: {}", trouble.cause), ..trouble }
-}
-
-/// Arguments without some options and their values.
-fn without(words: &[String], options: &[&str]) -> Vec<String> {
-    let mut left = Vec::new();
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let name = word.strip_prefix("--").map(|name| name.split('=').next().unwrap_or_default().replace('_', "-"));
-        if !name.is_some_and(|name| options.contains(&name.as_str())) {
-            left.push(word.clone());
-        } else if !word.contains('=') {
-            rest.next();
-        }
-    }
-    left
 }
 
 /// The servers to start for a cell's trials, without their image.

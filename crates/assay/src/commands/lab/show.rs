@@ -9,12 +9,13 @@ use assay_report::{
     Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Factor, Findings, Level, NoChart,
     OfTrials, PivotAsked, ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
 };
+use assay_spec::values;
 
 use crate::command_line::LabShowOptions;
 use crate::commands::lab::folder::{Folder, only};
 use crate::commands::lab::unpack;
 use crate::diagnostics::{Exit, Trouble, nearest};
-use crate::{files, terminal, values};
+use crate::{files, terminal};
 
 /// Width for tables on a terminal.
 const WIDTH: usize = 80;

@@ -5,7 +5,7 @@ use assay_recipe::{remaining, seconds_left};
 use crate::command_line::LabFolderOptions;
 use crate::commands::lab::folder::{self, Folder};
 use crate::commands::lab::plan::about;
-use crate::commands::lab::setup::Lines;
+use crate::commands::lab::setup::Runs;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
@@ -27,8 +27,8 @@ fn text(folder: &Folder) -> String {
     let done = progress.measured();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
     // The steps of a recipe of another version may be unknown here.
-    let lines = Lines::of_all(recipe).unwrap_or_default();
-    let planned = |cell: usize| lines.get(cell).map_or(0.0, |lines| lines.seconds);
+    let runs = Runs::of_all(recipe).unwrap_or_default();
+    let planned = |cell: usize| runs.get(cell).map_or(0.0, |runs| runs.seconds);
     let mut text = format!("{}: {}\n  {done} of {all} trials measured", folder.path.display(), recipe.title);
     if !left.is_empty() {
         text += &format!(", {} left, about {}", left.len(), about(seconds_left(&left, progress, planned)));

@@ -19,10 +19,14 @@ use assay_record::{Attribute, Event, Record};
 use assay_report::MetricUnit;
 use assay_seam::{ConnectOptions, Nanos};
 
+use crate::assignment::Assignment;
 use crate::bar::Bar;
+use crate::child::Subprocess;
 use crate::client::{Client, text};
 use crate::commands::lab::outside::Outside;
-use crate::commands::lab::setup::{Lines, asked, description, duration, run_words};
+use crate::commands::lab::setup::{
+    MeasuredRun, Runs, WorkloadRun, asked, description, duration, load_of_step, prepare_words,
+};
 use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
 use crate::{child, files, plan, signals, terminal, url_text};
@@ -35,7 +39,7 @@ pub(super) struct Trial<'a> {
     pub(super) cell: &'a Cell,
     /// Factors with the cell's levels, for commands.
     pub(super) levels: Vec<(String, String)>,
-    pub(super) lines: &'a Lines,
+    pub(super) runs: &'a Runs,
     pub(super) steps: &'a [Step],
     pub(super) round: u32,
     pub(super) seed: u64,
@@ -170,16 +174,16 @@ impl Trial<'_> {
             data: data.as_ref().map(|folder| folder.0.clone()),
             ..description(described)?
         };
-        if let Some(words) = self.lines.prepare.as_ref().filter(|_| self.cell.setup.holds_data(name)) {
+        if let Some(prepare) = self.runs.prepare.as_ref().filter(|_| self.cell.setup.holds_data(name)) {
             let watch = Instant::now();
-            let (key, made) = self.image(&description, words)?;
+            let (key, made) = self.image(&description, prepare)?;
             description.image = Some(key);
             if made {
                 parts.seconds.push(("load".to_owned(), watch.elapsed().as_secs_f64()));
             }
         }
         let kept = Kept::new(Topology::start(self.home, &description, &|words| self.say(words))?);
-        lab::can_prepare_statements(kept.topology(), self.lines.prepared)?;
+        lab::can_prepare_statements(kept.topology(), self.runs.prepared)?;
         for timing in &kept.topology().timings {
             add(&mut parts.seconds, &timing.part, timing.took.as_secs_f64());
         }
@@ -190,22 +194,20 @@ impl Trial<'_> {
 
     /// The image with the loaded data, and whether it was created now. It is loaded with the layout settings and those
     /// of `[data]`, not with the cell's own: cells share it.
-    fn image(&self, description: &Description, words: &[String]) -> Result<(String, bool), Trouble> {
+    fn image(&self, description: &Description, prepare: &Assignment) -> Result<(String, bool), Trouble> {
         let say = |words: &str| self.say(words);
         let binaries = description.find_binaries(self.home, &say)?;
-        let loading = loading(description, &self.cell.setup, words, &binaries)?;
-        let (line, workload) = (assay_record::without_secrets(words).join(" "), lab::hash_of_workload(words.first()));
-        let contents = loading.contents(&binaries, &line, &workload)?;
+        let loading = loading(description, &self.cell.setup, prepare, &binaries)?;
+        let (words, hash) = (prepare_words(prepare), lab::hash_of_workload(Some(&prepare.workload.name)));
+        let contents = loading.contents(&binaries, &words.join(" "), &hash)?;
         if image::exists(self.home, &contents) {
             return Ok((contents.key(), false));
         }
-        self.say(&format!("loading once: {}", url_text::shell_line(assay_record::without_secrets(words))));
+        self.say(&format!("loading once: {}", url_text::shell_line(words)));
         let kept = Kept::new(Topology::start(self.home, &loading, &say)?);
-        let mut command = vec!["prepare".to_owned()];
-        command.extend(words.iter().cloned());
-        let url = kept.topology().primary.url("app");
-        command.extend([format!("--db={url}"), "--no-record".to_owned(), "--quiet".to_owned()]);
-        let done = self.child(&command, "assay prepare");
+        let mut spec = prepare.spec.clone();
+        spec.target.urls = vec![kept.topology().primary.url("app").into()];
+        let done = self.child(Subprocess::of_spec(&spec, ["--no-record", "--quiet"]), "assay prepare");
         done.map_err(|trouble| with_log_of(trouble, kept.topology()))?;
         kept.topology().keep_image(self.home, &contents, &say)?;
         Ok((contents.key(), true))
@@ -221,26 +223,24 @@ impl Trial<'_> {
         }
         self.steps(When::BeforeTrial, nodes, parts)?;
         let urls = self.urls(&self.cell.setup.targets(), nodes)?;
-        if self.lines.warmup.0 > 0 {
-            let mut words = self.lines.warm_up();
-            words.extend(urls.iter().cloned());
-            words.extend(["--no-record".to_owned(), "--quiet".to_owned()]);
-            self.timed("warm-up", parts, || self.child(&words, "the warm-up"))?;
+        if let (MeasuredRun::Workload(load), Nanos(1..)) = (&self.runs.measured, self.runs.warmup) {
+            let mut spec = load.warm_up(self.runs.warmup);
+            spec.target.urls = urls.iter().map(|url| url.as_str().into()).collect();
+            let process = Subprocess::of_spec(&spec, ["--no-record", "--quiet"]);
+            self.timed("warm-up", parts, || self.child(process, "the warm-up"))?;
         }
         self.steps(When::BeforeMeasure, nodes, parts)?;
-        let mut words = self.lines.run.clone();
-        if let Some(file) = self.lines.case_file.as_ref() {
-            let path = self.log.with_extension("toml");
-            files::write(&path, file)
-                .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
-            words.insert(1, path.display().to_string());
-        }
-        words.extend(urls);
-        words.extend([
-            format!("--seed={}", self.seed),
-            format!("--record={}", self.record.display()),
-            "--quiet".to_owned(),
-        ]);
+        let run = match &self.runs.measured {
+            MeasuredRun::Workload(load) => self.load(load, &urls, &self.record),
+            MeasuredRun::Cases(words, cases) => {
+                let path = self.log.with_extension("toml");
+                files::write(&path, cases)
+                    .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
+                let urls = urls.iter().map(|url| format!("--db={url}"));
+                self.other(words.iter().cloned().chain([path.display().to_string()]).chain(urls))
+            }
+            MeasuredRun::Files(words) => self.other(words.iter().cloned()),
+        };
         let outside = Outside::look(nodes.iter().all(|node| node.kept.is_some()));
         let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
         let beside: Vec<&Step> = self.steps.iter().filter(|step| step.when == When::DuringMeasure).collect();
@@ -249,7 +249,7 @@ impl Trial<'_> {
             let start = |step| (step, scope.spawn(move || self.beside(step, nodes, begun, ended)));
             let beside: Vec<_> = beside.into_iter().map(start).collect();
             let ran = self.timed("run", parts, || {
-                child(&words, "the run", &self.log, &signals::run, |event| self.hear(event, begun))
+                child(run, "the run", &self.log, &signals::run, |event| self.hear(event, begun))
             });
             ended.store(true, Ordering::Relaxed);
             let ended = beside.into_iter().map(|(step, thread)| (step, thread.join().expect("steps do not panic")));
@@ -297,8 +297,24 @@ impl Trial<'_> {
     }
 
     /// Runs this program to its end. Its output is kept, and is the cause if it fails.
-    fn child(&self, words: &[String], what: &str) -> Result<(), Trouble> {
-        child(words, what, &self.log, &signals::run, |_| {})
+    fn child(&self, process: Subprocess, what: &str) -> Result<(), Trouble> {
+        child(process, what, &self.log, &signals::run, |_| {})
+    }
+
+    /// A load on these databases, with the seed of this trial.
+    fn load(&self, load: &WorkloadRun, urls: &[String], record: &Path) -> Subprocess {
+        let mut spec = load.spec.clone();
+        spec.target.urls = urls.iter().map(|url| url.as_str().into()).collect();
+        spec.generator.seed = Some(self.seed);
+        let record = format!("--record={}", record.display());
+        Subprocess::of_spec(&spec, load.own.iter().map(String::as_str).chain([record.as_str(), "--quiet"]))
+    }
+
+    /// A measured run without a workload.
+    fn other(&self, words: impl Iterator<Item = String>) -> Subprocess {
+        let own =
+            [format!("--seed={}", self.seed), format!("--record={}", self.record.display()), "--quiet".to_owned()];
+        Subprocess::of_words(words.chain(own).collect())
     }
 
     /// A run of a step, of which one metric may be shown: times in seconds.
@@ -308,15 +324,13 @@ impl Trial<'_> {
         (line, metric): (&str, Option<&str>),
         nodes: &[Node<'_>],
     ) -> Result<Option<Amount>, Trouble> {
-        let (mut words, file) = (run_words(line)?, format!("{}.json.zst", plain(&step.name)));
-        let record = self.log.with_extension(file);
+        let record = self.log.with_extension(format!("{}.json.zst", plain(&step.name)));
         let setup = &self.cell.setup;
         let targets = if step.on.is_empty() { setup.targets() } else { setup.named(&step.on) };
-        words.extend(self.urls(&targets, nodes)?);
-        words.extend([format!("--seed={}", self.seed), format!("--record={}", record.display()), "--quiet".to_owned()]);
+        let process = self.load(&load_of_step(line, setup)?, &self.urls(&targets, nodes)?, &record);
         let log = self.log.with_extension(format!("{}.log", plain(&step.name)));
         let beside = step.when == When::DuringMeasure;
-        child(&words, "its run", &log, if beside { &signals::run_beside } else { &signals::run }, |_| {})?;
+        child(process, "its run", &log, if beside { &signals::run_beside } else { &signals::run }, |_| {})?;
         let Some(metric) = metric else { return Ok(None) };
         let record = Record::read(&record).map_err(|error| Trouble::environment(error.to_string()))?;
         let found = assay_report::metric_value(&assay_report::findings(&record), metric);
@@ -326,11 +340,11 @@ impl Trial<'_> {
         Ok(Some(if unit == MetricUnit::Ns { Amount::Seconds(value / 1e9) } else { Amount::Plain(value) }))
     }
 
-    /// Options for these servers and parts of them.
+    /// URLs of these servers and parts of them.
     fn urls(&self, targets: &[(&str, Option<&str>)], nodes: &[Node<'_>]) -> Result<Vec<String>, Trouble> {
         let urls = targets.iter().filter_map(|(name, part)| {
             let node = nodes.iter().find(|node| node.name == *name)?;
-            Some(node.url_of(*part).map(|url| format!("--db={url}")))
+            Some(node.url_of(*part))
         });
         urls.collect()
     }
@@ -399,7 +413,7 @@ impl Trial<'_> {
         command.args(["-c", line]).stdin(Stdio::null());
         command.stdout(printed.try_clone().map_err(failed)?).stderr(complained.try_clone().map_err(failed)?);
         command.env("ASSAY_ROUND", self.round.to_string()).env("ASSAY_CELL", &self.cell.name);
-        command.env("ASSAY_SESSIONS", self.lines.sessions_max.to_string());
+        command.env("ASSAY_SESSIONS", self.runs.sessions_max.to_string());
         for (factor, level) in &self.levels {
             command.env(format!("ASSAY_LEVEL_{}", upper(factor)), level);
         }
@@ -464,7 +478,7 @@ impl Trial<'_> {
 
 /// Runs this program to its end, by `run`. What it prints is kept in `log`.
 fn child(
-    words: &[String],
+    process: Subprocess,
     what: &str,
     log: &Path,
     run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
@@ -472,7 +486,7 @@ fn child(
 ) -> Result<(), Trouble> {
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {what}: {error}"));
     let file = File::create(log).map_err(failed)?;
-    let ended = child::run(words, file.into(), run, heard).map_err(failed)?;
+    let ended = process.run(file.into(), run, heard).map_err(failed)?;
     stopped()?;
     match ended.trouble(what) {
         Some(trouble) if ended.exited.is_none() => Err(trouble.detail(end_of(log))),
@@ -576,11 +590,11 @@ fn server_of<'a>(topology: &'a Topology, node: Option<&str>) -> Result<&'a assay
 pub(super) fn loading(
     description: &Description,
     setup: &assay_recipe::Setup,
-    words: &[String],
+    prepare: &Assignment,
     binaries: &assay_lab::product::Binaries,
 ) -> Result<Description, Trouble> {
-    let line = assay_record::without_secrets(words).join(" ");
-    let layout = description.contents(binaries, &line, &lab::hash_of_workload(words.first()))?.layout;
+    let line = prepare_words(prepare).join(" ");
+    let layout = description.contents(binaries, &line, &lab::hash_of_workload(Some(&prepare.workload.name)))?.layout;
     Ok(Description {
         settings: layout.into_iter().chain(asked(&setup.data.settings)).collect(),
         file: None,

@@ -6,6 +6,13 @@
 
 use assay_seam::Nanos;
 
+/// A shorter interval would cost too much.
+pub const INTERVAL_MIN: Nanos = Nanos::from_millis(100);
+/// The kernel counts in seconds, and to 32,767.
+pub const NETWORK_TIMEOUT_MIN: Nanos = Nanos::from_secs(2);
+/// See `NETWORK_TIMEOUT_MIN`.
+pub const NETWORK_TIMEOUT_MAX: Nanos = Nanos::from_secs(9 * 3600);
+
 /// A switch: `on`, `true`, `yes`, `1`, and their opposites, in any case.
 pub fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
@@ -40,6 +47,21 @@ pub fn number(text: &str) -> Result<f64, String> {
     let value =
         without_separators(digits).and_then(|plain| plain.parse::<f64>().ok()).map(|value| value * factor as f64);
     value.filter(|value| value.is_finite()).ok_or_else(|| "expected a number, such as 0.5, 250 or 10k".to_owned())
+}
+
+/// A number above 0.
+pub fn positive(text: &str) -> Result<f64, String> {
+    number(text).and_then(|value| if value > 0.0 { Ok(value) } else { Err("must be above 0".to_owned()) })
+}
+
+/// A number of at least 0.
+pub fn not_negative(text: &str) -> Result<f64, String> {
+    number(text).and_then(|value| if value >= 0.0 { Ok(value) } else { Err("must not be negative".to_owned()) })
+}
+
+/// A number of sessions.
+pub fn sessions(text: &str) -> Result<u32, String> {
+    u32::try_from(count(text, 1)?).map_err(|_| "must be below 2^32".to_owned())
 }
 
 /// A size in bytes: `4096`, `64K` (65,536), `64KiB`, `1M`, `2GB`.
@@ -85,6 +107,19 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// Length of a reporting interval.
+pub fn interval(text: &str) -> Result<Nanos, String> {
+    let interval = duration(text)?;
+    if interval >= INTERVAL_MIN { Ok(interval) } else { Err("must be at least 100ms".to_owned()) }
+}
+
+/// How long a server's host may acknowledge nothing; 0: no limit.
+pub fn network_timeout(text: &str) -> Result<Nanos, String> {
+    let limit = duration(text)?;
+    let possible = limit == Nanos::ZERO || (NETWORK_TIMEOUT_MIN..=NETWORK_TIMEOUT_MAX).contains(&limit);
+    if possible { Ok(limit) } else { Err("must be 0, or from 2s to 9h".to_owned()) }
+}
+
 /// A duration in the shortest form that `duration` reads back: `10s`, `500ms`, `1h30m`.
 pub fn display_duration(time: Nanos) -> String {
     let Nanos(ns) = time;
@@ -95,6 +130,14 @@ pub fn display_duration(time: Nanos) -> String {
         return if text.is_empty() { "0s".to_owned() } else { text };
     }
     if ns % 1_000_000 == 0 { format!("{}ms", ns / 1_000_000) } else { format!("{}us", ns / 1_000) }
+}
+
+/// A duration in a form that `duration` reads back to the nanosecond.
+pub(crate) fn exact_duration(time: Nanos) -> String {
+    match time.0 % 1_000 {
+        0 => display_duration(time),
+        ns => format!("{}.{ns:03}us", time.0 / 1_000),
+    }
 }
 
 const WHOLE_NUMBER: &str = "expected a whole number, such as 250, 10k or 1M";

@@ -41,21 +41,4 @@ impl Workload {
         let value = |option: &OptionDeclaration| given(&option.key()).unwrap_or_else(|| option.default.clone());
         self.program.options().iter().map(|option| (option.key(), value(option))).collect()
     }
-
-    /// The given options as arguments of a command line.
-    pub fn given_words(&self) -> Vec<String> {
-        let word = |(key, value): &(String, OptionValue)| format!("--{}={}", key.replace('_', "-"), shown(value));
-        assay_record::without_secrets(self.given.iter().map(word))
-    }
-}
-
-/// A value as written on the command line.
-pub(super) fn shown(value: &OptionValue) -> String {
-    match value {
-        OptionValue::None => String::new(),
-        OptionValue::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
-        OptionValue::Number(value) => value.to_string(),
-        OptionValue::Text(text) => text.clone(),
-        OptionValue::List(items) => items.join(","),
-    }
 }

@@ -1,0 +1,164 @@
+//! A spec with its workload, loaded and checked: what can be executed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_options::{OptionDeclaration, OptionKind, OptionValue};
+use assay_record::Record;
+use assay_report::Promise;
+use assay_script::Program;
+use assay_seam::Dialect;
+use assay_spec::{RunSpec, Wrong, values};
+
+use crate::diagnostics::Trouble;
+use crate::telemetry::HostUrl;
+use crate::workload::Workload;
+use crate::{library, load_model, registry};
+
+/// What is to be done, with what that needs.
+#[derive(Clone)]
+pub struct Assignment {
+    /// What is asked for.
+    pub spec: RunSpec,
+    /// Its workload.
+    pub workload: Workload,
+    /// The command line, program name first, without passwords.
+    pub words: Vec<String>,
+}
+
+impl Assignment {
+    /// Loads the workload of a spec. Its command line is one that would ask for the same.
+    pub fn load(spec: RunSpec) -> Result<Assignment, Trouble> {
+        let words: Vec<String> = ["assay".to_owned()].into_iter().chain(spec.words()).collect();
+        let program = library::load(&spec.workload.name, &spec.task, &words, dialect(&spec, None)?)?;
+        let assignment = Assignment::new(spec, Arc::new(program), words)?;
+        assignment.check()?;
+        Ok(assignment)
+    }
+
+    /// Gives the options of the workload their kinds.
+    pub(crate) fn new(mut spec: RunSpec, program: Arc<Program>, words: Vec<String>) -> Result<Assignment, Wrong> {
+        for (key, value) in &mut spec.workload.options {
+            let wrong = |value: &str, reason: &str| Wrong::value(format!("workload.options.{key}"), value, reason);
+            let declared = program.options().iter().find(|option| option.key() == *key);
+            let declared = declared.ok_or_else(|| wrong("", "the workload has no such option"))?;
+            *value = typed(declared, value).map_err(|(text, reason)| wrong(&text, &reason))?;
+        }
+        let given = spec.workload.options.clone().into_iter().collect();
+        let workload = Workload { name: spec.workload.name.clone(), program, given };
+        Ok(Assignment { spec, workload, words })
+    }
+
+    /// Applies every rule that needs no server.
+    pub(crate) fn check(&self) -> Result<(), Wrong> {
+        let spec = &self.spec;
+        for promise in &spec.load.find_rate {
+            let parsed: Result<Promise, _> = promise.parse();
+            parsed.map_err(|error| Wrong::value("load.find_rate", promise, &error.to_string()))?;
+        }
+        if let Some(rate) = &spec.load.rate {
+            let made = load_model::rate_of(rate);
+            made.map_err(|reason| Wrong::value("load.rate", &rate.to_string(), &reason))?;
+        }
+        for url in &spec.telemetry.host_metrics {
+            let parsed: Result<HostUrl, _> = url.reveal().parse();
+            parsed.map_err(|reason| Wrong::value("telemetry.host_metrics", &url.shown(), &reason))?;
+        }
+        spec.check()
+    }
+
+    /// The same workload on the same databases, with another command.
+    #[must_use]
+    pub fn with_task(&self, task: &str, sessions: Option<u32>) -> Assignment {
+        let mut other = self.clone();
+        task.clone_into(&mut other.spec.task);
+        other.spec.load.sessions = sessions.map(Into::into);
+        other
+    }
+
+    /// The databases, with their passwords.
+    pub fn urls(&self) -> Vec<String> {
+        self.spec.target.urls.iter().map(|url| url.reveal().to_owned()).collect()
+    }
+}
+
+/// The dialect of a spec's databases, which its script sees. `url`: instead of its own.
+pub(crate) fn dialect(spec: &RunSpec, url: Option<String>) -> Result<Dialect, Trouble> {
+    // A product is also a scheme; an invalid one is refused when the server is started.
+    let product = spec.server.as_ref().and_then(|server| server.product.split(':').next());
+    let product = product.filter(|name| assay_lab::binaries::product(name).is_ok()).map(|name| format!("{name}:"));
+    let url = url.or_else(|| spec.target.urls.first().map(|url| url.reveal().to_owned())).or(product);
+    match url {
+        Some(url) => registry::driver_of(&url).map(|driver| driver.dialect),
+        None => Ok(registry::EMBEDDED.dialect),
+    }
+}
+
+/// The spec of a recorded run, with the seed that it had.
+pub(crate) fn recorded(path: &Path) -> Result<RunSpec, Trouble> {
+    let manifest = Record::read(path)?.manifest;
+    let Some(spec) = &manifest.spec else {
+        return Err(Trouble::usage(format!("{} does not say what to repeat", path.display()))
+            .detail("it was written by an earlier version of assay, or is not the record of a workload")
+            .hint(format!("its command line was: {}", crate::url_text::shell_line(&manifest.command))));
+    };
+    let mut spec = RunSpec::from_value(spec).map_err(|wrong| in_file(path, Trouble::from(wrong)))?;
+    spec.generator.seed = Some(manifest.seed);
+    Ok(spec)
+}
+
+/// A spec in a file, or on stdin if that is `-`.
+pub(crate) fn written(path: &Path) -> Result<RunSpec, Trouble> {
+    let text = match path.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()),
+        _ => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| Trouble::usage(format!("cannot read {}: {error}", path.display())))?;
+    RunSpec::from_json(&text).map_err(|wrong| in_file(path, Trouble::from(wrong)))
+}
+
+fn in_file(path: &Path, trouble: Trouble) -> Trouble {
+    Trouble { cause: format!("{}: {}", path.display(), trouble.cause), ..trouble }
+}
+
+/// The value in the option's kind. The error has the value as text, and the reason.
+fn typed(option: &OptionDeclaration, value: &OptionValue) -> Result<OptionValue, (String, String)> {
+    match (option.kind, value) {
+        (_, OptionValue::None)
+        | (OptionKind::Bool, OptionValue::Bool(_))
+        | (OptionKind::Int | OptionKind::Double | OptionKind::Size, OptionValue::Number(_))
+        | (OptionKind::Text, OptionValue::Text(_))
+        | (OptionKind::List, OptionValue::List(_)) => Ok(value.clone()),
+        (kind, value) => {
+            let text = shown(value);
+            option_value(kind, &text).map_err(|reason| (text, reason))
+        }
+    }
+}
+
+/// Parses a workload option. An empty value clears it, as sysbench scripts expect.
+pub(crate) fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
+    Ok(match kind {
+        OptionKind::Bool => OptionValue::Bool(values::switch(text)?),
+        OptionKind::Int | OptionKind::Double | OptionKind::Size if text.is_empty() => OptionValue::Number(0.0),
+        OptionKind::Int => OptionValue::Number(values::integer(text)? as f64),
+        OptionKind::Double => OptionValue::Number(values::number(text)?),
+        OptionKind::Size => OptionValue::Number(values::size(text)? as f64),
+        OptionKind::Text => OptionValue::Text(text.to_owned()),
+        OptionKind::File => OptionValue::None,
+        OptionKind::List => {
+            OptionValue::List(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
+        }
+    })
+}
+
+/// A value as written on the command line.
+pub(crate) fn shown(value: &OptionValue) -> String {
+    match value {
+        OptionValue::None => String::new(),
+        OptionValue::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+        OptionValue::Number(value) => value.to_string(),
+        OptionValue::Text(text) => text.clone(),
+        OptionValue::List(items) => items.join(","),
+    }
+}

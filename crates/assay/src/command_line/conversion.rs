@@ -1,0 +1,190 @@
+//! Options, converted to the spec of a run or of another command of a workload.
+
+use std::path::PathBuf;
+
+use assay_spec::{
+    Concealed, ErrorSpec, GeneratorSpec, LoadSpec, RunSpec, ServerSpec, Sessions, TargetSpec, TelemetrySpec, values,
+};
+
+use crate::command_line::{
+    CommonCommandOptions, ErrorOptions, GeneratorOptions, LoadOptions, MeasuredCommandOptions, OutputOptions,
+    RecordOptions, RunOptions, RunServerOptions, Subcommand, TargetOptions,
+};
+use crate::measured::Destination;
+
+impl Subcommand {
+    /// What a command of a workload is asked to do, without the workload's options; `None`: it is not one.
+    pub(super) fn spec(&self) -> Option<RunSpec> {
+        Some(match self {
+            Subcommand::Run(options) => options.spec(),
+            Subcommand::Prepare(options) => options.spec("prepare"),
+            Subcommand::Check(options) => options.spec("check"),
+            Subcommand::Cleanup(options) => options.common.spec("cleanup"),
+            Subcommand::Exec(options) => options.common.spec(&options.command),
+            _ => return None,
+        })
+    }
+}
+
+impl RunOptions {
+    /// The options that a spec does not have and that matter to a run whose record goes elsewhere, as words.
+    pub fn own_words(&self) -> Vec<String> {
+        let RunOptions { output, fleet, .. } = self;
+        let path =
+            |name: &str, path: &Option<PathBuf>| path.as_ref().map(|path| format!("--{name}={}", path.display()));
+        let mut words = Vec::new();
+        words.extend(path("journal", &output.journal));
+        words.extend(output.metrics_listen.map(|address| format!("--metrics-listen={address}")));
+        if let Some(url) = &fleet.url {
+            words.push(format!("--fleet={url}"));
+            words.extend(fleet.agents.map(|agents| format!("--agents={agents}")));
+            words.extend(path("fleet-creds", &fleet.fleet_creds));
+            words.extend(path("fleet-ca", &fleet.fleet_ca));
+            words.extend(fleet.db_from_agent_env.then(|| "--db-from-agent-env".to_owned()));
+            words.push(format!("--lease={}", values::display_duration(fleet.lease)));
+        }
+        words
+    }
+
+    fn spec(&self) -> RunSpec {
+        let RunOptions { load, output, .. } = self;
+        RunSpec {
+            target: self.target.spec(),
+            server: self.server.spec(),
+            load: load.spec(),
+            errors: self.errors.spec(),
+            generator: self.generator.spec(),
+            telemetry: TelemetrySpec {
+                level: output.telemetry,
+                host_metrics: concealed(&output.host_metrics),
+                poolers: concealed(&output.pooler),
+            },
+            tags: output.tags.iter().cloned().collect(),
+            interval: output.interval,
+            trials: load.trials,
+            prepare: load.prepare,
+            check: load.check,
+            kill_check: load.kill_check.clone().map(Concealed::from),
+            ..RunSpec::default()
+        }
+    }
+}
+
+impl MeasuredCommandOptions {
+    fn spec(&self, task: &str) -> RunSpec {
+        RunSpec {
+            tags: self.record.tags.iter().cloned().collect(),
+            telemetry: TelemetrySpec { level: self.record.telemetry, ..TelemetrySpec::default() },
+            ..self.common.spec(task)
+        }
+    }
+}
+
+impl MeasuredCommandOptions {
+    /// Where the record goes.
+    pub fn destination(&self) -> Destination {
+        let RecordOptions { record, force, no_record, .. } = &self.record;
+        Destination { path: record.clone(), force: *force, none: *no_record }
+    }
+}
+
+impl OutputOptions {
+    /// Where the record goes.
+    pub fn destination(&self) -> Destination {
+        Destination { path: self.record.clone(), force: self.force, none: self.no_record }
+    }
+}
+
+impl CommonCommandOptions {
+    fn spec(&self, task: &str) -> RunSpec {
+        RunSpec {
+            task: task.to_owned(),
+            target: self.target.spec(),
+            load: LoadSpec { sessions: self.sessions.map(Sessions::from), ..LoadSpec::default() },
+            generator: self.generator.spec(),
+            ..RunSpec::default()
+        }
+    }
+}
+
+impl TargetOptions {
+    fn spec(&self) -> TargetSpec {
+        TargetSpec {
+            urls: concealed(&self.db),
+            prepared: self.prepared,
+            session_sql: concealed(&self.session_sql),
+            connect_rate: self.connect_rate,
+            connect_pending: self.connect_pending,
+            network_timeout: self.network_timeout,
+        }
+    }
+}
+
+impl RunServerOptions {
+    /// Settings may be given without a product: for the server of the run that is repeated.
+    fn spec(&self) -> Option<ServerSpec> {
+        let spec = ServerSpec {
+            product: self.server.clone().unwrap_or_default(),
+            settings: concealed(&self.set),
+            config: self.server_config.clone(),
+            cpus: self.server_cpus.clone(),
+            memory: self.server_memory,
+            fronts: self.front.clone(),
+            front_settings: concealed(&self.front_set),
+        };
+        (spec != ServerSpec::default()).then_some(spec)
+    }
+}
+
+impl LoadOptions {
+    fn spec(&self) -> LoadSpec {
+        LoadSpec {
+            sessions: self.sessions.clone(),
+            terminals: self.terminals.clone(),
+            connections: self.connections,
+            think_scale: self.think_scale,
+            time: self.time,
+            transactions: self.transactions,
+            warmup: self.warmup,
+            rate: self.rate.clone(),
+            rate_file: self.rate_file.clone(),
+            find_rate: self.find_rate.clone(),
+            arrival: self.arrival,
+            backlog_max: self.backlog_max,
+            grace: self.grace,
+        }
+    }
+}
+
+impl ErrorOptions {
+    fn spec(&self) -> ErrorSpec {
+        ErrorSpec {
+            retries: self.retries,
+            ignore: self.ignore_errors.clone(),
+            on_error: self.on_error,
+            reconnect_time: self.reconnect_time,
+        }
+    }
+}
+
+impl GeneratorOptions {
+    fn spec(&self) -> GeneratorSpec {
+        GeneratorSpec {
+            seed: self.seed,
+            workers: self.workers,
+            cpus: self.cpus.clone(),
+            io: self.io,
+            batch: self.batch,
+            rand_type: self.rand_type.clone(),
+            rand_spec_iter: self.rand_spec_iter,
+            rand_spec_pct: self.rand_spec_pct,
+            rand_spec_res: self.rand_spec_res,
+            rand_pareto_h: self.rand_pareto_h,
+            rand_zipfian_exp: self.rand_zipfian_exp,
+        }
+    }
+}
+
+fn concealed(texts: &[String]) -> Vec<Concealed> {
+    texts.iter().map(|text| Concealed::from(text.as_str())).collect()
+}
