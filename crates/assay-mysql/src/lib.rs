@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod defaults;
 mod protocol;
+mod questions;
 
 pub use protocol::{DRIVER, fuzz_mysql};
+pub use questions::QUESTIONS;

@@ -3,5 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod protocol;
+mod questions;
 
 pub use protocol::{DRIVER, fuzz_postgres};
+pub use questions::QUESTIONS;

@@ -21,12 +21,24 @@ mod split;
 pub use fuzz::fuzz_split;
 
 use assay_seam::{ConnectOptions, Database, Dialect, Driver, Surroundings, TargetError};
+use assay_telemetry::{Questions, ServerQuestions, StatementQuestions};
 
 use crate::database::SqliteDatabase;
 use crate::settings::FileSettings;
 
 /// The registry entry: `sqlite:FILE?synchronous=full&…`.
 pub const DRIVER: Driver = Driver { dialect: Dialect::plain("sqlite"), schemes: &["sqlite"], open };
+
+/// What to ask: the plan of a statement.
+pub const QUESTIONS: Questions = Questions {
+    products: &["SQLite"],
+    server: |_, _| ServerQuestions::default(),
+    statement: |_, _| StatementQuestions {
+        explain: Some("EXPLAIN QUERY PLAN "),
+        no_counters: "SQLite has no counters",
+        ..StatementQuestions::default()
+    },
+};
 
 fn open(url: &str, options: &ConnectOptions, _: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError> {
     Ok(Box::new(SqliteDatabase::new(FileSettings::read(url, options)?)))

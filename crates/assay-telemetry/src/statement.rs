@@ -2,8 +2,6 @@
 
 use assay_seam::{Cell, Rows};
 
-use crate::postgres::major_of;
-
 /// Questions about statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatementQuestions {
@@ -18,50 +16,6 @@ pub struct StatementQuestions {
     /// Why there are no counters.
     pub no_counters: &'static str,
 }
-
-/// The questions for a server of this product and version, as it reports them at login.
-pub fn statement_questions(product: &str, version: &str) -> StatementQuestions {
-    match product {
-        "PostgreSQL" => postgres(version),
-        "MySQL" | "MariaDB" => StatementQuestions {
-            explain: Some("EXPLAIN "),
-            explain_json: Some("EXPLAIN FORMAT=JSON "),
-            counters: &[
-                "SHOW SESSION STATUS WHERE Variable_name RLIKE '^(Bytes|Created_tmp|Handler|Rows|Select|Sort)_'",
-            ],
-            of_session: true,
-            no_counters: "",
-        },
-        "SQLite" => StatementQuestions {
-            explain: Some("EXPLAIN QUERY PLAN "),
-            no_counters: "SQLite has no counters",
-            ..StatementQuestions::default()
-        },
-        _ => StatementQuestions { no_counters: "the counters of this server are unknown", ..Default::default() },
-    }
-}
-
-fn postgres(version: &str) -> StatementQuestions {
-    // pg_stat_force_next_flush came with 15; before it, counters arrive up to half a second late.
-    let is_recent = major_of(version) >= 15;
-    StatementQuestions {
-        explain: Some("EXPLAIN "),
-        explain_json: Some("EXPLAIN (FORMAT JSON) "),
-        counters: if is_recent { POSTGRES_COUNTERS } else { &[] },
-        of_session: false,
-        no_counters: "PostgreSQL before version 15 reports counters too late",
-    }
-}
-
-const POSTGRES_COUNTERS: &[&str] = &[
-    "SELECT pg_stat_force_next_flush()",
-    "SELECT name, value FROM pg_stat_database d, pg_stat_wal w, LATERAL (VALUES ('blks_hit', d.blks_hit), \
-     ('blks_read', d.blks_read), ('tup_returned', d.tup_returned), ('tup_fetched', d.tup_fetched), \
-     ('tup_inserted', d.tup_inserted), ('tup_updated', d.tup_updated), ('tup_deleted', d.tup_deleted), \
-     ('temp_files', d.temp_files), ('temp_bytes', d.temp_bytes), ('wal_records', w.wal_records), \
-     ('wal_fpi', w.wal_fpi), ('wal_bytes', w.wal_bytes::bigint)) AS counter(name, value) \
-     WHERE d.datname = current_database()",
-];
 
 /// A plan as returned by a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,14 +120,5 @@ mod tests {
         let tree = [["2", "0", "0", "SCAN a"], ["5", "0", "0", "LIST"], ["7", "5", "0", "SEARCH b"]];
         let plan = read_plan(&rows(&[&tree[0], &tree[1], &tree[2]]));
         assert_eq!(plan.text, "SCAN a\nLIST\n  SEARCH b");
-    }
-
-    #[test]
-    fn servers_without_counters_say_why() {
-        for (product, version) in [("PostgreSQL", "14.2"), ("SQLite", "3.46"), ("Other", "1")] {
-            let questions = statement_questions(product, version);
-            assert!(questions.counters.is_empty() && !questions.no_counters.is_empty(), "{product}");
-        }
-        assert!(!statement_questions("PostgreSQL", "15.18 (Debian 15.18-0+deb12u1)").counters.is_empty());
     }
 }

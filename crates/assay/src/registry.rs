@@ -1,6 +1,7 @@
-//! The supported databases: the only list of them.
+//! The supported databases: the only list of their drivers and questions.
 
 use assay_seam::{ConnectOptions, Database, Dialect, Driver};
+use assay_telemetry::{Questions, ServerQuestions, StatementQuestions};
 
 use crate::diagnostics::{Trouble, nearest};
 use crate::surroundings::ThisMachine;
@@ -8,6 +9,9 @@ use crate::url_text;
 
 /// Every kind of database, in the order it is listed to users.
 pub const DRIVERS: &[Driver] = &[assay_postgres::DRIVER, assay_mysql::DRIVER, assay_sqlite::DRIVER];
+
+/// What to ask each of them.
+const QUESTIONS: &[Questions] = &[assay_postgres::QUESTIONS, assay_mysql::QUESTIONS, assay_sqlite::QUESTIONS];
 
 /// The database that needs no server: used if none is given.
 pub const EMBEDDED: Driver = assay_sqlite::DRIVER;
@@ -51,4 +55,61 @@ pub fn dialect(name: &'static str) -> Dialect {
 /// Parses a database URL, completed from the environment and the user's files.
 pub fn open(url: &str, options: &ConnectOptions) -> Result<Box<dyn Database>, Trouble> {
     (driver_of(url)?.open)(url, options, &ThisMachine).map_err(Trouble::from)
+}
+
+/// What to ask a server of this product and version, as it reports them at login; nothing for unknown products.
+pub fn server_questions(product: &str, version: &str) -> ServerQuestions {
+    questions(product).map_or_else(ServerQuestions::default, |known| (known.server)(product, version))
+}
+
+/// What to ask such a server about a single statement.
+pub fn statement_questions(product: &str, version: &str) -> StatementQuestions {
+    let unknown =
+        StatementQuestions { no_counters: "the counters of this server are unknown", ..StatementQuestions::default() };
+    questions(product).map_or(unknown, |known| (known.statement)(product, version))
+}
+
+fn questions(product: &str) -> Option<&'static Questions> {
+    QUESTIONS.iter().find(|known| known.products.contains(&product))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_of_every_version_asks_for_metrics_that_have_a_name() {
+        let postgres = ["9.6.24", "10.23", "13.23", "14.24", "15.19 (Debian 15)", "16.15", "17.11", "18.6"];
+        let versions = postgres.map(|version| ("PostgreSQL", version)).into_iter().chain([
+            ("MySQL", "5.7.22"),
+            ("MySQL", "8.0.12"),
+            ("MySQL", "8.0.31"),
+            ("MariaDB", "10.2.11-MariaDB"),
+            ("MariaDB", "10.11.5-MariaDB"),
+            ("MariaDB", "11.4.5-MariaDB"),
+        ]);
+        for (product, version) in versions {
+            let plan = server_questions(product, version);
+            assert!(!plan.questions.is_empty(), "{product} {version}");
+            let asked = plan.questions.iter().flat_map(|question| &question.asked);
+            let metrics: Vec<&str> = asked.map(|asked| asked.metric).collect();
+            for metric in &metrics {
+                assert!(assay_telemetry::metric(metric).is_some(), "{metric}");
+                let times = metrics.iter().filter(|other| *other == metric).count();
+                assert_eq!(times, 1, "{product} {version} {metric}");
+            }
+            for needed in ["log_bytes", "buffer_misses", "checkpoint_age_bytes", "active_sessions", "data_bytes"] {
+                assert!(metrics.contains(&needed), "{product} {version} {needed}");
+            }
+        }
+    }
+
+    #[test]
+    fn servers_without_counters_say_why() {
+        for (product, version) in [("PostgreSQL", "14.2"), ("SQLite", "3.46"), ("Other", "1")] {
+            let questions = statement_questions(product, version);
+            assert!(questions.counters.is_empty() && !questions.no_counters.is_empty(), "{product}");
+        }
+        assert!(!statement_questions("PostgreSQL", "15.18 (Debian 15.18-0+deb12u1)").counters.is_empty());
+    }
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use assay_engine::Target;
 use assay_io::clock::Clock;
+use assay_mysql::defaults::mysql_5_7;
 use assay_record::{self as record, Place};
 use assay_seam::{Nanos, Rows};
 use assay_telemetry::Identity;
-use assay_telemetry::defaults::mysql_5_7;
 
 use crate::client::{Client, text};
 use crate::{signals, telemetry};

@@ -4,7 +4,7 @@ use assay_engine::Target;
 use assay_io::Clock;
 use assay_seam::{Nanos, Rows, StatementId};
 use assay_telemetry::question::{OWN_IDS, Waits};
-use assay_telemetry::{OwnPart, Question, Shape, Switched, buffers_read, pgbouncer, server_questions};
+use assay_telemetry::{OwnPart, Question, Shape, Switched, buffers_read, pgbouncer};
 
 use super::data_folder::{self, DataFolder};
 use super::hardware::Hardware;
@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::process::{self, Device, Tree};
 use super::sampler::{Moment, Own, Readings, Source};
 use crate::client::{Client, Sent, text};
+use crate::registry::server_questions;
 
 /// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Nanos = Nanos::from_secs(1);

@@ -9,13 +9,13 @@ use assay_lab::{Home, Server, Status, server};
 use assay_recipe::{CaseFile, StatementCase, order};
 use assay_record::{Case, Cold, Execution, QueryPlan};
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
-use assay_telemetry::{StatementQuestions, read_plan, statement_questions};
+use assay_telemetry::{StatementQuestions, read_plan};
 use sha2::{Digest, Sha256};
 
 use crate::client::{Client, text};
 use crate::command_line::SqlOptions;
 use crate::diagnostics::{Exit, Trouble};
-use crate::{events, lab, signals, terminal, url_text};
+use crate::{events, lab, registry, signals, terminal, url_text};
 
 /// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {
@@ -66,7 +66,7 @@ impl<'a> Bench<'a> {
         let server = if options.cold { Some(server_of(url)?) } else { None };
         let client = connect(target, clock, url)?;
         let facts = client.server();
-        let questions = statement_questions(&facts.product, &facts.version);
+        let questions = registry::statement_questions(&facts.product, &facts.version);
         if options.counters && questions.counters.is_empty() {
             return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave out --counters"));
         }

@@ -3,10 +3,18 @@
 //! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag behind; the
 //! log's position and wait events do not. All databases of the server are added up.
 
-use crate::question::{Asked, OWN_IDS, OwnPart, Process, Question, ServerQuestions, Shape, Waits};
+use assay_telemetry::question::{Asked, OWN_IDS, OwnPart, Process, Question, ServerQuestions, Shape, Waits};
+use assay_telemetry::{Questions, StatementQuestions};
+
+/// The questions.
+pub const QUESTIONS: Questions = Questions {
+    products: &["PostgreSQL"],
+    server: |_, version| server_questions(version),
+    statement: |_, version| statement_questions(version),
+};
 
 /// The questions for a version such as `15.14 (Debian 15.14-1)`.
-pub(crate) fn server_questions(version: &str) -> ServerQuestions {
+fn server_questions(version: &str) -> ServerQuestions {
     let at_least = |major: u32| major_of(version) >= major;
     // Before 12, pg_stat_database lacks reads of catalogs that all databases share, such as pg_database.
     let uncounted = !at_least(12);
@@ -61,7 +69,7 @@ pub(crate) fn server_questions(version: &str) -> ServerQuestions {
 }
 
 /// `10` of `10.23`; 9 of 9.6.
-pub(crate) fn major_of(version: &str) -> u32 {
+fn major_of(version: &str) -> u32 {
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap_or(0)
 }
@@ -237,3 +245,25 @@ fn activity() -> Question {
         "pg_stat_get_activity(NULL)",
     )
 }
+
+fn statement_questions(version: &str) -> StatementQuestions {
+    // pg_stat_force_next_flush came with 15; before it, counters arrive up to half a second late.
+    let is_recent = major_of(version) >= 15;
+    StatementQuestions {
+        explain: Some("EXPLAIN "),
+        explain_json: Some("EXPLAIN (FORMAT JSON) "),
+        counters: if is_recent { COUNTERS } else { &[] },
+        of_session: false,
+        no_counters: "PostgreSQL before version 15 reports counters too late",
+    }
+}
+
+const COUNTERS: &[&str] = &[
+    "SELECT pg_stat_force_next_flush()",
+    "SELECT name, value FROM pg_stat_database d, pg_stat_wal w, LATERAL (VALUES ('blks_hit', d.blks_hit), \
+     ('blks_read', d.blks_read), ('tup_returned', d.tup_returned), ('tup_fetched', d.tup_fetched), \
+     ('tup_inserted', d.tup_inserted), ('tup_updated', d.tup_updated), ('tup_deleted', d.tup_deleted), \
+     ('temp_files', d.temp_files), ('temp_bytes', d.temp_bytes), ('wal_records', w.wal_records), \
+     ('wal_fpi', w.wal_fpi), ('wal_bytes', w.wal_bytes::bigint)) AS counter(name, value) \
+     WHERE d.datname = current_database()",
+];

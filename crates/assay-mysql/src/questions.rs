@@ -2,7 +2,21 @@
 //!
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
-use crate::question::{Asked, OwnPart, Process, Question, ServerQuestions, Shape, Switched, Waits};
+use assay_telemetry::question::{Asked, OwnPart, Process, Question, ServerQuestions, Shape, Switched, Waits};
+use assay_telemetry::{Questions, StatementQuestions};
+
+/// The questions.
+pub const QUESTIONS: Questions = Questions {
+    products: &["MySQL", "MariaDB"],
+    server: |product, version| server_questions(product == "MariaDB", version),
+    statement: |_, _| StatementQuestions {
+        explain: Some("EXPLAIN "),
+        explain_json: Some("EXPLAIN FORMAT=JSON "),
+        counters: &["SHOW SESSION STATUS WHERE Variable_name RLIKE '^(Bytes|Created_tmp|Handler|Rows|Select|Sort)_'"],
+        of_session: true,
+        no_counters: "",
+    },
+};
 
 /// The threads of a pool serve other sessions, too.
 macro_rules! own_thread {
@@ -12,7 +26,7 @@ macro_rules! own_thread {
 }
 
 /// The questions for a version such as `8.0.31` or `10.11.14-MariaDB`.
-pub(crate) fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
+fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
     let version = version_of(version);
     let has_status = if is_mariadb { version >= (10, 5, 0) } else { version >= (8, 0, 30) };
     let miscounts = is_mariadb && miscounts_reads(version);
