@@ -92,16 +92,16 @@ const BEGIN_AHEAD: Nanos = Nanos::from_millis(2);
 const PROGRESS_EVERY: Nanos = Nanos::from_millis(100);
 /// How late workers may report what time and grace period oblige them to report.
 const OVERDUE: Nanos = Nanos::from_secs(1);
-/// The same after an interrupt, when the user waits for the prompt.
+/// `OVERDUE` after an interrupt, when the user waits for the prompt.
 const OVERDUE_STOPPED: Nanos = Nanos::from_millis(500);
 /// After time and grace period are over, workers end by themselves; scripts that run after this are interrupted.
 const SCRIPTS_END: Nanos = Nanos::from_millis(200);
 /// A worker that stays in the same call of a script for this long after that is in a C function, and is not waited for.
 /// An interrupted script needs some 100 ms, on a busy machine ten times as long.
 const LOST: Nanos = Nanos::from_secs(2);
-/// The same after an interrupt.
+/// Limit after an interrupt.
 const LOST_STOPPED: Nanos = Nanos::from_millis(1_200);
-/// The same of a worker that is not in a script: it has many sessions to end, or is in an embedded database.
+/// Limit for a worker that is not in a script: it has many sessions to end, or is in an embedded database.
 const LOST_ELSEWHERE: Nanos = Nanos::from_secs(10);
 
 impl<'a> Coordinator<'a> {

@@ -155,7 +155,7 @@ pub struct StageOutcome {
     pub measured: Nanos,
     /// Everything measured, over all targets.
     pub total: Tally,
-    /// The same for each target, in the order of `Plan::targets`; empty if there is only one.
+    /// Measurements of each target, in the order of `Plan::targets`; empty if there is only one.
     pub targets: Vec<Tally>,
     /// One per interval of the measured part, in order; the last may be shorter.
     pub intervals: Vec<Interval>,
@@ -236,12 +236,12 @@ impl SessionTally {
 pub struct Interval {
     /// Everything that finished in it.
     pub measured: assay_measure::Interval,
-    /// Of its errors, lost connections.
+    /// Lost connections, which are also counted as errors.
     pub lost: u64,
     /// What is not in the tallies.
     pub outside: Outside,
     /// Transactions in flight at its end.
     pub in_flight: u64,
-    /// Of a closed loop: started in the warm-up, and measured if they end in the stage, when they count as `due`.
+    /// Closed loop: started in the warm-up; if they end in the stage, they are measured and count as `due`.
     pub carried: u64,
 }

@@ -50,7 +50,7 @@ pub struct Plan {
     pub sessions_per_state: usize,
     /// How long transactions in flight may take after the end of a stage, and sessions after the last stage.
     pub grace: Nanos,
-    /// The same after an interrupt. <= grace
+    /// Grace period after an interrupt. <= grace
     pub grace_interrupted: Nanos,
     /// How long a script may hold its worker before the run ends with an error; a warning names it after one second.
     pub hold_max: Nanos,

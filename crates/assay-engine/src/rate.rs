@@ -98,7 +98,7 @@ impl Rate {
         &self.points
     }
 
-    /// The same rate, delayed by `lead`; until then it is as at its start.
+    /// This rate, delayed by `lead`; until then it keeps its first value.
     pub fn after(&self, lead: Nanos) -> Rate {
         if lead == Nanos::ZERO {
             return self.clone();

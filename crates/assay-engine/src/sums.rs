@@ -27,9 +27,9 @@ pub(crate) struct StageSums {
 /// Resources the program has used since its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consumption {
-    /// Of the whole process.
+    /// Usage of the whole process.
     pub(crate) process: Usage,
-    /// Of each worker; empty if the kernel does not report it.
+    /// Turns of each worker; empty if the kernel does not report them.
     pub(crate) workers: Vec<Turns>,
 }
 
@@ -289,7 +289,7 @@ impl Slot {
     }
 }
 
-/// Of each worker; empty if the kernel does not report it.
+/// Turns of each worker between two instants; empty if the kernel does not report them.
 fn turns_between(earlier: &Consumption, later: &Consumption) -> Vec<Turns> {
     earlier.workers.iter().zip(&later.workers).map(|(earlier, later)| *later - *earlier).collect()
 }

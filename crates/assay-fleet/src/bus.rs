@@ -238,7 +238,7 @@ impl Bus {
         })
     }
 
-    /// The same in the background. A failure does not matter: the next result will follow.
+    /// Stores a result in the background. A failure does not matter: the next result will follow.
     pub fn store_soon(&self, run: &str, number: u32, result: Vec<u8>) {
         let (wire, name) = (self.wire.clone(), format!("{run}/{number}"));
         self.runtime.spawn(async move {

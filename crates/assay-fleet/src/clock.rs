@@ -28,9 +28,9 @@ pub struct Ping {
 /// How far another's clocks are ahead of ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
-    /// Of the monotonic clocks, which begin anywhere.
+    /// The monotonic clock, with an arbitrary start.
     pub monotonic_ns: i64,
-    /// Of the time of day.
+    /// The time of day.
     pub wall_ns: i64,
     /// Both are off by no more than this. 0 <= bound
     pub bound_ns: u64,

@@ -58,7 +58,7 @@ pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Sou
     own_sources(home, product, account).into_iter().chain(containers).collect()
 }
 
-/// The same without container images, whose engines are slow to answer.
+/// Sources without container images, whose engines are slow to answer.
 fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
     let mut here = installed(product, account);
     here.sort_by(|a, b| b.version.cmp(&a.version));

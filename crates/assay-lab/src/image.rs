@@ -49,7 +49,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Of an empty data directory.
+    /// Contents of an empty data directory.
     pub(crate) fn empty(binaries: &Binaries, layout: &[Asked]) -> Contents {
         Contents {
             product: binaries.product.clone(),

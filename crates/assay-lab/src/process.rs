@@ -39,13 +39,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of a running process; `None` if there is none with this id.
+    /// Identifies a running process; `None` if there is none with this id.
     pub fn of(pid: u32) -> Option<Identity> {
         let (state, started) = stat(pid)?;
         (!matches!(state, 'Z' | 'X')).then(|| Identity { pid, started, boot: boot() })
     }
 
-    /// Of this process.
+    /// Identifies this process.
     pub fn own() -> Identity {
         Identity::of(std::process::id()).expect("/proc shows the process that reads it")
     }

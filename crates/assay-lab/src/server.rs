@@ -97,7 +97,7 @@ pub enum What {
         settings: Vec<Asked>,
         /// Names and passwords.
         accounts: Vec<(String, String)>,
-        /// Of the servers behind it: `postgres`.
+        /// URL scheme of the servers behind it: `postgres`.
         scheme: String,
     },
 }
@@ -272,7 +272,7 @@ impl Server {
         format!("{scheme}://app@127.0.0.1:{}/{database}", state.port)
     }
 
-    /// The same over its unix socket.
+    /// A URL over its unix socket.
     pub fn socket_url(&self, database: &str) -> String {
         let socket = self.socket();
         let state = self.state();
@@ -425,7 +425,7 @@ impl Server {
                 let all = settings::all(product, file.as_deref(), settings);
                 let wishes = Wishes { file: file.as_deref(), settings, all: &all, access, role };
                 settings::check(product, &site, &wishes)?;
-                // Of a killed process, whose id stays in use until somebody has waited for it.
+                // Left by a killed process, whose id stays in use until somebody has waited for it.
                 let mut lock = product.socket(&site).into_os_string();
                 lock.push(".lock");
                 let _ = fs::remove_file(lock);

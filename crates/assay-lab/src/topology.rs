@@ -253,7 +253,7 @@ pub fn group(home: &Home, name: &str) -> Result<Vec<Server>> {
             What::Database { role: Role::Replica { .. }, .. } => 1,
             What::Database { .. } => 2,
         };
-        // Of several fronts, the one started last is the farthest from the server.
+        // The front that was started last is the farthest from the server.
         (rank, std::cmp::Reverse(state.made))
     };
     let mut members: Vec<Server> = server::all(home);

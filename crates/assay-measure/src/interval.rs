@@ -39,7 +39,7 @@ pub struct Interval {
     /// not known.
     #[serde(default)]
     pub first_done_ns: Option<u64>,
-    /// The same for its last.
+    /// End of its last successful transaction, on the same scale.
     #[serde(default)]
     pub last_done_ns: Option<u64>,
     /// Errors, including those outside transactions, by the name of their class; empty in records of 0.1.0.
@@ -66,7 +66,7 @@ pub struct TargetInterval {
     pub transactions: u64,
     /// When the first of them ended, since the start of the measured part; `None`: there was none.
     pub first_done_ns: Option<u64>,
-    /// The same for the last.
+    /// End of the last successful transaction.
     pub last_done_ns: Option<u64>,
     /// Errors, by the name of their class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -20,7 +20,7 @@ use crate::encoded::{EncodedHistogram, HIGHEST_NS};
 pub struct Latencies {
     /// Values in each bucket, while values are added; empty before the first value, and at rest.
     counts: Box<[u64]>,
-    /// The same at rest.
+    /// The distribution at rest, encoded.
     histogram: Option<EncodedHistogram>,
     /// Number of values, including those above the histogram's range.
     pub count: u64,
@@ -187,7 +187,7 @@ impl Latencies {
         }
     }
 
-    /// The same distribution at rest.
+    /// The distribution, encoded.
     pub fn at_rest(&self) -> Latencies {
         let &Latencies { count, min_ns, max_ns, sum_ns, over, .. } = self;
         let histogram = self.encoded().map(Cow::into_owned);

@@ -358,7 +358,7 @@ impl Tally {
         Tally { transactions, counters, ..self }
     }
 
-    /// The same with all distributions at rest, to be kept or written.
+    /// The tally with all distributions encoded, to be kept or written.
     pub fn at_rest(&self) -> Tally {
         let of_type = |one: &TransactionTally| TransactionTally {
             name: one.name.clone(),

@@ -138,7 +138,7 @@ pub struct Arguments {
 pub enum Refusal {
     /// A request for information: to stdout.
     Print(String),
-    /// The same, but to stderr, with success.
+    /// Text for stderr, with exit status 0.
     Tell(String),
     /// An error: lines for stderr, including prefixes.
     Mistake(String),

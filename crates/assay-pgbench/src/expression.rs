@@ -588,7 +588,7 @@ impl Stack {
         }
     }
 
-    /// The same, and the last one even if it is a constant: other ways lead to the same place.
+    /// Stores all values, the last one even if it is a constant: other branches lead to the same place.
     fn store_last(&mut self) {
         if let Some((_, registers)) = self.values.last_mut() {
             *registers = 1;
@@ -679,7 +679,7 @@ impl Expression {
         Lua { before, value: stack.pop() }
     }
 
-    /// The same as words for a plain program; `None` where it is not of integers alone.
+    /// The expression as words for a plain program; `None` unless all values are integers.
     pub fn plain(&self) -> Option<Vec<Word>> {
         let word = |step: &Step| {
             Some(match step {

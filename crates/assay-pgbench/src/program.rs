@@ -25,7 +25,7 @@ pub struct Front<'a> {
     pub debug: bool,
     /// Variables and their values, as text.
     pub variables: &'a [(String, String)],
-    /// Of each script.
+    /// Weight of each script.
     pub weights: &'a [u64],
 }
 

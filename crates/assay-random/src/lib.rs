@@ -14,7 +14,7 @@ use std::f64::consts::TAU;
 pub struct Random(u64);
 
 impl Random {
-    /// The same `seed` gives the same numbers.
+    /// A generator: equal seeds give equal numbers.
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }

@@ -19,7 +19,7 @@ pub struct TrialKey {
 pub enum Event {
     /// The experiment started or resumed.
     Opened {
-        /// Of the recipe.
+        /// Hash of the recipe.
         hash: String,
         /// Wall-clock time, RFC 3339.
         at: String,

@@ -28,7 +28,7 @@ pub struct Setup {
 pub struct Server {
     /// `postgres:15`; or `url`.
     pub product: Option<String>,
-    /// Of a server that is already running, and is neither started nor stopped.
+    /// URL of a server that is already running, and is neither started nor stopped.
     pub url: Option<String>,
     /// A folder or archive with the server's programs.
     pub binaries: Option<String>,

@@ -25,7 +25,7 @@ pub struct AgentPart {
     /// Its clock against that of the coordinator before the run; `None`: not measured.
     #[serde(default)]
     pub clock_before: Option<ClockOffset>,
-    /// The same after the run.
+    /// Offset of its clock after the run.
     #[serde(default)]
     pub clock_after: Option<ClockOffset>,
     /// Its share of each stage.

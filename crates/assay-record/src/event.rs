@@ -163,7 +163,7 @@ pub struct StageInterval {
 pub struct Totals {
     /// Number of the stage, from 0.
     pub stage: u32,
-    /// Of the run.
+    /// Length of the run so far.
     pub elapsed_ns: u64,
     pub measured_ns: u64,
     pub total: Tally,

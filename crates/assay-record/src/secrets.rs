@@ -31,7 +31,7 @@ pub fn text_without_secrets(text: &str) -> String {
     without_values(&text_without_logins(text))
 }
 
-/// The same without looking for `password = "secret"`: what has another syntax stays as it is.
+/// Masks passwords in URLs only: text with another syntax stays as it is.
 pub fn text_without_logins(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -15,14 +15,14 @@ pub struct Stage {
     pub rate_per_s: Option<f64>,
     /// Start of the measured part.
     pub started: Time,
-    /// The same since the start of the run, on the clock of `Telemetry`; `None`: not known.
+    /// Start of the measured part since the start of the run, on the clock of `Telemetry`; `None`: unknown.
     #[serde(default)]
     pub start_ns: Option<u64>,
     /// Length of the measured part: the divisor of every rate.
     pub measured_ns: u64,
     /// Everything measured, over all targets.
     pub total: Tally,
-    /// The same for each target, in the order of `Manifest::targets`; empty if there is only one.
+    /// Measurements of each target, in the order of `Manifest::targets`; empty if there is only one.
     #[serde(default)]
     pub targets: Vec<Tally>,
     /// Fewest successful transactions of one session.

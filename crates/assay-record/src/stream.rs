@@ -257,7 +257,7 @@ impl RecordFile {
         Ok(RecordFile::grows(path.to_owned(), file, known))
     }
 
-    /// The same below `folder`, with a name of its own as `Record::write_new` chooses it.
+    /// Begins a record in `folder`, with a new name chosen as by `Record::write_new`.
     pub fn begin_new(folder: &Path, record: &Record) -> Result<RecordFile, WriteError> {
         let (events, known) = Known::begin(record, Moment::Underway);
         let (path, file) = disk::persist_numbered(folder, record, |path| {

@@ -389,7 +389,7 @@ pub struct Server {
     /// Origin of the values that differ, by name, in the server's words: `configuration file`, `COMMAND_LINE`.
     #[serde(default)]
     pub origins: BTreeMap<String, String>,
-    /// Of a local server's process, data directory and drive, by name.
+    /// Facts about a local server's process, data directory and drive, by name.
     #[serde(default)]
     pub facts: BTreeMap<String, String>,
 }

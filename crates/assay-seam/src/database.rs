@@ -100,7 +100,7 @@ pub trait Database: Send + Sync {
     /// A new connection, not yet connected.
     fn connection(&self) -> Box<dyn Connection>;
 
-    /// The same for queries beside the load: without the statements that run on every new connection of a session.
+    /// A connection for queries beside the load: without the statements that run on every new connection of a session.
     fn connection_beside(&self) -> Box<dyn Connection> {
         self.connection()
     }

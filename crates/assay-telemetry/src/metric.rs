@@ -93,7 +93,7 @@ pub const METRICS: &[Metric] = &[
     counter("rocksdb_flush_written_bytes", Unit::Bytes),
     counter("rocksdb_wal_bytes", Unit::Bytes),
     counter("rocksdb_wal_syncs", Unit::Count),
-    // Of the pooler in front of the server: clients and server connections, the longest wait of a client, and sums.
+    // The pooler in front of the server: clients and server connections, the longest wait of a client, and sums.
     gauge("pooler_clients_active", Unit::Count),
     gauge("pooler_clients_waiting", Unit::Count),
     gauge("pooler_servers_active", Unit::Count),
@@ -102,7 +102,7 @@ pub const METRICS: &[Metric] = &[
     counter("pooler_transactions", Unit::Count),
     counter("pooler_statements", Unit::Count),
     counter("pooler_wait_us", Unit::Us),
-    // Of the server's processes.
+    // The server's processes.
     counter("cpu_us", Unit::Us),
     counter("cpu_wait_us", Unit::Us),
     gauge("processes", Unit::Count),
@@ -114,12 +114,12 @@ pub const METRICS: &[Metric] = &[
     // Time for which these were enabled, and for which the hardware counted.
     counter("hardware_enabled_us", Unit::Us),
     counter("hardware_running_us", Unit::Us),
-    // Of its control group.
+    // Its control group.
     counter("cgroup_cpu_us", Unit::Us),
     counter("cgroup_throttled_us", Unit::Us),
     gauge("cgroup_memory_bytes", Unit::Bytes),
     counter("cgroup_refaults", Unit::Count),
-    // Of the machine.
+    // The machine.
     counter("cpu_user_us", Unit::Us),
     counter("cpu_system_us", Unit::Us),
     counter("cpu_iowait_us", Unit::Us),

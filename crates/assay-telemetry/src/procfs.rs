@@ -170,7 +170,7 @@ pub struct Process {
     pub parent: u32,
     /// CPU time of all its threads, ended ones included.
     pub cpu_us: u64,
-    /// The same for its ended children that it has waited for.
+    /// CPU time of ended children that it has waited for.
     pub children_us: u64,
 }
 
@@ -266,7 +266,7 @@ pub fn mount_of(mountinfo: &str, path: &str) -> Option<Mount> {
         let numbers =
             device.split_once(':').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
         let (Some(device), true) = (numbers, holds(&point)) else { continue };
-        // Of several at the same place, the last hides the others.
+        // If several are mounted at one place, the last hides the others.
         if best.as_ref().is_none_or(|(length, _)| point.len() >= *length) {
             let options = format!("{options},{more}");
             let mut parts: Vec<&str> = options.split(',').collect();

@@ -22,7 +22,7 @@ pub struct StatementQuestions {
 pub struct PlanRead {
     /// As text, one line per step.
     pub text: String,
-    /// The same without estimates, which change even if the plan does not.
+    /// The plan without estimates, which change even if the plan does not.
     pub shape: String,
 }
 

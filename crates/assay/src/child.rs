@@ -15,7 +15,7 @@ use crate::events;
 
 /// How a run ended.
 pub struct Ended {
-    /// Of its process.
+    /// Exit status of its process.
     pub status: ExitStatus,
     /// What it reported last; `None`: it was killed.
     pub exited: Option<Exited>,
@@ -93,7 +93,7 @@ impl Ended {
     }
 }
 
-/// The same instant on the clock of this process.
+/// Converts a time to an instant of this process's clock.
 pub fn instant(time: Time) -> Instant {
     let (now, at) = (SystemTime::now(), UNIX_EPOCH + std::time::Duration::from_millis(time.unix_ms()));
     match at.duration_since(now) {

@@ -23,7 +23,7 @@ pub struct Client {
     pool: RowsPool,
     /// When it is stopped, nothing is waited for any more.
     control: Option<&'static Control>,
-    /// Of the server, for people.
+    /// Name of the server in messages.
     name: String,
     /// Length of the wait at the last line about it.
     told: Nanos,

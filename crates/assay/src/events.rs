@@ -27,7 +27,7 @@ pub fn arguments() -> Vec<OsString> {
     words
 }
 
-/// The same as text, as far as it is UTF-8.
+/// The arguments as text, as far as they are UTF-8.
 pub fn words() -> Vec<String> {
     arguments().into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

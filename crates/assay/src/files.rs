@@ -12,7 +12,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     write_by(path, |file| file.write_all(content.as_ref()))
 }
 
-/// The same, with a function that writes the content.
+/// Writes a file whose content is produced by a function.
 pub fn write_by(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let found = fs::metadata(path).ok();
     // A device or a pipe (`/dev/stdout`) must not be replaced by a file.

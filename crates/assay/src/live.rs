@@ -279,7 +279,7 @@ impl Live {
         self.close(plan, |target| is_away(target, outcome))
     }
 
-    /// The same of a run of a fleet: `fill` puts what agents measured into the record.
+    /// Ends a run of a fleet: `fill` adds the measurements of the agents to the record.
     pub fn finish_fleet(mut self, plan: &Plan, fill: impl FnOnce(&mut Record)) -> Left {
         fill(&mut self.record);
         let is_over = self.record.status == Status::Complete;

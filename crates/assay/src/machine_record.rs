@@ -83,7 +83,7 @@ fn intervals(all: &[Snapshot], plan: &MachinePlan, whole: &Snapshot) -> Vec<Inte
     intervals
 }
 
-/// Of file tests: operations and bytes.
+/// Counters of file tests: operations and bytes.
 fn counters(all: &Snapshot) -> Vec<CounterTally> {
     let known = [
         ("reads", all.reads),

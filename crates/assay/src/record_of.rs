@@ -39,14 +39,14 @@ pub fn begun(plan: &Plan, assignment: &Assignment, started: Option<&StartedServe
     record
 }
 
-/// The same of a command of a workload: `task`.
+/// A new record for a command of a workload: `task`.
 pub fn begun_command(plan: &Plan, assignment: &Assignment) -> Record {
     let mut record = planned(plan, assignment);
     record.manifest.task.clone_from(&assignment.spec.task);
     record
 }
 
-/// The same of a test of the machine itself.
+/// A new record for a test of the machine itself.
 pub fn begun_machine(test: &str, options: &[(String, OptionValue)], words: &[String]) -> Record {
     Record {
         manifest: record::Manifest {

@@ -17,7 +17,7 @@ use crate::{signals, telemetry};
 
 /// A server that has not answered by then is not waited for.
 const PATIENCE: Nanos = Nanos::from_secs(5);
-/// The same when the user waits for the prompt.
+/// Limit after an interrupt, when the user waits for the prompt.
 const PATIENCE_INTERRUPTED: Nanos = Nanos::from_secs(1);
 
 /// A server's settings.
@@ -77,7 +77,7 @@ fn keep_what_differs(found: &mut ServerSettings) {
             origins.insert(name.clone(), "not compiled in".to_owned());
             true
         }
-        // Of one machine or server.
+        // A fact about one machine or server.
         None => true,
     });
 }

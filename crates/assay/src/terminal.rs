@@ -42,7 +42,7 @@ pub fn view(verbose: bool) -> View {
     View { width, color: color_is_welcome(), verbose, ..View::default() }
 }
 
-/// The same of stderr.
+/// View of stderr.
 pub fn stderr_view() -> View {
     let width = width(terminal_size::terminal_size_of(std::io::stderr()));
     View { width, color: stderr_color(), ..View::default() }
@@ -81,7 +81,7 @@ pub fn result(text: &str) -> Result<(), Unwritable> {
     result_bytes(visible(text, color).as_bytes())
 }
 
-/// The same for a result that is not text, or not ours, unchanged.
+/// Writes a result that is not text, or not ours, unchanged.
 pub fn result_bytes(bytes: &[u8]) -> Result<(), Unwritable> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

@@ -42,7 +42,7 @@ impl<'a> Watch<'a> {
         self.live.take()
     }
 
-    /// The same of a command.
+    /// Ends watching a command.
     pub fn finish_command(&mut self) -> Option<Measured> {
         self.clear();
         self.measured.take()
@@ -172,7 +172,7 @@ pub fn warning_text(warning: &Warning, plan: &Plan) -> String {
     }
 }
 
-/// The same of a fleet.
+/// Screen of a fleet's coordinator.
 impl Screen for Watch<'_> {
     fn begins(&mut self, clock: Clock, started: Nanos) {
         self.notice(Notice::Begins { before: Outside::default(), clock, started });

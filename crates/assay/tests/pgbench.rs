@@ -122,7 +122,7 @@ impl Bench {
         assert!(wrong.is_empty(), "{} of {} lines differ:\n{}", wrong.len(), lines.len(), wrong.join("\n"));
     }
 
-    /// The same for scripts: options, and the text of `f.sql`.
+    /// Compares scripts: options, and the text of `f.sql`.
     #[track_caller]
     fn same_scripts(&self, scripts: &[(&str, &str)]) {
         let mut wrong = Vec::new();

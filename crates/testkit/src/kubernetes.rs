@@ -57,7 +57,7 @@ pub fn check_manifest(manifest: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Of this version of Python: the package has compiled parts.
+/// The folder for this version of Python: the package has compiled parts.
 fn folder() -> Result<PathBuf> {
     let version = ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"];
     let output = Command::new(python().context("no Python with pip")?).args(version).output()?;

@@ -370,7 +370,7 @@ impl<I: Io> Links<I> {
         waits
     }
 
-    /// The same in a pipeline.
+    /// Executes an operation in a pipeline.
     pub(super) fn pipe(&mut self, link: usize, operation: &Operation<'_>) -> bool {
         let this = &mut self.links[link];
         let waits = this.machine.pipe(operation);

@@ -79,7 +79,7 @@ struct Arrivals {
     backlog_max: u64,
 }
 
-/// Of the event loop in the measured part.
+/// Usage of the event loop in the measured part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     pub(super) turns: u64,
@@ -179,7 +179,7 @@ impl Recorder {
         self.last_done
     }
 
-    /// Of the event loop since the measured part began.
+    /// Usage of the event loop since the measured part began.
     pub(super) fn usage(&self) -> Usage {
         self.usage
     }

@@ -28,11 +28,11 @@ pub(super) struct Stage {
     /// Its sessions have been released.
     pub(super) released: bool,
     pub(super) next_cut: Nanos,
-    /// Of an open loop.
+    /// Arrivals of an open loop.
     arrivals: Option<Arrivals>,
     /// When thinking terminals will be due, and which ones.
     thinking: BinaryHeap<Reverse<Due>>,
-    /// Of terminals: due and not started, ordered by due instant.
+    /// Transactions of terminals that are due and not started, ordered by due instant.
     thought: VecDeque<Due>,
     /// Sessions free to take a due transaction, longest free first.
     idle: VecDeque<usize>,

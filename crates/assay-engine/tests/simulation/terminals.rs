@@ -18,7 +18,7 @@ function event()
 end
 "#;
 
-/// The same, with the first arrivals spread over one think time.
+/// A script whose first arrivals are spread over one think time.
 const SPREAD: &str = r#"
 function terminal_init() assay.think(0.5 * sysbench.rand.uniform(0, 999) / 1000) end
 "#;

@@ -447,7 +447,7 @@ const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(5);
 /// This few are always dirty again.
 const DIRTY_PAGES: u64 = 32;
 
-/// The same for MyRocks, if it is loaded: in words, and whether it was done.
+/// Flushes MyRocks, if it is loaded: the result in words, and whether it is complete.
 fn rocks(session: &mut SqlClient) -> Option<(String, bool)> {
     one(session, "SHOW GLOBAL VARIABLES LIKE 'rocksdb_force_flush_memtable_now'")?;
     let orders = ["rocksdb_force_flush_memtable_now", "rocksdb_force_flush_memtable_and_lzero_now"];

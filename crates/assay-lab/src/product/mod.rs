@@ -92,13 +92,13 @@ pub enum Origin {
 /// An entry of the catalog: an archive in a jar of the Maven repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Artifact {
-    /// Of the server in it.
+    /// Version of the server in it.
     pub version: &'static str,
     /// group:artifact:version
     pub coordinates: &'static str,
     /// The content of the jar.
     pub content: Content,
-    /// Of the jar.
+    /// Size of the jar.
     pub megabytes: u32,
 }
 

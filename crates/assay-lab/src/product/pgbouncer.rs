@@ -52,7 +52,7 @@ impl Front for PgBouncer {
             "ignore_startup_parameters = extra_float_digits".to_owned(),
             "max_client_conn = 10000".to_owned(),
         ];
-        // Of two lines with the same name, the later one wins.
+        // If a name occurs twice, the later line wins.
         let settings = place.settings.iter();
         lines.extend(settings.map(|asked| format!("{} = {}", asked.name, asked.value.as_deref().unwrap_or_default())));
         vec![(place.folder.join("pgbouncer.ini"), lines.join("\n") + "\n"), (users, listed.concat())]

@@ -33,7 +33,7 @@ pub(super) struct Notes {
     found: Found,
     /// Whether an error was printed.
     told: bool,
-    /// The same for a client's connection: the others would print the same.
+    /// A client's connection was refused, which is printed once.
     refused: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Notes {
 pub(super) struct Found {
     /// Rows of pgbench_branches.
     pub(super) scale: Option<u32>,
-    /// Of pgbench_accounts.
+    /// Partitions of pgbench_accounts.
     pub(super) partitions: Option<(Partitioning, u32)>,
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn example_with_telemetry() -> Record {
     record
 }
 
-/// The same, made by two agents, one of which was lost before it sent anything.
+/// The example, made by two agents, one of which was lost before it sent anything.
 #[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_of_a_fleet() -> Record {
     let mut record = example();

@@ -191,7 +191,7 @@ pub struct CompletionsOptions {
 /// A shell that completes commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shell {
-    /// Of GNU.
+    /// GNU's shell.
     Bash,
     /// The Z shell.
     Zsh,

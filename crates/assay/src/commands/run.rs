@@ -346,7 +346,7 @@ impl Run<'_> {
         Ok(Finished { record, path, journal, exit, acknowledged: Default::default(), crashed: Ok(()) })
     }
 
-    /// Of a trial that came to an end. `interrupted`: not to its own.
+    /// Exit code of a finished trial. `interrupted`: it did not reach its own end.
     fn exit_of(&self, record: &Record, interrupted: bool) -> Result<Exit, Trouble> {
         if !self.spec().load.find_rate.is_empty() {
             refuse_unknown_types(record)?;
@@ -422,7 +422,7 @@ struct Finished {
     path: Result<Option<PathBuf>, Trouble>,
     journal: Result<(), Trouble>,
     exit: Result<Exit, Trouble>,
-    /// Of a kill check.
+    /// Kill check: keys of acknowledged transactions.
     acknowledged: Vec<assay_script::Key>,
     crashed: Result<(), Trouble>,
 }
@@ -432,7 +432,7 @@ struct Attempt {
     plan: Plan,
     outcome: Outcome,
     live: Live,
-    /// Of a kill check.
+    /// Kill check: the outcome of the crash command.
     crashed: Result<(), Trouble>,
 }
 

@@ -74,7 +74,7 @@ const GATHER_TIME: Duration = Duration::from_secs(10);
 const DISMISS_TIME: Duration = Duration::from_secs(2);
 /// From the order to start until the first stage: enough time to reach every agent over any network.
 const AHEAD_FIRST: Duration = Duration::from_secs(3);
-/// The same for later stages, during which everybody waits.
+/// Lead of later stages, during which everybody waits.
 const AHEAD: Duration = Duration::from_secs(1);
 /// Time between two checks.
 const LOOK_AROUND: Duration = Duration::from_millis(100);

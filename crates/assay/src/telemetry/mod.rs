@@ -146,7 +146,7 @@ impl Samplers {
             readings.cost.statements_ns += statements_ns;
             readings.interventions.extend(shared.interventions.iter().cloned());
         }
-        // Of several servers, a sum of some is not reported.
+        // With several servers, a partial sum is not reported.
         let of_all: Option<Vec<u64>> = in_servers.into_iter().collect();
         readings.cost.server_cpu_ns = of_all.filter(|all| !all.is_empty()).map(|all| all.iter().sum());
         let told = (readings.cost, readings.interventions.len());

@@ -196,7 +196,7 @@ impl Place {
     }
 }
 
-/// The same with times and sizes suitable for a test.
+/// The line with times and sizes suitable for a test.
 fn shortened(line: &str) -> String {
     let mut line = line.to_owned();
     for (long, short) in [

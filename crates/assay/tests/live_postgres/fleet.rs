@@ -124,7 +124,7 @@ impl Lab {
         names.map(|name| self.agent(name, ""))
     }
 
-    /// The same where somebody is to be lost: who is only slow, on a busy machine, is not.
+    /// A command with a lease short enough to lose agents, and long enough for slow ones on a busy machine.
     fn short_lease(&self, command: &str) -> String {
         self.line(command, 2).replace("--lease 60s", "--lease 10s")
     }

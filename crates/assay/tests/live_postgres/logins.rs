@@ -63,7 +63,7 @@ fn asked(folder: &Folder, server: &Server, variables: &[(&str, &str)], url: &str
     testkit::redact::replace(std::str::from_utf8(&output.stderr).unwrap(), &known).replace('\t', " ")
 }
 
-/// The same for a role on a server, with parameters in the URL.
+/// Connects as a role, with parameters in the URL.
 fn asked_as(server: &Server, host: &str, role: &str, parameters: &str) -> String {
     asked(&Folder::new(), server, &[], &format!("postgres://{role}@{host}:{}/app{parameters}", server.port()))
 }

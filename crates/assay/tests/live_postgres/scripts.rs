@@ -21,7 +21,7 @@ fn said_by(body: &str, database: &str, code: i32) -> String {
     ran.stderr.replace('\t', " ")
 }
 
-/// The same, if every server and both protocols must agree.
+/// Runs a script where every server and both protocols must agree.
 #[track_caller]
 fn said_everywhere(body: &str, code: i32) -> String {
     let mut all: Vec<(String, String)> = Vec::new();

@@ -31,7 +31,7 @@ pub(crate) struct Did {
 }
 
 impl Did {
-    /// The same without the name of its database.
+    /// The output without the name of its database.
     fn without(self, database: &str) -> Did {
         let hide = |text: String| text.replace(database, "[DATABASE]");
         Did { code: self.code, stdout: hide(self.stdout), stderr: hide(self.stderr) }
@@ -68,19 +68,19 @@ impl Bench {
         bench
     }
 
-    /// The same with a variable for both programs.
+    /// Adds an environment variable for both programs.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Bench {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same with a variable for Debian's sysbench alone.
+    /// Adds an environment variable for Debian's sysbench alone.
     pub(crate) fn with_for_oracle(mut self, name: &str, value: &str) -> Bench {
         self.for_oracle.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same with a text on the standard input of both.
+    /// Adds text on the standard input of both.
     pub(crate) fn with_input(mut self, text: &str) -> Bench {
         let path = self.folder.path().join("input");
         std::fs::write(&path, text).unwrap();
@@ -157,7 +157,7 @@ impl Bench {
         self.ours(&format!("{line} {}", options(server, &server.fresh_database().unwrap())))
     }
 
-    /// The same on MariaDB and on PostgreSQL.
+    /// Compares on MariaDB and on PostgreSQL.
     #[track_caller]
     pub(crate) fn same_on_servers(&self, lines: &[&str]) {
         for kind in [Kind::MariaDb, Kind::Postgres] {

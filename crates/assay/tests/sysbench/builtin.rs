@@ -21,7 +21,7 @@ impl Pair {
         self.same_but(line, str::to_owned)
     }
 
-    /// The same, after `change` has masked more.
+    /// Compares outputs after `change` has masked more.
     #[track_caller]
     fn same_but(&self, line: &str, change: impl Fn(&str) -> String) -> Did {
         let (mut oracle, mut ours) = (self.oracle.oracle(line), self.ours.ours(line));

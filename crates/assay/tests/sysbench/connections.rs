@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 2] = [
     ("services", "[one]\napplication_name=served\nhost=nosuch\nport=1\n[two]\nsslmode=require\n"),
 ];
 
-/// The same with variables.
+/// A bench with environment variables.
 fn bench(variables: &[(&str, &str)]) -> Bench {
     variables.iter().fold(Bench::new(&FILES), |bench, (name, value)| bench.with(name, value))
 }

@@ -19,7 +19,7 @@ fn bench() -> Bench {
     ])
 }
 
-/// The same without counters that depend on speed, and without lines of the last second, which the original may omit.
+/// The report without counters that depend on speed, and without lines of the last second, which the original may omit.
 fn without_counts(did: &Did) -> String {
     let varies = |line: &&str| {
         line.contains("total number of events") || line.contains("queue length") || line.starts_with("[ 2s ] thds")

@@ -13,7 +13,7 @@ use crate::common::Started;
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Harm {
-    /// Of the network, and over after a while.
+    /// Network faults that end after a while.
     Reset,
     Refused,
     Blackhole,
@@ -24,18 +24,18 @@ pub(crate) enum Harm {
     GarbageToServer,
     GarbageToClient,
     Trickle,
-    /// The same for runs that retry nothing.
+    /// Network faults in runs without retries.
     ResetUnretried,
     AnswersLostUnretried,
-    /// Of the network, for good.
+    /// Permanent network faults.
     RefusedForGood,
     SilentForGood,
     GarbageForGood,
-    /// Of the load generator.
+    /// Faults of the load generator.
     AssayKilled,
     AssayTerminated,
     AssayInterrupted,
-    /// Of the server.
+    /// Faults of the server.
     Stopped,
     BackendKilled,
     ServerKilled,

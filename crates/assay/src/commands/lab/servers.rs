@@ -31,9 +31,9 @@ pub(super) struct Found {
 /// Bytes of data, as far as they are known.
 #[derive(Default)]
 struct Disk {
-    /// Of images that are kept, by key.
+    /// Sizes of existing images, by key.
     kept: BTreeMap<String, u64>,
-    /// Of images that are still to be loaded: an estimate, `None` where nobody knows.
+    /// Estimated sizes of images that are still to be loaded; `None`: unknown.
     loaded: BTreeMap<String, Option<u64>>,
     /// The most that the servers of one trial copy.
     copies: u64,
@@ -202,7 +202,7 @@ impl Disk {
     }
 }
 
-/// Of the file system under a folder; `None`: it cannot be asked.
+/// Free space of the file system under a folder; `None`: unknown.
 fn free_bytes(folder: &Path) -> Option<u64> {
     let output = Command::new("df").args(["--output=avail", "-B1"]).arg(existing(folder)).output().ok()?;
     String::from_utf8_lossy(&output.stdout).lines().nth(1)?.trim().parse().ok()

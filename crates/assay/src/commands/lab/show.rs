@@ -132,11 +132,11 @@ struct Failure<'a> {
     /// `memory=1G, rounds 1, 2`.
     what: String,
     cause: &'a str,
-    /// Of the first.
+    /// Details of the first failure.
     details: &'a [String],
 }
 
-/// The same failure in several rounds is reported once.
+/// Failures; one that occurred in several rounds is listed once.
 fn failures(folder: &Folder) -> Vec<Failure<'_>> {
     let mut failed: Vec<(usize, &str, Vec<String>, &[String])> = Vec::new();
     for (key, cause, details) in folder.progress.failures() {

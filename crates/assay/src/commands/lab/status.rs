@@ -9,7 +9,7 @@ use crate::commands::lab::setup::Runs;
 use crate::diagnostics::{Exit, Trouble};
 use crate::terminal;
 
-/// Of the given one, or of all in the default folder.
+/// Prints the status of the given experiment, or of all in the default folder.
 pub(super) fn run(options: &LabFolderOptions) -> Result<Exit, Trouble> {
     let folders = options.folder.clone().map_or_else(folder::all, |one| vec![one]);
     if folders.is_empty() {

@@ -78,7 +78,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOGIN: Nanos = Nanos::from_secs(60);
 /// A statement of a recipe may.
 const STATEMENT: Nanos = Nanos::from_secs(24 * 3600);
-/// Of a server's log, in a failure.
+/// Lines of a server's log that a failure shows.
 const LOG_LINES: usize = 20;
 
 /// A server of a trial.

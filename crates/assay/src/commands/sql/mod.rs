@@ -170,7 +170,7 @@ fn base(options: &SqlOptions, file: &CaseFile) -> Result<Option<String>, Trouble
     }
 }
 
-/// The same as transactions, for comparisons.
+/// The cases as transactions, for comparisons.
 fn stage(cases: &[record::Case], started: Time) -> record::Stage {
     let times = |case: &record::Case| -> Vec<u64> { case.executions.iter().map(|one| one.elapsed_ns).collect() };
     let tally = |case: &record::Case| {
