@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use assay_lab::binaries::Source;
 use assay_lab::placement::Cpus;
@@ -10,6 +9,7 @@ use assay_lab::product::Binaries;
 use assay_lab::{Account, Description, Home, binaries, image};
 use assay_options::OptionValue;
 use assay_recipe::{Action, Server};
+use nix::sys::statvfs::statvfs;
 
 use crate::commands::lab::experiment::{Experiment, WrongKey};
 use crate::commands::lab::setup::{Runs, description, prepare_words};
@@ -204,8 +204,8 @@ impl Disk {
 
 /// Free space of the file system under a folder; `None`: unknown.
 fn free_bytes(folder: &Path) -> Option<u64> {
-    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(existing(folder)).output().ok()?;
-    String::from_utf8_lossy(&output.stdout).lines().nth(1)?.trim().parse().ok()
+    let found = statvfs(existing(folder)).ok()?;
+    Some(found.blocks_available() * found.fragment_size())
 }
 
 /// What an image with this data will take, about: its rows, and what the server adds. `None`: the workload is none of
