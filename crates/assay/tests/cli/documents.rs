@@ -311,7 +311,7 @@ fn first_example() -> String {
 
 /// The context of the blocks of docs/lua-api.md that are only part of a workload, with the block at `{}`, found by a
 /// word in it; and what the report of a run then contains.
-const CONTEXTS: [(&str, &str, &str); 5] = [
+const CONTEXTS: [(&str, &str, &str); 6] = [
     (
         "PARALLEL_COMMAND",
         r#"
@@ -375,6 +375,19 @@ const CONTEXTS: [(&str, &str, &str); 5] = [
         }
         {}"#,
         "look",
+    ),
+    (
+        "assay.share(\"oltp_sql\")",
+        r#"
+        local function dialect()
+        {}
+        end
+        function thread_init() con = sysbench.sql.driver():connect() end
+        function event()
+          assert(dialect().begin == "BEGIN IMMEDIATE" and dialect().commit == "COMMIT")
+          con:query("SELECT 1")
+        end"#,
+        "",
     ),
 ];
 
@@ -476,7 +489,7 @@ fn numbers_in_the_documents_are_those_of_the_code() {
     let points = format!("{},{:03}", assay_report::POINTS_MAX / 1000, assay_report::POINTS_MAX % 1000);
     // TPC-C: conditions that are statements and two that execute transactions; keying and think times.
     let lua = |name: &str| assay_workloads::builtin().iter().find(|one| one.name == name).expect("it is built in").text;
-    let of_statements = lua("tpcc_check").lines().filter(|line| *line == "  {").count();
+    let of_statements = lua("tpcc_sql_check").lines().filter(|line| *line == "  {").count();
     let transactions = ["new_order", "payment", "order_status", "delivery", "stock_level"];
     let times = |of: &str| {
         let stated = Regex::new(&format!(r"{of} = (\d+)")).unwrap();
