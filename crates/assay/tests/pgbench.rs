@@ -44,6 +44,8 @@ fn masked(text: &[u8], database: &str) -> String {
             (r"\s+-?\d+\.\d+", " #"),
             (r"(?m)^number of transactions actually processed: \d+$", "number of transactions actually processed: #"),
             (r"nan%", "NaN%"),
+            // pgbench 15.20 names the option without an `s`, as the help does.
+            (r"-c/--clients\b", "-c/--client"),
         ]
         .map(|(rule, to)| (Regex::new(rule).expect("a valid expression"), to))
         .into()
