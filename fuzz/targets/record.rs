@@ -1,4 +1,4 @@
-//! What a file that is no record might hold: reading it must not panic.
+//! Files that are not records: reading them must not panic.
 
 #![no_main]
 

@@ -164,7 +164,7 @@ end
 
 --- The isolation level of a transaction started by this statement, as reported by the server.
 function tpcc.level(connection, dialect, begin)
-  if not dialect.level then return "SERIALIZABLE" end -- there is no other
+  if not dialect.level then return "SERIALIZABLE" end -- without `level`, the product has only this one
   connection:query(begin)
   local row = connection:query(dialect.level):fetch_row()
   connection:query(dialect.commit)
