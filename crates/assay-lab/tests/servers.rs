@@ -578,8 +578,11 @@ fn a_server_runs_on_the_cpus_it_was_given_and_as_a_user_that_is_not_root() {
         for (_, allowed) in cpus::allowed(process.pid) {
             assert_eq!(Some(allowed), placement.cpus);
         }
-        let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap();
-        assert!(!status.contains("Uid:\t0\t"), "{status}");
+        match fs::read_to_string(format!("/proc/{}/status", process.pid)) {
+            Ok(status) => assert!(!status.contains("Uid:\t0\t"), "{status}"),
+            // The server starts children that do not stay, such as PostgreSQL's workers of autovacuum.
+            Err(error) => assert_ne!(process, &identity, "{error}"),
+        }
     }
     // Our own process is back where it was.
     assert_eq!(cpus::allowed(std::process::id())[0].1.to_string(), cpu);

@@ -417,7 +417,7 @@ fn a_container_image_is_used_in_a_chroot_too() {
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let inside = |line: &str| {
         let output = Command::new("unshare")
-            .args(["--mount", "sh", "-ec", CHROOT, "sh"])
+            .args(["--mount", "--propagation", "unchanged", "sh", "-ec", CHROOT, "sh"])
             .arg(&root)
             .arg(folder.path())
             .arg(env!("CARGO_BIN_EXE_assay"))
@@ -441,6 +441,11 @@ fn a_container_image_is_used_in_a_chroot_too() {
 const CHROOT: &str = r#"
 root=$1 folder=$2
 shift 2
+# The tests may be in a chroot themselves, whose root is not a mount point and cannot be made private.
+mount --make-rprivate / 2>/dev/null || {
+  mount --bind "$folder" "$folder"
+  mount --make-private "$folder"
+}
 for place in /*; do
   if [ -L "$place" ]; then cp -a "$place" "$root$place" 2>/dev/null || true
   elif [ -d "$place" ]; then mkdir -p "$root$place" && mount --rbind "$place" "$root$place"
