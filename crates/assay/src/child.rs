@@ -36,9 +36,14 @@ impl Subprocess {
         Subprocess { words, input: Some(spec.to_value_with_passwords().to_string().into_bytes()) }
     }
 
-    /// With these arguments.
+    /// With these arguments, which everybody on this machine can read.
     pub fn of_words(words: Vec<String>) -> Subprocess {
         Subprocess { words, input: None }
+    }
+
+    /// Gives it this text on its stdin.
+    pub fn with_input(self, text: String) -> Subprocess {
+        Subprocess { input: Some(text.into_bytes()), ..self }
     }
 
     /// Runs it to its end, by `run`. `heard` gets each event as it happens.

@@ -15,7 +15,7 @@ use crate::common::{Folder, ONE_TABLE, Ran};
 const SECRET: &str = "hunter2";
 
 /// The user's own files, which hold it.
-const OWN: [&str; 6] = [".pgpass", ".my.cnf", "services", "recipe.toml", "hosts.toml", "nats.creds"];
+const OWN: [&str; 7] = [".pgpass", ".my.cnf", "services", "recipe.toml", "hosts.toml", "cases.toml", "nats.creds"];
 
 /// Everything that a command has written below the folder.
 #[track_caller]
@@ -175,6 +175,8 @@ fn no_password_reaches_what_a_server_an_experiment_and_its_bundle_leave() {
     let recipe = RECIPE.replace("URL\"", &format!("{url}\"")).replace("OTHER", "postgres://b:hunter2@127.0.0.1:1/d");
     folder.write("recipe.toml", &recipe);
     let grid = format!("sessions = {{ \"run.sessions\" = [1, 2] }}\nhost = {{ \"server.db.url\" = [\"{url}\"] }}");
+    let cases = recipe.split("[run]").next().unwrap().to_owned() + "[[run.case]]\nname = 'a'\nsql = 'SELECT 1'\n";
+    folder.write("cases.toml", &cases);
     folder.write("hosts.toml", &recipe.replace("sessions = { \"run.sessions\" = [1, 2] }", &grid));
     check(&folder, &format!("prepare ./secretive.lua --db {url} --my-password hunter2"), true);
     // While it runs, and in its live metrics.
@@ -200,12 +202,18 @@ fn no_password_reaches_what_a_server_an_experiment_and_its_bundle_leave() {
         "lab show first --html page.html --markdown page.md --csv page.csv",
         "lab show second --html page.html --markdown page.md --csv page.csv",
         "lab status first",
+        "lab run cases.toml --folder timed",
         "lab bundle first --output first.tar.gz",
         "lab bundle second --output second.tar.gz",
         "lab show first.tar.gz",
     ] {
         check(&folder, line, true);
     }
+    // Arguments of a process are no secret.
+    let timed = folder.path().join("timed/records");
+    let timed = std::fs::read_dir(&timed).unwrap().map(|entry| Record::read(&entry.unwrap().path()).unwrap());
+    let commands: Vec<Vec<String>> = timed.map(|record| record.manifest.command).collect();
+    assert!(!commands.is_empty() && commands.iter().all(|words| words.contains(&"--db=-".to_owned())), "{commands:?}");
     let stored = std::fs::read_to_string(folder.path().join("first/recipe.toml")).unwrap();
     assert!(stored.contains(":***@") && stored.contains("# as in postgres://b:***@"), "{stored}");
     // It goes on with the recipe, with another password, and with the stored copy and a password from elsewhere.

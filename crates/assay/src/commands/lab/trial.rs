@@ -236,8 +236,16 @@ impl Trial<'_> {
                 let path = self.log.with_extension("toml");
                 files::write(&path, cases)
                     .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
-                let urls = urls.iter().map(|url| format!("--db={url}"));
-                self.other(words.iter().cloned().chain([path.display().to_string()]).chain(urls))
+                let words = words.iter().cloned().chain([path.display().to_string()]);
+                match &urls[..] {
+                    [] => self.other(words),
+                    // The URL may hold a password, and everybody on this machine can read arguments.
+                    [url] => self.other(words.chain(["--db=-".to_owned()])).with_input(url.clone()),
+                    several => {
+                        let cause = format!("[[run.case]] is timed on one server, not on {}", several.len());
+                        return Err(Trouble::usage(cause).hint("choose one of them with run.on"));
+                    }
+                }
             }
             MeasuredRun::Files(words) => self.other(words.iter().cloned()),
         };

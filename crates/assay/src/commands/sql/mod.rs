@@ -25,7 +25,12 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
     let file = cases(options)?;
     let base = base(options, &file)?;
     let scratch = if options.db.is_none() { Some(Scratch::new()?) } else { None };
-    let url = options.db.clone().unwrap_or_else(|| scratch.as_ref().expect("made when there is no URL").url());
+    let url = match (options.db.as_deref(), &scratch) {
+        (Some("-"), _) => url_from_stdin()?,
+        (Some(url), _) => url.to_owned(),
+        (None, Some(scratch)) => scratch.url(),
+        (None, None) => unreachable!("made when there is no URL"),
+    };
     let connect = ConnectOptions { session_sql: options.session_sql.clone(), ..ConnectOptions::default() };
     let target = plan::target(&url, &connect)?;
     let seed = options.result.seed.unwrap_or_else(plan::random_seed);
@@ -87,6 +92,20 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
         ..record_of::begun_now()
     };
     conclude(options, &record, ended)
+}
+
+/// The first line of stdin. Unlike an argument, nobody else can read it.
+fn url_from_stdin() -> Result<String, Trouble> {
+    let mut line = String::new();
+    std::io::stdin()
+        .read_line(&mut line)
+        .map_err(|error| Trouble::environment(format!("--db -: cannot read stdin: {error}")))?;
+    match line.trim() {
+        "" => {
+            Err(Trouble::usage("--db -: there is no URL on stdin").hint("such as: echo \"$URL\" | assay sql --db - …"))
+        }
+        url => Ok(url.to_owned()),
+    }
 }
 
 /// Prints the result, writes the record, and returns how it went.
