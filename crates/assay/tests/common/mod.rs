@@ -200,7 +200,7 @@ impl Ran {
         let shown = testkit::redact::redact(&self.shown());
         let (code, shown) = (self.shown().lines().next().unwrap().to_owned(), shown.lines().skip(1));
         let mut lines = vec![code];
-        let (mut is_dropped, mut is_outages) = (false, false);
+        let (mut is_dropped, mut is_outages, mut is_headline) = (false, false, false);
         for line in shown {
             // Warnings about the measurement, the variation of throughput, and the load of the generator, each with its
             // continuation lines.
@@ -209,7 +209,9 @@ impl Ran {
             is_dropped = begins || is_dropped && line.starts_with("  ");
             // A machine that stalled for a second caused an outage.
             is_outages = line.starts_with("outage at") || is_outages && !line.is_empty();
-            if is_dropped || is_outages {
+            // Long figures continue the line with throughput and latencies on the next.
+            is_headline = line.starts_with("# tx/s ") || is_headline && line.starts_with("  ");
+            if is_dropped || is_outages || is_headline && line.starts_with("  ") {
                 continue;
             }
             let line = line.replace(['≥', '█'], "");

@@ -151,7 +151,8 @@ fn with_mysql_a_reader_that_goes_away_changes_nothing_once_a_script_has_connecte
     assert_eq!(ended, [None; 2]);
 }
 
-/// The sets of ignored signals in lines of /proc/PID/status, of the signals below 29: 32 and 33 belong to the C library.
+/// The sets of ignored signals in lines of /proc/PID/status, of the signals below 29: 32 and 33 belong to the C
+/// library.
 fn ignored(said: &str) -> Vec<u64> {
     let sets = said.lines().filter_map(|line| line.strip_prefix("SigIgn:"));
     sets.map(|set| u64::from_str_radix(set.trim(), 16).unwrap() & 0x0fff_ffff).collect()
