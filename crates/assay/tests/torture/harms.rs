@@ -128,6 +128,11 @@ impl Harm {
         self >= Harm::Stopped
     }
 
+    /// Whether it fills the disk with the server's data, which must be a disk that nothing else uses.
+    pub(crate) fn needs_own_disk(self) -> bool {
+        matches!(self, Harm::DiskFull | Harm::DiskFullForGood)
+    }
+
     /// More options of the run.
     pub(crate) fn options(self) -> &'static str {
         match self {

@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use testkit::{Kind, Mounted, Server};
+use testkit::{Kind, Mounted, Server, refused};
 
 use cell::{Cell, Showed};
 use harms::Harm;
@@ -51,7 +51,13 @@ fn torture(kind: Kind) {
         return;
     }
     let is_whole = std::env::var_os("ASSAY_TEST_MATRIX").is_some();
-    let cells = chosen(kind, is_whole);
+    // Made here, on the test's own thread, so that the line about its absence has the test's name.
+    let disk = Mounted::new(&["-t", "tmpfs", "-o", "size=400M", "tmpfs"]);
+    let (cells, left_out): (Vec<Cell>, Vec<Cell>) =
+        chosen(kind, is_whole).into_iter().partition(|cell| disk.is_some() || !cell.harm.needs_own_disk());
+    for cell in left_out {
+        refused(&format!("{cell}: needs a disk of its own"));
+    }
     let (own, shared): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(|cell| cell.harm.needs_own_server());
     let (own, shared) = (Mutex::new(own.into_iter()), Mutex::new(shared.into_iter()));
     let results = Mutex::new(Vec::new());
@@ -72,7 +78,6 @@ fn torture(kind: Kind) {
             scope.spawn(|| work_off(&shared, kind.shared(), None));
         }
         scope.spawn(|| {
-            let disk = Mounted::new(&["-t", "tmpfs", "-o", "size=400M", "tmpfs"]);
             let server = harms::own_server(kind, disk.as_ref());
             work_off(&own, &server, disk.as_ref());
         });
