@@ -1,8 +1,9 @@
 //! Finds scripts: files, and the built-in workloads.
 //!
-//! A name is resolved in sysbench's order (exact file, module on the search path, built-in), with one difference: an
-//! exact file counts only if the name looks like a file (it has a `/` or ends in `.lua`). So a stray file called
-//! `oltp_read_write` in the current directory is not run by accident; `sysbench_order` restores sysbench's behavior.
+//! A name that looks like a file (it has a `/` or ends in `.lua`) is a file; any other name is a built-in workload or,
+//! if there is none of that name, a module on the search path. So a stray `oltp_read_write` or `tpcc.lua` in the
+//! current directory is not run by accident. `sysbench_order` restores sysbench's order: exact file, module on the
+//! search path, built-in.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ pub struct Library {
     pub parts: Vec<&'static str>,
     /// The search path in Lua's form (`./?.lua;…`) instead of the default and of `LUA_PATH`.
     pub path: Option<String>,
-    /// Whether an exact file wins whatever its name looks like.
+    /// Whether an exact file wins whatever its name looks like, and a module on the search path over a built-in.
     pub sysbench_order: bool,
     /// The folder searched after all others.
     pub installed: Option<Installed>,
@@ -53,6 +54,9 @@ impl Library {
         if (looks_like_a_file || self.sysbench_order) && is_there(Path::new(name)) {
             return read(Path::new(name), name);
         }
+        if let Some(text) = self.workload(name) {
+            return Ok(Source { display: format!("{name}.lua"), path: None, text: text.into() });
+        }
         let file = name.replace('.', "/");
         for template in self.search_path(None).split(';') {
             let candidate = template.replace('?', &file);
@@ -84,6 +88,19 @@ impl Library {
             }),
             ..ScriptError::default()
         })
+    }
+
+    /// The file in the current folder that has the name of a built-in workload, and is not run because of that.
+    pub fn passed_over(&self, name: &str) -> Option<String> {
+        self.workload(name)?;
+        let file = format!("./{name}.lua");
+        Path::new(&file).is_file().then_some(file)
+    }
+
+    /// The text of the built-in workload that a name means wherever files are.
+    fn workload(&self, name: &str) -> Option<&'static str> {
+        let is_one = !self.sysbench_order && !self.parts.contains(&name);
+        is_one.then(|| self.module(name)).flatten()
     }
 
     /// The text of a script file and of every file that it loads, directly or through another, each once: modules by
@@ -310,11 +327,19 @@ mod tests {
     }
 
     #[test]
-    fn a_module_on_the_path_comes_before_a_built_in_and_a_stray_file_only_when_asked_for() {
+    fn a_built_in_workload_comes_before_files_of_its_name_unless_their_path_is_given() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("tpcc.lua"), "-- mine").unwrap();
+        for name in ["tpcc.lua", "tpcc_load.lua", "mine.lua"] {
+            std::fs::write(folder.path().join(name), "-- mine").unwrap();
+        }
         let mut library = library(&format!("{}/?.lua", folder.path().display()));
+        assert_eq!(library.find("tpcc").unwrap().text, b"-- tpcc");
+        assert_eq!(library.find(folder.path().join("tpcc.lua").to_str().unwrap()).unwrap().text, b"-- mine");
+        assert_eq!(library.find("tpcc_load").unwrap().text, b"-- mine"); // a part of a workload, which files replace
+        assert_eq!(library.find("mine").unwrap().text, b"-- mine");
+        library.sysbench_order = true;
         assert_eq!(library.find("tpcc").unwrap().text, b"-- mine");
+        library.sysbench_order = false;
         assert_eq!(library.find("oltp_read_only").unwrap().text, b"-- ro");
         let exact = folder.path().join("oltp");
         std::fs::write(&exact, "-- exact").unwrap();
@@ -345,6 +370,7 @@ mod tests {
         }
         for (original, read_only) in [(true, "-- ro"), (false, "-- installed")] {
             let mut library = Library { path: None, ..library("") };
+            library.sysbench_order = true;
             library.installed = Some(Installed { folder: folder.path().to_owned(), original });
             if std::env::var_os("LUA_PATH").is_none() {
                 assert_eq!(library.find("oltp_read_only").unwrap().text, read_only.as_bytes());

@@ -46,7 +46,7 @@ use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::assignment::{self, Assignment, option_value, shown};
 use crate::diagnostics::Trouble;
-use crate::{library, registry};
+use crate::{library, registry, terminal};
 use mistakes::explain;
 use options::CommandLine;
 
@@ -257,6 +257,9 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
         Some(url) => registry::driver_of(&url)?.dialect,
         None => registry::EMBEDDED.dialect,
     };
+    if let Some(file) = library::library().passed_over(name) {
+        terminal::say(&format!("{name} is the built-in workload here; to run the file of this folder, write {file}\n"));
+    }
     let program = Arc::new(library::load(name, subcommand.get_name(), words, driver)?);
     let (subcommand, name) = (subcommand.get_name().to_owned(), (*name).to_owned());
     Ok(Some(Found { subcommand, name, program, base: None }))

@@ -83,6 +83,17 @@ fn the_built_in_workloads_are_listed() {
 }
 
 #[test]
+fn a_file_with_the_name_of_a_built_in_workload_runs_by_its_path_only() {
+    let folder = Folder::new();
+    folder.write("tpcc.lua", "sysbench.cmdline.commands = { go = { function() print('mine') end } }");
+    let ran = folder.expect("exec tpcc go --db sqlite:my.db", 2);
+    let note = "tpcc is the built-in workload here; to run the file of this folder, write ./tpcc.lua\n";
+    assert!(ran.stderr.starts_with(note) && !ran.stderr.contains("mine"), "{}", ran.shown());
+    let ran = folder.expect("exec ./tpcc.lua go --db sqlite:my.db", 0);
+    assert_eq!(ran.stderr, "mine\n");
+}
+
+#[test]
 fn help_lists_the_fixed_options_and_those_of_the_workload() {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);
