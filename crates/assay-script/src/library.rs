@@ -97,7 +97,8 @@ impl Library {
         Path::new(&file).is_file().then_some(file)
     }
 
-    /// The text of the built-in workload that a name means wherever files are.
+    /// The text of the built-in workload with this name. `None` in sysbench's order, and for parts of workloads: there,
+    /// files come first.
     fn workload(&self, name: &str) -> Option<&'static str> {
         let is_one = !self.sysbench_order && !self.parts.contains(&name);
         is_one.then(|| self.module(name)).flatten()
