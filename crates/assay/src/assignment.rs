@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
+use assay_process::diagnostics::Trouble;
 use assay_record::Record;
 use assay_report::Promise;
 use assay_script::Program;
 use assay_seam::Dialect;
 use assay_spec::{RunSpec, Wrong, values};
 
-use crate::diagnostics::Trouble;
 use crate::telemetry::HostUrl;
 use crate::workload::Workload;
 use crate::{library, load_model, registry};
@@ -100,7 +100,7 @@ pub(crate) fn recorded(path: &Path) -> Result<RunSpec, Trouble> {
     let Some(spec) = &manifest.spec else {
         return Err(Trouble::usage(format!("{} does not say what to repeat", path.display()))
             .detail("it was written by an earlier version of assay, or is not the record of a workload")
-            .hint(format!("its command line was: {}", crate::url_text::shell_line(&manifest.command))));
+            .hint(format!("its command line was: {}", assay_process::url_text::shell_line(&manifest.command))));
     };
     let mut spec = RunSpec::from_value(spec).map_err(|wrong| in_file(path, Trouble::from(wrong)))?;
     spec.generator.seed = Some(manifest.seed);

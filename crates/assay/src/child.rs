@@ -7,11 +7,10 @@ use std::io::{BufRead, BufReader, Error, PipeReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::events;
 use assay_record::{Event, Exited, Time};
 use assay_spec::RunSpec;
-
-use crate::diagnostics::{Exit, Trouble};
-use crate::events;
 
 /// How a run ended.
 pub struct Ended {

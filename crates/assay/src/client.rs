@@ -7,10 +7,9 @@ use assay_engine::{Control, Target};
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
 use assay_io::{Address, Event, Io, SocketId};
+use assay_process::terminal;
 use assay_seam::{Cell, Connection, Exchange, Nanos, Operation, Progress, Rows, RowsPool, ServerFacts, StatementId};
 use assay_telemetry::{Identity, identity_sql};
-
-use crate::terminal;
 
 /// A connection that is logged in.
 pub struct Client {

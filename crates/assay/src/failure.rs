@@ -1,12 +1,13 @@
 //! Explains why a run failed: cause, place, and what to try, depending on what was tried.
 
 use assay_engine::{Plan, RunError};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
 use assay_script::ScriptError;
 use assay_seam::{Class, Origin, StatementError};
 
-use crate::diagnostics::{Exit, Trouble};
+use crate::library;
 use crate::workload::Workload;
-use crate::{library, signals};
 
 /// Describes a run's error. `prepare`: the command that would create missing tables.
 pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Option<&str>) -> Trouble {
@@ -30,7 +31,7 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
         }
         RunError::Script(error) => library::script_trouble(format!("workload {} failed", workload.name), error),
         RunError::Held { workers, sessions, waited, is_measured } => {
-            let exit = if signals::control().is_stopped() { signals::exit() } else { Exit::Workload };
+            let exit = if interrupt::control().is_stopped() { interrupt::exit() } else { Exit::Workload };
             Trouble::new(exit, format!("workload {} did not end", workload.name))
                 .detail(RunError::held(*workers, *sessions, *waited, *is_measured))
                 .hint(

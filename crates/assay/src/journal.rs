@@ -10,10 +10,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use assay_engine::Line;
+use assay_process::diagnostics::{Exit, Trouble};
 use assay_record::{journal_head, journal_line};
 use assay_seam::Nanos;
-
-use crate::diagnostics::{Exit, Trouble};
 
 /// A journal that is being written.
 pub struct Journal {

@@ -8,30 +8,15 @@ use std::time::Duration;
 use assay_lab::placement::{Cpus, Transparent};
 use assay_lab::product::InEffect;
 use assay_lab::server::What;
-use assay_lab::{
-    Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Topology, image, topology,
-};
+use assay_lab::{Asked, Description, Fault, FrontDescription, Home, Placement, Server, Topology, image, topology};
+use assay_process::diagnostics::Trouble;
+use assay_process::terminal;
 use assay_record::{self as record, Attribute, AttributeScope};
 use assay_spec::{Concealed, ServerSpec};
 use sha2::{Digest, Sha256};
 
 use crate::command_line::StartOptions;
-use crate::diagnostics::{Exit, Trouble};
-use crate::{library, terminal};
-
-impl From<Fault> for Trouble {
-    fn from(fault: Fault) -> Trouble {
-        let exit = match fault.blame {
-            Blame::Usage => Exit::Usage,
-            Blame::Server => Exit::Server,
-            Blame::Environment => Exit::Environment,
-        };
-        let mut trouble = Trouble::new(exit, fault.cause);
-        trouble.details = fault.details;
-        trouble.hints = fault.hints;
-        trouble
-    }
-}
+use crate::library;
 
 impl StartOptions {
     /// What to start.

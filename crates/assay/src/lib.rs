@@ -6,15 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod assignment;
-pub mod bar;
 pub mod child;
 pub mod client;
 pub mod command_line;
 pub mod commands;
-pub mod diagnostics;
-pub mod events;
 pub mod failure;
-pub mod files;
 pub mod fleet;
 pub mod journal;
 pub mod lab;
@@ -28,12 +24,8 @@ pub mod plan;
 pub mod record_of;
 pub mod registry;
 pub mod render;
-pub mod scratch;
 pub mod server_settings;
 pub mod signals;
-pub mod surroundings;
 pub mod telemetry;
-pub mod terminal;
-pub mod url_text;
 pub mod watch;
 pub mod workload;

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use assay_process::diagnostics::{Exit, Trouble};
 use assay_script::{Library, Program, ScriptError, Source, TopLevel};
 use assay_seam::Dialect;
-
-use crate::diagnostics::{Exit, Trouble};
 
 /// Built-in workloads and the search path for files.
 pub fn library() -> &'static Arc<Library> {

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
+use assay_process::bar::Bar;
+use assay_process::diagnostics::Trouble;
+use assay_process::{events, terminal};
 use assay_record::{
     Connected, DEFAULT_FOLDER, Event, Existing, Load, Moment, Place, Record, RecordFile, Search, StageInterval,
     Started, Status, WriteError,
@@ -16,13 +19,11 @@ use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 use assay_spec::{TelemetryLevel, TelemetrySpec, values};
 
-use crate::bar::Bar;
 use crate::command_line::{OutputOptions, ResultOptions};
-use crate::diagnostics::Trouble;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
-use crate::{events, plan, record_of, server_settings, terminal};
+use crate::{plan, record_of, server_settings};
 
 /// The record so far, and its file.
 pub struct Live {

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use assay_engine::{Rate, RatePoint};
+use assay_process::diagnostics::Trouble;
 use assay_seam::Nanos;
-
-use crate::diagnostics::Trouble;
 
 /// `2000`, or points of a time and a rate: `0:100,60s:2000,120s:500`.
 pub fn rate(text: &str) -> Result<assay_spec::RateSpec, String> {

@@ -11,12 +11,13 @@ use assay::commands::{
     agent, check, cleanup, compare, completions, duel, exec, fleet, io, lab, list, manual, pgbench, prepare, report,
     run, server, show, sql, sysbench, tag,
 };
-use assay::diagnostics::{self, Trouble};
-use assay::{events, signals};
+use assay::signals;
+use assay_process::diagnostics::{self, Exit, Trouble};
+use assay_process::{events, terminal};
 use assay_record::{Event, Exited};
 
 fn main() -> ExitCode {
-    diagnostics::install_panic_hook();
+    install_panic_hook();
     diagnostics::report(work())
 }
 
@@ -61,4 +62,21 @@ fn work() -> Result<ExitCode, Trouble> {
     }?;
     events::tell(|| Event::Exited(Exited { code: exit as u8, ..Exited::default() }));
     Ok(exit.into())
+}
+
+/// Reports a panic, which is always a bug in assay, and exits with `Exit::Bug`. The default hook would exit
+/// with 101 from the main thread and keep running after a panic in a worker, with numbers nobody should trust.
+fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map_or_else(|| "unknown place".to_owned(), ToString::to_string);
+        let backtrace = std::backtrace::Backtrace::force_capture();
+        let trouble = Trouble::new(Exit::Bug, format!("assay {} has a bug: {message}", env!("CARGO_PKG_VERSION")))
+            .detail(place)
+            .detail(backtrace.to_string())
+            .hint("please report this with the command line and the lines above; do not trust the results of this run");
+        events::tell(|| Event::Exited(trouble.exited()));
+        terminal::say(&trouble.text(terminal::stderr_color()));
+        std::process::exit(Exit::Bug as i32);
+    }));
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use assay_engine::{Outcome, Plan};
 use assay_io::Clock;
 use assay_io::process::Usage;
+use assay_process::diagnostics::Trouble;
 use assay_record::{
     DEFAULT_FOLDER, Generator, Interval, Latencies, Place, Record, RecordFile, Stage, Status, Tally, TransactionTally,
 };
 use assay_seam::Nanos;
 use assay_spec::TelemetrySpec;
 
-use crate::diagnostics::Trouble;
 use crate::live::{beside, existing, unwritable};
 use crate::telemetry::{Beside, HostUrl, Samplers};
 use crate::{record_of, server_settings};

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::diagnostics::Trouble;
+use assay_process::diagnostics::Trouble;
 
 /// The served text.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,9 @@ use assay_engine::{
 use assay_io::process::{self, FilesLimit};
 use assay_io::{Address, Backend, ConnectError, Tls};
 use assay_options::OptionValue;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::terminal;
 use assay_report::{Promise, PromisedFigure, next_rate, next_sessions};
 use assay_script::{Distribution, DistributionKind, Entry, Setup};
 use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode};
@@ -22,9 +25,8 @@ use assay_spec::{GeneratorSpec, IoChoice, LoadSpec, RunSpec, TargetSpec, Termina
 
 use crate::assignment::Assignment;
 use crate::command_line::Role;
-use crate::diagnostics::{Exit, Trouble};
 use crate::workload::Workload;
-use crate::{load_model, registry, signals, terminal};
+use crate::{load_model, registry};
 
 /// Measured time if neither a time nor a number of transactions is given.
 pub const TIME_DEFAULT: Nanos = Nanos::from_secs(10);
@@ -385,7 +387,7 @@ pub(crate) fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trou
     };
     let mut addresses = Vec::new();
     for endpoint in database.endpoints() {
-        if signals::control().is_stopped() {
+        if interrupt::control().is_stopped() {
             break;
         }
         addresses.extend(look_up(endpoint).map_err(unreachable)?);
@@ -403,7 +405,7 @@ fn look_up(endpoint: Endpoint) -> Result<Vec<Address>, ConnectError> {
     let (answer, answers) = mpsc::channel();
     std::thread::spawn(move || answer.send(Address::resolve(&endpoint)));
     let mut waited = Duration::ZERO;
-    while waited < LOOKUP_MAX && !signals::control().is_stopped() {
+    while waited < LOOKUP_MAX && !interrupt::control().is_stopped() {
         match answers.recv_timeout(LOOK_AROUND) {
             Ok(found) => return found,
             Err(_) => waited += LOOK_AROUND,
@@ -412,7 +414,7 @@ fn look_up(endpoint: Endpoint) -> Result<Vec<Address>, ConnectError> {
             terminal::say(&format!("looking up the host {host}: no answer for 10 s; press Ctrl-C to end\n"));
         }
     }
-    if signals::control().is_stopped() {
+    if interrupt::control().is_stopped() {
         return Ok(Vec::new());
     }
     Err(ConnectError {

@@ -1,11 +1,10 @@
 //! The supported databases: the only list of their drivers and questions.
 
+use assay_process::diagnostics::{Trouble, nearest};
+use assay_process::surroundings::ThisMachine;
+use assay_process::url_text;
 use assay_seam::{ConnectOptions, Database, Dialect, Driver};
 use assay_telemetry::{Questions, ServerQuestions, StatementQuestions};
-
-use crate::diagnostics::{Trouble, nearest};
-use crate::surroundings::ThisMachine;
-use crate::url_text;
 
 /// Every kind of database, in the order it is listed to users.
 pub const DRIVERS: &[Driver] = &[assay_postgres::DRIVER, assay_mysql::DRIVER, assay_sqlite::DRIVER];

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use assay_engine::Target;
 use assay_io::clock::Clock;
 use assay_mysql::defaults::mysql_5_7;
+use assay_process::interrupt;
 use assay_record::{self as record, Place};
 use assay_seam::{Nanos, Rows};
 use assay_telemetry::Identity;
 
 use crate::client::{Client, text};
-use crate::{signals, telemetry};
+use crate::telemetry;
 
 /// A server that has not answered by then is not waited for.
 const PATIENCE: Nanos = Nanos::from_secs(5);
@@ -49,7 +50,7 @@ pub fn read(target: &Target, place: Place) -> ServerSettings {
     if queries.is_empty() {
         return ServerSettings::default();
     }
-    let patience = if signals::control().is_stopped() { PATIENCE_INTERRUPTED } else { PATIENCE };
+    let patience = if interrupt::control().is_stopped() { PATIENCE_INTERRUPTED } else { PATIENCE };
     let Ok(mut client) = Client::open_as_session(target, Clock::start(), patience, None) else {
         return ServerSettings::default();
     };

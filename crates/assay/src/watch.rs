@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use assay_engine::{Notice, Observer, Outcome, Outside, Plan, Stage, Warning};
 use assay_io::Clock;
+use assay_process::{events, terminal};
 use assay_record::{Connecting, Event, Interval};
 use assay_seam::Nanos;
 use assay_spec::values;
@@ -14,7 +15,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::fleet::crew::Screen;
 use crate::live::Live;
 use crate::measured::Measured;
-use crate::{events, terminal};
 
 /// Prints the notices of a run.
 pub struct Watch<'a> {

@@ -12,7 +12,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 28] = [
+const ARROWS: [(&str, &[&str], &[&str]); 29] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -54,6 +54,11 @@ const ARROWS: [(&str, &[&str], &[&str]); 28] = [
         &["assay-mysql", "assay-options", "assay-postgres", "assay-script", "assay-seam", "assay-sqlite", "testkit"],
     ),
     (
+        "assay-process",
+        &["assay-engine", "assay-fleet", "assay-lab", "assay-record", "assay-report", "assay-seam", "assay-spec"],
+        &[],
+    ),
+    (
         "assay",
         &[
             "assay-engine",
@@ -66,6 +71,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 28] = [
             "assay-options",
             "assay-pgbench",
             "assay-postgres",
+            "assay-process",
             "assay-recipe",
             "assay-record",
             "assay-report",

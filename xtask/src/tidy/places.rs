@@ -5,7 +5,7 @@
 use super::file::File;
 
 /// Text in code, the only places where it may occur, and where it belongs.
-const PLACES: [(&[&str], &[&str], &str); 4] = [
+const PLACES: [(&[&str], &[&str], &str); 5] = [
     (
         &["Instant::now", "SystemTime::now"],
         // assay-machine measures without a database, in its own threads. assay-lab starts servers before a trial, and
@@ -15,15 +15,17 @@ const PLACES: [(&[&str], &[&str], &str); 4] = [
             "crates/assay-machine/",
             "crates/assay-fleet/",
             "crates/assay-lab/src/wait.rs",
+            "crates/assay-process/",
             "crates/assay/",
         ],
         "only assay-io reads a clock; machines are told `now`",
     ),
     (
-        &["println!", "print!(", "eprint!(", "dbg!(", "process::exit", "stdout()", "stderr()"],
-        &["crates/assay/"],
-        "only the binary prints and exits",
+        &["println!", "print!(", "eprint!(", "dbg!(", "stdout()", "stderr()"],
+        &["crates/assay-process/"],
+        "only assay-process prints",
     ),
+    (&["process::exit"], &["crates/assay/"], "only the binary exits"),
     (
         &["postgres::DRIVER", "mysql::DRIVER", "assay_sqlite::"],
         // A product's file contains its queries.
@@ -33,7 +35,7 @@ const PLACES: [(&[&str], &[&str], &str); 4] = [
     (
         &["fs::write(", "File::create("],
         &[
-            "crates/assay/src/files.rs",
+            "crates/assay-process/src/files.rs",
             // Streams, which grow during a run.
             "crates/assay/src/journal.rs",
             "crates/assay/src/commands/pgbench.rs",
@@ -109,9 +111,9 @@ mod tests {
             "eprintln!(\"x\")",
             &[&format!("crates/assay-wire/src/a.rs:1: {}", reason(1))],
         );
-        check("crates/assay/src/run.rs", "mysql::DRIVER", &[&format!("crates/assay/src/run.rs:1: {}", reason(2))]);
+        check("crates/assay/src/run.rs", "mysql::DRIVER", &[&format!("crates/assay/src/run.rs:1: {}", reason(3))]);
         check("crates/assay/src/registry.rs", "mysql::DRIVER", &[]);
-        check("crates/assay/src/a.rs", "std::fs::write(x, y)", &[&format!("crates/assay/src/a.rs:1: {}", reason(3))]);
+        check("crates/assay/src/a.rs", "std::fs::write(x, y)", &[&format!("crates/assay/src/a.rs:1: {}", reason(4))]);
         check("crates/assay/src/a.rs", "files::write(x, y)", &[]);
         check("crates/assay-engine/src/run.rs", "// println! is for others\n#[cfg(test)]\nprintln!()", &[]);
         check("crates/assay-engine/tests/a.rs", "println!()", &[]);

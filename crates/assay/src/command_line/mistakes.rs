@@ -1,9 +1,10 @@
 //! Errors in a command line, in our own words: clap's errors, and options of other tools.
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::diagnostics::{Exit, Trouble};
-use crate::{library, registry, terminal};
+use crate::{library, registry};
 
 /// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one on the command
 /// line, if any. `words`: the command line.

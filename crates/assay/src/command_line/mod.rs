@@ -38,6 +38,8 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
+use assay_process::diagnostics::Trouble;
+use assay_process::terminal;
 use assay_script::Program;
 use assay_spec::{RunSpec, values};
 use clap::builder::StyledStr;
@@ -45,8 +47,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::assignment::{self, Assignment, option_value, shown};
-use crate::diagnostics::Trouble;
-use crate::{library, registry, terminal};
+use crate::{library, registry};
 use mistakes::explain;
 use options::CommandLine;
 

@@ -2,6 +2,7 @@
 //!
 //! One definition feeds help, checks and values.
 
+use assay_process::diagnostics::Exit;
 use assay_spec::{TelemetryLevel, tag, values};
 use clap::{Args, Parser, ValueEnum};
 
@@ -16,7 +17,6 @@ use crate::command_line::server::ServerOptions;
 use crate::command_line::shared::{Format, one_of};
 use crate::command_line::sql::SqlOptions;
 use crate::command_line::target::TargetOptions;
-use crate::diagnostics::Exit;
 
 /// Database performance lab: runs workloads, measures them and compares the results.
 #[derive(Parser)]

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use assay_fleet::{Bus, PROTOCOL, Presence};
 use assay_io::process::{FilesLimit, HostFacts};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::terminal;
 
 use crate::command_line::AgentOptions;
-use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::DATABASE_VARIABLE;
 use crate::fleet::share::{AgentHost, serve};
-use crate::{plan, signals, terminal};
+use crate::plan;
 
 /// Between two looks whether somebody wants it to end.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
@@ -37,7 +39,7 @@ pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
     let member = bus.join(presence)?;
     terminal::say(&format!("agent {name} is ready at {}\n", bus.url()));
     let host = AgentHost { bus: bus.clone(), name, allow_db: &options.allow_db };
-    while !signals::control().is_stopped() {
+    while !interrupt::control().is_stopped() {
         let Some(arrived) = member.next_order(LOOK_AROUND) else { continue };
         // One that refused is free already, and may have taken another order.
         if !serve(&host, arrived) {

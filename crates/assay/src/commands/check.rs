@@ -3,10 +3,10 @@
 use crate::assignment::Assignment;
 use crate::command_line::FleetOptions;
 use crate::commands::exec;
-use crate::diagnostics::{Exit, Trouble};
 use crate::measured::Destination;
-use crate::terminal;
 use crate::workload::Workload;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 
 /// Runs the workload's `check`; its findings are in the lines it printed.
 pub fn run(

@@ -2,8 +2,8 @@
 
 use crate::assignment::Assignment;
 use crate::commands::exec;
-use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 
 /// Runs the workload's `cleanup`.
 pub fn run(assignment: &Assignment, quiet: bool) -> Result<Exit, Trouble> {

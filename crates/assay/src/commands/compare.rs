@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use assay_process::diagnostics::{self, Exit, Trouble};
+use assay_process::terminal;
 use assay_report::{Comparison, Condition, ConditionFindings, Findings, Group, Side};
 
 use crate::command_line::{CompareOptions, Format, JudgmentOptions};
 use crate::commands::trials::{self, Trial};
-use crate::diagnostics::{self, Exit, Trouble};
-use crate::terminal;
 
 /// Compares and judges.
 pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {

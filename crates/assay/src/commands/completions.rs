@@ -2,11 +2,11 @@
 //!
 //! Without workload options, which are declared in the workload's file.
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use clap_complete::aot::{self, generate};
 
 use crate::command_line::{CompletionsOptions, Shell, definition};
-use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
 
 /// Prints them.
 pub fn run(options: &CompletionsOptions) -> Result<Exit, Trouble> {

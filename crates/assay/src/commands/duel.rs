@@ -8,16 +8,18 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use assay_process::bar::Bar;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::{terminal, url_text};
 use assay_record::{DEFAULT_FOLDER, Record, Time};
 use assay_report::{Findings, Progress};
 use assay_spec::RunSpec;
 
-use crate::bar::Bar;
 use crate::child::{Ended, Subprocess};
 use crate::command_line::{self, DuelOptions, Format, Invocation, Subcommand};
 use crate::commands::compare;
-use crate::diagnostics::{Exit, Trouble};
-use crate::{plan, signals, terminal, url_text};
+use crate::plan;
 
 /// Runs the trials, compares the sides. Trials before an interrupt or a failure are compared, too.
 pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
@@ -52,8 +54,8 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
             }
             trials[side].extend(found.map(|found| (path.display().to_string(), found)));
             ended = sides[side].ended(&of_trial, number);
-            if signals::control().is_stopped() {
-                ended = Ok(signals::exit());
+            if interrupt::control().is_stopped() {
+                ended = Ok(interrupt::exit());
             }
             if !matches!(ended, Ok(Exit::Success)) {
                 break 'turns;
@@ -143,7 +145,7 @@ impl Side {
         let quiet = (!self.quiet).then_some("--quiet");
         let options = self.own.iter().map(String::as_str).chain([record.as_str()]).chain(quiet);
         Subprocess::of_spec(&spec, options)
-            .run(Stdio::inherit(), &signals::run, |_| {})
+            .run(Stdio::inherit(), &interrupt::run, |_| {})
             .map_err(|error| Trouble::environment(format!("cannot start a trial: {error}")))
     }
 

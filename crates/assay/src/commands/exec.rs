@@ -4,17 +4,19 @@
 use std::path::{Path, PathBuf};
 
 use assay_engine::{End, Outcome, Plan};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::terminal;
 
 use crate::assignment::Assignment;
 use crate::command_line::{FleetOptions, Role};
-use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::crew::{self, Work};
 use crate::live::may_write;
 use crate::measured::{Destination, Measured};
 use crate::plan::Process;
 use crate::watch::Watch;
 use crate::workload::Workload;
-use crate::{failure, plan, record_of, registry, signals, terminal};
+use crate::{failure, plan, record_of, registry};
 
 /// Runs the given command.
 pub fn run(assignment: &Assignment, quiet: bool) -> Result<Exit, Trouble> {
@@ -73,7 +75,7 @@ pub(crate) fn measured_on_databases(
         let measured = Measured::begin(record, &destination_of(number), &spec.telemetry)?;
         let mut watch = Watch::of_command(&plan, quiet, measured);
         let outcome = match &fleet.url {
-            None => Ok(assay_engine::run(plan.clone(), signals::control(), &mut watch)),
+            None => Ok(assay_engine::run(plan.clone(), interrupt::control(), &mut watch)),
             Some(_) => {
                 let work = Work {
                     spec: &shared.spec,
@@ -133,7 +135,7 @@ fn conclude(command: &str, workload: &Workload, plan: &Plan, outcome: Outcome) -
     match outcome.end {
         End::Complete => Ok(outcome),
         End::Interrupted => {
-            Err(Trouble::new(signals::exit(), format!("{command} of {} was interrupted", workload.name)))
+            Err(Trouble::new(interrupt::exit(), format!("{command} of {} was interrupted", workload.name)))
         }
         End::Failed(error) => Err(failure::trouble(&error, plan, workload, None)),
     }
@@ -144,7 +146,7 @@ pub(crate) fn attempt(assignment: &Assignment, quiet: bool, url: &str) -> Result
     let process = Process { quiet, ..Process::default() };
     let plan = plan::of_command(assignment, &process, &[url.to_owned()])?;
     let mut watch = Watch::of_command(&plan, quiet, None);
-    let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+    let outcome = assay_engine::run(plan.clone(), interrupt::control(), &mut watch);
     watch.finish();
     Ok((plan, outcome))
 }

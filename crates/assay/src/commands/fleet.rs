@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use assay_fleet::{Bus, PROTOCOL, Presence, container_file, manifest};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use assay_record::{AgentPart, DEFAULT_FOLDER, Record, Share, Status};
 
 use crate::command_line::{CollectOptions, FleetAction, FleetCommandOptions, ManifestOptions, NatsOptions};
-use crate::diagnostics::{Exit, Trouble};
 use crate::live::{existing, may_write, unwritable};
-use crate::terminal;
 
 /// Who connects.
 const NAME: &str = "assay fleet";

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use assay_machine::fileio::jobs::{Jobs, JobsOutcome, KINDS, KindOutcome};
 use assay_machine::fileio::size_text;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::scratch::Scratch;
+use assay_process::{events, terminal};
 use assay_record as record;
 use assay_record::{Latencies, OptionValue, Place, Record, Status, Time};
 
 use crate::command_line::IoOptions;
-use crate::diagnostics::{Exit, Trouble};
-use crate::scratch::Scratch;
-use crate::{events, live, plan, record_of, render, signals, terminal};
+use crate::{live, plan, record_of, render};
 
 /// Creates the files, runs the ladder, prints the result, and writes a record.
 pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
@@ -39,9 +41,9 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
     check_space(&options.folder, first.missing_bytes())?;
     // Files that are not complete are of no use to the next run either.
     let files = Scratch::of(if options.keep { first.missing_paths() } else { first.paths() });
-    match first.prepare(&say, &|| signals::control().is_stopped()) {
-        Err(_) if signals::control().is_stopped() => {
-            return Err(Trouble::new(signals::exit(), "interrupted before anything was measured"));
+    match first.prepare(&say, &|| interrupt::control().is_stopped()) {
+        Err(_) if interrupt::control().is_stopped() => {
+            return Err(Trouble::new(interrupt::exit(), "interrupted before anything was measured"));
         }
         prepared => prepared.map_err(|error| failed("make files", error))?,
     }
@@ -56,14 +58,14 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         }
         let sessions = u32::try_from(*readers).unwrap_or(u32::MAX);
         events::tell(|| events::stage(stages.len(), sessions, None, Duration::ZERO));
-        match step.run(time, &|| signals::control().is_stopped()) {
+        match step.run(time, &|| interrupt::control().is_stopped()) {
             Ok(done) => stages.push(stage(&step, &done, started, at)),
             Err(error) => {
                 outcome = Err(failed("work on files", error));
                 break;
             }
         }
-        if signals::control().is_stopped() {
+        if interrupt::control().is_stopped() {
             break;
         }
     }
@@ -73,13 +75,13 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         files.remove().map_err(|error| failed("remove files", error))?;
     }
     outcome?;
-    let status = if signals::control().is_stopped() { Status::Interrupted } else { Status::Complete };
+    let status = if interrupt::control().is_stopped() { Status::Interrupted } else { Status::Complete };
     let record = record_of_stages(options, words, (began, watch.elapsed()), seed, status, stages);
     terminal::result(&render::result(&record, options.result.format, terminal::view(false)))?;
     if let Some(path) = live::kept(&record, &options.result)? {
         say(&format!("record: {}", path.display()));
     }
-    Ok(if status == Status::Interrupted { signals::exit() } else { Exit::Success })
+    Ok(if status == Status::Interrupted { interrupt::exit() } else { Exit::Success })
 }
 
 /// Refuses a folder that is missing: it may be the mount point of a drive that is not mounted, and creating it would

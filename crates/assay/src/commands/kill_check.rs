@@ -11,15 +11,17 @@ use std::time::Duration;
 
 use assay_engine::{End, Notice, Observer, Outcome, Plan};
 use assay_options::OptionValue;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::terminal;
 use assay_record::ErrorTally;
 use assay_script::Key;
 use assay_seam::{Class, Nanos, Origin};
 
 use crate::assignment::Assignment;
-use crate::diagnostics::{Exit, Trouble};
 use crate::plan::Process;
 use crate::watch::Watch;
-use crate::{failure, plan, signals, terminal};
+use crate::{failure, plan};
 
 /// Watches a run, and crashes its server half-way through the measured part.
 pub(crate) struct Crash<'a, 'b> {
@@ -86,13 +88,12 @@ fn has_seen_a_crash(outcome: &Outcome) -> bool {
     })
 }
 
-/// Its output goes to stderr: stdout is for the result.
 fn crash(command: &str) -> Result<(), Trouble> {
     terminal::say(&format!("kill check: {}\n", assay_record::text_without_secrets(command)));
     let status = Command::new("sh")
         .args(["-c", command])
         .stdin(Stdio::null())
-        .stdout(Stdio::from(std::io::stderr()))
+        .stdout(terminal::aside())
         .status()
         .map_err(|error| Trouble::environment(format!("cannot run the --kill-check command: {error}")))?;
     if status.success() {
@@ -116,11 +117,11 @@ pub(crate) fn verify(keys: Vec<Key>, assignment: &Assignment, quiet: bool, url: 
     let mut plan = plan::of_verify(&assignment.with_task("verify", None), &process, &[url.to_owned()])?;
     plan.setup.options.push(("acknowledged".to_owned(), OptionValue::Text(text)));
     let mut watch = Watch::of_command(&plan, quiet, None);
-    let outcome = assay_engine::run(plan.clone(), signals::control(), &mut watch);
+    let outcome = assay_engine::run(plan.clone(), interrupt::control(), &mut watch);
     watch.finish();
     match outcome.end {
         End::Complete => {}
-        End::Interrupted => return Err(Trouble::new(signals::exit(), "the kill check was interrupted")),
+        End::Interrupted => return Err(Trouble::new(interrupt::exit(), "the kill check was interrupted")),
         End::Failed(error) => return Err(failure::trouble(&error, &plan, workload, None)),
     }
     if outcome.success && twice.is_empty() {

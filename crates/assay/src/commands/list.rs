@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::diagnostics::{Exit, Trouble};
 use crate::workload::Workload;
-use crate::{library, registry, terminal};
+use crate::{library, registry};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 
 /// Prints name, description and commands of every built-in workload.
 pub fn run(words: &[String]) -> Result<Exit, Trouble> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::command_line::{ManualOptions, definition};
-use crate::diagnostics::{Exit, Trouble};
+use assay_process::diagnostics::{Exit, Trouble};
 
 /// Writes `assay.1`, `assay-run.1` and so on.
 pub fn run(options: &ManualOptions) -> Result<Exit, Trouble> {

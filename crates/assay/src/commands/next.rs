@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use assay_process::url_text;
 use assay_seam::Nanos;
 
 use assay_spec::{LoadSpec, RunSpec, Sessions};
 
 use crate::assignment::Assignment;
-use crate::{plan, registry, url_text};
+use crate::{plan, registry};
 
 /// A command to try after this run, of which `path` is the record: the next thing a newcomer has not done yet.
 pub(crate) fn command(assignment: &Assignment, path: &Path) -> String {

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use assay_engine::Control;
 use assay_pgbench::front::{self, Process};
+use assay_process::diagnostics::Trouble;
+use assay_process::interrupt;
+use assay_process::terminal;
 use assay_script::Library;
 use assay_seam::{ConnectOptions, Database, Dialect};
 
-use crate::diagnostics::Trouble;
-use crate::{library, plan, registry, signals, terminal};
+use crate::{library, plan, registry, signals};
 
 /// Runs a command line, starting with the program's name.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
@@ -70,7 +72,7 @@ impl Process for ThisProcess {
     }
 
     fn control(&self) -> &'static Control {
-        signals::control()
+        interrupt::control()
     }
 
     fn elapsed(&self) -> Duration {

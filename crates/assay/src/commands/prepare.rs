@@ -1,14 +1,14 @@
 //! `assay prepare WORKLOAD`: creates and fills the tables.
 
 use assay_engine::Outcome;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use indicatif::HumanCount;
 
 use crate::assignment::Assignment;
 use crate::command_line::FleetOptions;
 use crate::commands::exec;
-use crate::diagnostics::{Exit, Trouble};
 use crate::measured::Destination;
-use crate::terminal;
 use crate::workload::Workload;
 
 /// Runs the workload's `prepare`.

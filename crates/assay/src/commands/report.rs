@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::Path;
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::{files, terminal};
 use assay_record::Record;
 use assay_report::{
     Chart, ChartAsked, ChartKind, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked, Report,
@@ -14,8 +16,6 @@ use assay_report::{
 
 use crate::command_line::{ReportOptions, ShownOptions, Theme, WindowStart};
 use crate::commands::trials;
-use crate::diagnostics::{Exit, Trouble};
-use crate::{files, terminal};
 
 /// More records than this are an archive, not a report.
 pub const RECORDS_MAX: usize = 200;

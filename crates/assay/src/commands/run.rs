@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
 use assay_lab::{Description, Home, Topology, image};
+use assay_process::diagnostics::{Exit, Trouble, nearest};
+use assay_process::interrupt;
+use assay_process::scratch::Scratch;
+use assay_process::{terminal, url_text};
 use assay_record::{self as record, Record, StartedServer, Status};
 use assay_report::{Findings, RuleVerdict};
 use assay_spec::{Concealed, RunSpec, TelemetrySpec};
@@ -12,15 +16,13 @@ use crate::assignment::Assignment;
 use crate::command_line::{FleetOptions, OutputOptions, Role, RunOptions};
 use crate::commands::kill_check::{self, Crash};
 use crate::commands::{check, compare, exec, next, prepare, server};
-use crate::diagnostics::{Exit, Trouble, nearest};
 use crate::fleet::crew::{self, Crew, Work};
 use crate::lab::{self, Kept};
 use crate::live::{Left, Live, may_write};
 use crate::plan::Process;
-use crate::scratch::Scratch;
 use crate::watch::Watch;
 use crate::workload::Workload;
-use crate::{failure, plan, record_of, render, signals, terminal, url_text};
+use crate::{failure, plan, record_of, render};
 
 /// Executes an assignment: a run, or another command of a workload. Without a database: a run on an embedded one in a
 /// temporary folder, prepared first.
@@ -135,8 +137,8 @@ impl Run<'_> {
         lab::can_prepare_statements(started, self.spec().target.prepared)?;
         if let Some(contents) = missing {
             self.prepare_tables(&[started.primary.url("app")])?;
-            if signals::control().is_stopped() {
-                return Ok(signals::exit());
+            if interrupt::control().is_stopped() {
+                return Ok(interrupt::exit());
             }
             started.keep_image(&home, &contents, &say)?;
         }
@@ -260,7 +262,7 @@ impl Run<'_> {
             };
             found.push((path, assay_report::findings(&finished.record)));
             exit = finished.exit;
-            if !matches!(exit, Ok(Exit::Success)) || signals::control().is_stopped() {
+            if !matches!(exit, Ok(Exit::Success)) || interrupt::control().is_stopped() {
                 break;
             }
         }
@@ -323,7 +325,7 @@ impl Run<'_> {
         if !counted && (trouble.is_some() || course.interrupted) {
             live.discard();
             crew.dismiss();
-            let interrupted = || Trouble::new(signals::exit(), "interrupted before anything was measured");
+            let interrupted = || Trouble::new(interrupt::exit(), "interrupted before anything was measured");
             return Err(trouble.unwrap_or_else(interrupted));
         }
         let Left { record, path, journal } = live.finish_fleet(&plan, |record| {
@@ -354,7 +356,7 @@ impl Run<'_> {
         let broken = if self.spec().check { broken_rules(record) } else { Vec::new() };
         match (broken.is_empty(), interrupted) {
             (true, false) => Ok(Exit::Success),
-            (true, true) => Ok(signals::exit()),
+            (true, true) => Ok(interrupt::exit()),
             (false, _) => {
                 let cause = format!("the audit of {} failed: {}", self.workload().name, broken.join(", "));
                 Err(Trouble::new(Exit::Difference, cause))
@@ -442,10 +444,10 @@ impl Attempt {
         let live = run.live(&plan, run.assignment)?;
         let mut watch = Watch::of_run(&plan, run.output.quiet, live);
         let (outcome, crashed) = match &run.spec().kill_check {
-            None => (assay_engine::run(plan.clone(), signals::control(), &mut watch), Ok(())),
+            None => (assay_engine::run(plan.clone(), interrupt::control(), &mut watch), Ok(())),
             Some(command) => {
                 let mut crash = Crash::new(&mut watch, command.reveal(), &plan);
-                let outcome = assay_engine::run(plan.clone(), signals::control(), &mut crash);
+                let outcome = assay_engine::run(plan.clone(), interrupt::control(), &mut crash);
                 let crashed = crash.finish(&outcome);
                 (outcome, crashed)
             }
@@ -482,7 +484,7 @@ impl Attempt {
         if !self.counted() && !matches!(self.outcome.end, End::Complete) {
             self.live.discard();
             return Err(
-                trouble.unwrap_or_else(|| Trouble::new(signals::exit(), "interrupted before anything was measured"))
+                trouble.unwrap_or_else(|| Trouble::new(interrupt::exit(), "interrupted before anything was measured"))
             );
         }
         let Left { record, path, journal } =

@@ -7,11 +7,13 @@ use std::time::{Duration, SystemTime};
 use assay_lab::binaries::{self, PRODUCTS, Source};
 use assay_lab::product::{InEffect, Origin};
 use assay_lab::{Account, Fault, Home, Server, Status, Topology, image, topology};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::{terminal, url_text};
 use assay_spec::values::display_duration;
 
 use crate::command_line::{ImageOptions, ServerAction, ServerOptions, StartOptions, StopOptions};
-use crate::diagnostics::{Exit, Trouble};
-use crate::{lab, signals, terminal, url_text};
+use crate::lab;
 
 /// Runs the requested action.
 pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
@@ -50,8 +52,8 @@ fn start(home: &Home, options: &StartOptions) -> Result<Exit, Trouble> {
         Some(line) => prepared(home, description, line, &say)?,
     };
     let kept = lab::Kept::new(started);
-    if signals::control().is_stopped() {
-        return Ok(signals::exit());
+    if interrupt::control().is_stopped() {
+        return Ok(interrupt::exit());
     }
     let started = kept.topology();
     terminal::say(&told(started));
@@ -81,9 +83,9 @@ fn prepared(
     let mut command = Command::new(program);
     command.arg("prepare").args(&words).arg("--db").arg(kept.topology().primary.url("app"));
     let status =
-        signals::run(command).map_err(|error| Trouble::environment(format!("cannot run assay prepare: {error}")))?;
+        interrupt::run(command).map_err(|error| Trouble::environment(format!("cannot run assay prepare: {error}")))?;
     if !status.success() {
-        let exit = status.code().and_then(Exit::of_code).unwrap_or_else(signals::exit);
+        let exit = status.code().and_then(Exit::of_code).unwrap_or_else(interrupt::exit);
         return Err(Trouble::new(exit, format!("assay prepare {line} failed: see above")));
     }
     kept.topology().keep_image(home, &contents, say)?;

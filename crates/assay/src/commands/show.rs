@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use assay_record::Record;
 use assay_report::View;
 
 use crate::command_line::ShowOptions;
-use crate::diagnostics::{Exit, Trouble};
-use crate::{render, terminal};
+use crate::render;
 
 /// Prints the report.
 pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {

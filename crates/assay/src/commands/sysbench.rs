@@ -10,15 +10,17 @@ use std::process::{self, ExitCode};
 use std::sync::{Arc, LazyLock};
 
 use assay_engine::Control;
+use assay_process::diagnostics::Trouble;
+use assay_process::interrupt;
+use assay_process::surroundings::ThisMachine;
+use assay_process::terminal;
 use assay_record::Existing;
 use assay_script::{Installed, Library};
 use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
 use assay_sysbench::front::{self, MachineReport, Process};
 use assay_sysbench::originals;
 
-use crate::diagnostics::Trouble;
-use crate::surroundings::ThisMachine;
-use crate::{library, machine_record, registry, signals, terminal};
+use crate::{library, machine_record, registry, signals};
 
 /// Runs a command line, starting with the program's name.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {
@@ -117,11 +119,11 @@ impl Process for ThisProcess {
     }
 
     fn control(&self) -> &'static Control {
-        signals::control()
+        interrupt::control()
     }
 
     fn stop_asked(&self) -> fn() -> bool {
-        || signals::control().is_stopped()
+        || interrupt::control().is_stopped()
     }
 
     fn hear_interrupts(&self, yes: bool) {
@@ -133,7 +135,7 @@ impl Process for ThisProcess {
     }
 
     fn exit_code_interrupted(&self) -> u8 {
-        signals::exit() as u8
+        interrupt::exit() as u8
     }
 
     fn surroundings(&self) -> &'static dyn Surroundings {

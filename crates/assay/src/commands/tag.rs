@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use assay_record::ChangeError;
 
 use crate::command_line::TagOptions;
 use crate::commands::show;
-use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
 
 /// Sets the tags of every record.
 pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {

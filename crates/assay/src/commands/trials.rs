@@ -5,12 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
+use assay_process::diagnostics::Trouble;
+use assay_process::terminal;
 use assay_record::{Record, TrialId};
 use assay_report::{Findings, Warning};
 
 use crate::commands::show;
-use crate::diagnostics::Trouble;
-use crate::terminal;
 
 /// A trial.
 pub(super) struct Trial {

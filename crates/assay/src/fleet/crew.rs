@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 use assay_engine::{End, Outcome, Plan};
 use assay_fleet::{Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Order, PROTOCOL, Presence, Refusal};
 use assay_io::Clock;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::terminal;
 use assay_record::{self as record, AgentPart, ClockOffset, Host, Interval, Record, Share, StageInterval, Status};
 use assay_seam::Nanos;
 use assay_spec::RunSpec;
 
 use crate::command_line::FleetOptions;
-use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::{parcel, trouble_of};
-use crate::{signals, terminal};
 
 /// What is to be shared.
 pub struct Work<'a> {
@@ -159,7 +160,7 @@ impl Crew {
         };
         loop {
             course.elapsed = clock.now() - started;
-            if signals::control().is_stopped() && !course.interrupted {
+            if interrupt::control().is_stopped() && !course.interrupted {
                 course.interrupted = true;
                 self.leader.with(|lead| lead.stop());
                 screen.warning(
@@ -393,7 +394,7 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
         let all = bus.agents()?;
         let free = responsive(bus, all.iter().filter(|agent| agent.busy.is_none()).cloned().collect());
         let enough = free.len() >= wanted.unwrap_or(1) as usize;
-        if enough || begun.elapsed() >= GATHER_TIME || signals::control().is_stopped() {
+        if enough || begun.elapsed() >= GATHER_TIME || interrupt::control().is_stopped() {
             break (all, free);
         }
         if !std::mem::replace(&mut told, true) && !work.quiet {

@@ -9,27 +9,11 @@ pub mod link;
 pub mod parcel;
 pub mod share;
 
-use assay_fleet::{BusError, Refusal};
-
-use crate::diagnostics::{Exit, Trouble};
+use assay_fleet::Refusal;
+use assay_process::diagnostics::{Exit, Trouble};
 
 /// The variable that holds an agent's own database.
 pub const DATABASE_VARIABLE: &str = "ASSAY_DB";
-
-impl From<BusError> for Trouble {
-    fn from(error: BusError) -> Trouble {
-        let trouble = Trouble::new(Exit::Fleet, error.to_string());
-        match error {
-            BusError::Url(_) => Trouble { exit: Exit::Usage, ..trouble },
-            BusError::File { .. } => Trouble { exit: Exit::Environment, ..trouble },
-            BusError::Connect { .. } => trouble.hint("start it (`nats-server -js`), or check address, login and TLS"),
-            BusError::JetStream { .. } => {
-                trouble.hint("start it with JetStream (`nats-server -js`), with room to store")
-            }
-            BusError::NoAnswer { .. } => trouble.hint("see `assay fleet status` for the agents that are there"),
-        }
-    }
-}
 
 /// A trouble as it travels.
 pub fn refusal(trouble: &Trouble) -> Refusal {

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use assay_fleet::{File, Presence};
+use assay_process::diagnostics::{Exit, Trouble};
 use assay_spec::{Concealed, RunSpec, TelemetryLevel, TelemetrySpec};
-
-use crate::diagnostics::{Exit, Trouble};
 
 /// What agents are asked to do: the load alone. What is read beside it, records and trials are the coordinator's.
 /// `urls`: the databases; empty: each agent has its own.

@@ -7,18 +7,20 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{Agent, Control, End, Outcome, Plan};
 use assay_fleet::{Answer, Arrived, Bus, Database, Ended, Order, PROTOCOL, Part, Pattern};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::terminal;
 use assay_record::Record;
 use assay_seam::{ConnectOptions, Endpoint};
 use assay_spec::{Concealed, RunSpec};
 
 use crate::assignment::Assignment;
 use crate::command_line::Role;
-use crate::diagnostics::{Exit, Trouble};
 use crate::fleet::link::{Link, Reporter, sign};
 use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
 use crate::plan::Process;
 use crate::workload::Workload;
-use crate::{failure, plan, record_of, registry, signals, terminal};
+use crate::{failure, plan, record_of, registry};
 
 /// What an agent is, apart from any run.
 pub struct AgentHost<'a> {
@@ -152,7 +154,7 @@ fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
             while !over.load(Ordering::Relaxed) {
                 if part.orders(|orders| orders.stop || orders.over)
                     || part.is_abandoned()
-                    || signals::control().is_stopped()
+                    || interrupt::control().is_stopped()
                 {
                     control.stop();
                 }
@@ -181,7 +183,7 @@ fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
     };
     part.report(|report| (report.ended, report.loaded) = (Some(ended), outcome.loaded));
     // Until the coordinator has received it, or is gone.
-    while !part.orders(|orders| orders.over) && !part.is_abandoned() && !signals::control().is_stopped() {
+    while !part.orders(|orders| orders.over) && !part.is_abandoned() && !interrupt::control().is_stopped() {
         std::thread::sleep(LOOK_AROUND);
     }
     over.store(true, Ordering::Relaxed);

@@ -515,7 +515,7 @@ fn numbers_in_the_documents_are_those_of_the_code() {
     let (_, table) = readme.split_once("### Exit codes").expect("README.md has the exit codes");
     let row = Regex::new(r"(?m)^\| (\d[\d, ]*) \|").unwrap();
     let listed = row.captures_iter(table).flat_map(|row| row[1].split(", ").map(str::to_owned).collect::<Vec<_>>());
-    let codes = assay::diagnostics::Exit::ALL.map(|(exit, _)| (exit as i32).to_string());
+    let codes = assay_process::diagnostics::Exit::ALL.map(|(exit, _)| (exit as i32).to_string());
     assert_eq!(listed.collect::<Vec<_>>(), codes);
 }
 

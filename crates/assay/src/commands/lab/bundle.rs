@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use crate::command_line::LabBundleOptions;
 use crate::commands::lab::folder::{Folder, only, unwritable};
 use crate::commands::lab::show;
-use crate::diagnostics::{Exit, Trouble};
-use crate::{files, terminal};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::{files, terminal};
 
 /// Recipe, journal, records (which contain the servers' configuration), logs, tables and page.
 pub(super) fn run(options: &LabBundleOptions) -> Result<Exit, Trouble> {

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use assay_process::diagnostics::{Trouble, nearest};
+use assay_process::url_text;
 use assay_recipe::{Recipe, RecipeError, from_words, shipped};
 use assay_spec::RunSpec;
 
 use crate::assignment::Assignment;
 use crate::command_line::{self, RecipeOptions};
-use crate::diagnostics::{Trouble, nearest};
-use crate::url_text;
 
 /// A recipe and its origin.
 pub(super) struct Experiment {

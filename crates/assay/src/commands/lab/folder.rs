@@ -5,14 +5,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use assay_process::diagnostics::Trouble;
+use assay_process::{files, terminal};
 use assay_recipe::{Event, Progress, Recipe, differences, line, public_setting};
 use assay_record::{Time, text_without_secrets};
 use serde_json::Value;
 
 use crate::command_line::RecipeOptions;
 use crate::commands::lab::experiment::{Experiment, trouble};
-use crate::diagnostics::Trouble;
-use crate::{files, terminal};
 
 /// The default folder of experiments.
 pub(super) const DEFAULT: &str = "assay-lab";

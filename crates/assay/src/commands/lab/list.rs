@@ -1,9 +1,8 @@
 //! `assay lab list`: the built-in recipes.
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use assay_recipe::{Recipe, shipped};
-
-use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
 
 /// Name, question, factors, what to look for.
 pub(super) fn run() -> Result<Exit, Trouble> {

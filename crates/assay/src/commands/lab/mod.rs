@@ -15,8 +15,8 @@ mod trial;
 mod unpack;
 
 use crate::command_line::{LabAction, LabOptions};
-use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 
 /// Runs the requested action.
 pub fn run(options: &LabOptions) -> Result<Exit, Trouble> {

@@ -1,5 +1,7 @@
 //! `assay lab plan`: shows what an experiment will do.
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::{terminal, url_text};
 use assay_recipe::{order, remaining, seconds_left};
 use assay_seam::Nanos;
 use assay_spec::values::display_duration;
@@ -9,8 +11,6 @@ use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::Folder;
 use crate::commands::lab::servers::{self, count};
 use crate::commands::lab::setup::{Runs, prepare_words};
-use crate::diagnostics::{Exit, Trouble};
-use crate::{terminal, url_text};
 
 /// A longer list of cells is summarized.
 const CELLS_SHOWN: usize = 60;

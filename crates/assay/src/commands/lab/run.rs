@@ -7,11 +7,14 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use assay_lab::{Home, Status, server};
+use assay_process::bar::Bar;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::terminal;
 use assay_recipe::{Event, Recipe, TrialKey, When, remaining, seconds_left};
 use assay_record::Record;
 use assay_report::{Advice, Findings, Progress, Warning, warning_words};
 
-use crate::bar::Bar;
 use crate::command_line::LabRunOptions;
 use crate::commands::lab::experiment::Experiment;
 use crate::commands::lab::folder::{self, Folder, now};
@@ -20,8 +23,6 @@ use crate::commands::lab::servers::{self, count};
 use crate::commands::lab::setup::Runs;
 use crate::commands::lab::show;
 use crate::commands::lab::trial::{Timed, Trial, interrupted, say};
-use crate::diagnostics::{Exit, Trouble};
-use crate::{signals, terminal};
 
 /// Runs it to its end, or until it is interrupted.
 pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
@@ -63,7 +64,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
         let last_of_round = left.get(1).is_none_or(|next| next.round != key.round);
         match one(&home, &mut folder, &runs[key.cell], key, last_of_round, bar) {
             Ok(()) => {}
-            Err(trouble) if signals::control().is_stopped() => {
+            Err(trouble) if interrupt::control().is_stopped() => {
                 let folder = folder.path.display();
                 return Err(Trouble { cause: format!("interrupted: {} trials are left", left.len()), ..trouble }
                     .hint(format!("run the same command again to resume; results so far: assay lab show {folder}")));
@@ -128,7 +129,7 @@ fn one(
     let mut parts = Timed::default();
     let before = if first_of_round { trial.steps(When::BeforeRound, &[], &mut parts) } else { Ok(()) };
     let ended = before.and_then(|()| trial.run());
-    if signals::control().is_stopped() {
+    if interrupt::control().is_stopped() {
         return Err(interrupted());
     }
     let ended = ended.and_then(|more| {

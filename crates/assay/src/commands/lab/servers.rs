@@ -8,13 +8,13 @@ use assay_lab::placement::Cpus;
 use assay_lab::product::Binaries;
 use assay_lab::{Account, Description, Home, binaries, image};
 use assay_options::OptionValue;
+use assay_process::diagnostics::Trouble;
 use assay_recipe::{Action, Server};
 use nix::sys::statvfs::statvfs;
 
 use crate::commands::lab::experiment::{Experiment, WrongKey};
 use crate::commands::lab::setup::{Runs, description, prepare_words};
 use crate::commands::lab::trial::loading;
-use crate::diagnostics::Trouble;
 use crate::lab;
 use crate::workload::Workload;
 

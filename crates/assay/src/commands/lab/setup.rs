@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use assay_lab::placement::{Cpus, Transparent};
 use assay_lab::{Asked, Behind, Description, FrontDescription, Placement};
 use assay_options::OptionValue;
+use assay_process::diagnostics::{Trouble, nearest};
+use assay_process::url_text;
 use assay_recipe::{Action, CaseFile, Cell, Recipe, Server, Setup, Step, When, Word};
 use assay_seam::Nanos;
 use assay_spec::{Concealed, RunSpec, Sessions, Wrong, values};
@@ -13,9 +15,7 @@ use assay_spec::{Concealed, RunSpec, Sessions, Wrong, values};
 use crate::assignment::Assignment;
 use crate::command_line::{self, Invocation, Subcommand};
 use crate::commands::lab::experiment::WrongKey;
-use crate::diagnostics::{Trouble, nearest};
 use crate::plan::TIME_DEFAULT;
-use crate::url_text;
 
 /// What the trials of a cell execute, checked.
 pub(super) struct Runs {

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use assay_process::diagnostics::{Exit, Trouble, nearest};
+use assay_process::{files, terminal};
 use assay_recipe::{Show, TrialResult};
 use assay_record::{Record, TrialId};
 use assay_report::{
@@ -14,8 +16,6 @@ use assay_spec::values;
 use crate::command_line::LabShowOptions;
 use crate::commands::lab::folder::{Folder, only};
 use crate::commands::lab::unpack;
-use crate::diagnostics::{Exit, Trouble, nearest};
-use crate::{files, terminal};
 
 /// Width for tables on a terminal.
 const WIDTH: usize = 80;

@@ -1,13 +1,13 @@
 //! `assay lab status`: the progress of experiments.
 
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::terminal;
 use assay_recipe::{remaining, seconds_left};
 
 use crate::command_line::LabFolderOptions;
 use crate::commands::lab::folder::{self, Folder};
 use crate::commands::lab::plan::about;
 use crate::commands::lab::setup::Runs;
-use crate::diagnostics::{Exit, Trouble};
-use crate::terminal;
 
 /// Prints the status of the given experiment, or of all in the default folder.
 pub(super) fn run(options: &LabFolderOptions) -> Result<Exit, Trouble> {

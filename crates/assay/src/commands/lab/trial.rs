@@ -14,22 +14,24 @@ use std::time::{Duration, Instant};
 use assay_io::clock::Clock;
 use assay_lab::product::Settled;
 use assay_lab::{Description, Home, Placement, Status, Topology, image};
+use assay_process::bar::Bar;
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::{files, terminal, url_text};
 use assay_recipe::{Action, Cell, Step, When};
 use assay_record::{Attribute, Event, Record};
 use assay_report::MetricUnit;
 use assay_seam::{ConnectOptions, Nanos};
 
 use crate::assignment::Assignment;
-use crate::bar::Bar;
 use crate::child::Subprocess;
 use crate::client::{Client, text};
 use crate::commands::lab::outside::Outside;
 use crate::commands::lab::setup::{
     MeasuredRun, Runs, WorkloadRun, asked, description, duration, load_of_step, prepare_words,
 };
-use crate::diagnostics::{Exit, Trouble};
 use crate::lab::{self, Kept};
-use crate::{child, files, plan, signals, terminal, url_text};
+use crate::{child, plan};
 
 /// What a trial needs.
 pub(super) struct Trial<'a> {
@@ -257,7 +259,7 @@ impl Trial<'_> {
             let start = |step| (step, scope.spawn(move || self.beside(step, nodes, begun, ended)));
             let beside: Vec<_> = beside.into_iter().map(start).collect();
             let ran = self.timed("run", parts, || {
-                child(run, "the run", &self.log, &signals::run, |event| self.hear(event, begun))
+                child(run, "the run", &self.log, &interrupt::run, |event| self.hear(event, begun))
             });
             ended.store(true, Ordering::Relaxed);
             let ended = beside.into_iter().map(|(step, thread)| (step, thread.join().expect("steps do not panic")));
@@ -293,7 +295,7 @@ impl Trial<'_> {
         let after = step.after.as_deref().unwrap_or("0s");
         let after = Duration::from_nanos(duration("after", after)?.0);
         while begun.get().is_none_or(|begun| Instant::now() < *begun + after) {
-            if ended.load(Ordering::Relaxed) || signals::control().is_stopped() {
+            if ended.load(Ordering::Relaxed) || interrupt::control().is_stopped() {
                 return Err(Trouble::usage("the run ended before the step was due")
                     .hint("increase run.time, or decrease after"));
             }
@@ -306,7 +308,7 @@ impl Trial<'_> {
 
     /// Runs this program to its end. Its output is kept, and is the cause if it fails.
     fn child(&self, process: Subprocess, what: &str) -> Result<(), Trouble> {
-        child(process, what, &self.log, &signals::run, |_| {})
+        child(process, what, &self.log, &interrupt::run, |_| {})
     }
 
     /// A load on these databases, with the seed of this trial.
@@ -338,7 +340,7 @@ impl Trial<'_> {
         let process = self.load(&load_of_step(line, setup)?, &self.urls(&targets, nodes)?, &record);
         let log = self.log.with_extension(format!("{}.log", plain(&step.name)));
         let beside = step.when == When::DuringMeasure;
-        child(process, "its run", &log, if beside { &signals::run_beside } else { &signals::run }, |_| {})?;
+        child(process, "its run", &log, if beside { &interrupt::run_beside } else { &interrupt::run }, |_| {})?;
         let Some(metric) = metric else { return Ok(None) };
         let record = Record::read(&record).map_err(|error| Trouble::environment(error.to_string()))?;
         let found = assay_report::metric_value(&assay_report::findings(&record), metric);
@@ -452,7 +454,7 @@ impl Trial<'_> {
                 set("ASSAY_FOLDER", topology.primary.folder().as_ref());
             }
         }
-        let status = if beside { signals::run_beside(command) } else { signals::run(command) }.map_err(failed)?;
+        let status = if beside { interrupt::run_beside(command) } else { interrupt::run(command) }.map_err(failed)?;
         stopped()?;
         let read = |mut file: File| {
             let mut bytes = Vec::new();
@@ -512,12 +514,12 @@ fn end_of(log: &Path) -> String {
 
 /// Whether Ctrl-C or SIGTERM has arrived.
 pub(super) fn interrupted() -> Trouble {
-    Trouble::new(signals::exit(), "interrupted")
+    Trouble::new(interrupt::exit(), "interrupted")
 }
 
 /// An error when somebody has interrupted us.
 fn stopped() -> Result<(), Trouble> {
-    if signals::control().is_stopped() { Err(interrupted()) } else { Ok(()) }
+    if interrupt::control().is_stopped() { Err(interrupted()) } else { Ok(()) }
 }
 
 /// Writes a line above the one that is drawn.
@@ -644,13 +646,13 @@ fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
 fn run_sql(url: &str, statements: &[String]) -> Result<Option<String>, Trouble> {
     let target = plan::target(url, &ConnectOptions::default())?;
     let mut client =
-        Client::open_as_session(&target, Clock::start(), LOGIN, Some(signals::control())).map_err(|words| {
+        Client::open_as_session(&target, Clock::start(), LOGIN, Some(interrupt::control())).map_err(|words| {
             Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
         })?;
     let mut value = None;
     for statement in statements {
         let rows = client.ask(statement, STATEMENT).map_err(|words| {
-            if signals::control().is_stopped() {
+            if interrupt::control().is_stopped() {
                 return interrupted();
             }
             Trouble::new(Exit::Server, format!("the server refused {statement}")).detail(words)

@@ -8,10 +8,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
+use assay_process::diagnostics::Trouble;
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType, PaxExtensions};
-
-use crate::diagnostics::Trouble;
 
 /// How large a bundle may be.
 #[derive(Clone, Copy)]

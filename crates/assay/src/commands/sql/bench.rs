@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use assay_engine::Target;
 use assay_io::clock::Clock;
 use assay_lab::{Home, Server, Status, server};
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::interrupt;
+use assay_process::{events, terminal, url_text};
 use assay_recipe::{CaseFile, StatementCase, order};
 use assay_record::{Case, Cold, Execution, QueryPlan};
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
@@ -14,8 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::client::{Client, text};
 use crate::command_line::SqlOptions;
-use crate::diagnostics::{Exit, Trouble};
-use crate::{events, lab, registry, signals, terminal, url_text};
+use crate::{lab, registry};
 
 /// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {
@@ -121,7 +123,7 @@ impl<'a> Bench<'a> {
                 });
             }
             for case in order(self.cases.len(), round as u32 + 1, self.seed) {
-                if signals::control().is_stopped() {
+                if interrupt::control().is_stopped() {
                     return Ended::Interrupted;
                 }
                 if self.cases[case].failure.is_some() {
@@ -134,7 +136,7 @@ impl<'a> Bench<'a> {
         }
         if self.options.counters {
             for case in 0..self.cases.len() {
-                if signals::control().is_stopped() {
+                if interrupt::control().is_stopped() {
                     return Ended::Interrupted;
                 }
                 if let Err(trouble) = self.count(case) {
@@ -155,7 +157,7 @@ impl<'a> Bench<'a> {
         match ran {
             Ok(()) => Ok(()),
             // Not the server's doing.
-            Err(_) if signals::control().is_stopped() => Ok(()),
+            Err(_) if interrupt::control().is_stopped() => Ok(()),
             Err(words) => {
                 self.cases[case].failure = Some(words);
                 // An aborted transaction would block the other cases.
@@ -286,7 +288,7 @@ impl<'a> Bench<'a> {
 }
 
 fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
-    Client::open_as_session(target, clock, LOGIN, Some(signals::control())).map_err(|words| {
+    Client::open_as_session(target, clock, LOGIN, Some(interrupt::control())).map_err(|words| {
         Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })
 }

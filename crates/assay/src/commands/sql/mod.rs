@@ -14,9 +14,11 @@ use assay_record::{Histogram, Latencies, Record, Status, Time};
 use assay_seam::ConnectOptions;
 
 use crate::command_line::SqlOptions;
-use crate::diagnostics::{Exit, Trouble, nearest};
-use crate::scratch::Scratch;
-use crate::{live, plan, record_of, render, server_settings, signals, terminal};
+use crate::{live, plan, record_of, render, server_settings};
+use assay_process::diagnostics::{Exit, Trouble, nearest};
+use assay_process::interrupt;
+use assay_process::scratch::Scratch;
+use assay_process::terminal;
 use bench::{Bench, Ended};
 
 /// Times the cases, prints the result, and writes a record.
@@ -45,7 +47,7 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
         return Err(trouble.clone());
     }
     if matches!(ended, Ended::Interrupted) && cases.iter().all(|case| case.executions.is_empty()) {
-        return Err(Trouble::new(signals::exit(), "interrupted before anything was measured"));
+        return Err(Trouble::new(interrupt::exit(), "interrupted before anything was measured"));
     }
     let elapsed = clock.now() - begun;
     let place = record_of::place(&target);
@@ -117,7 +119,7 @@ fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit,
     let found = assay_report::findings(record).cases.expect("it was put there");
     match ended {
         Ended::Failed(trouble) => Err(trouble),
-        Ended::Interrupted => Ok(signals::exit()),
+        Ended::Interrupted => Ok(interrupt::exit()),
         Ended::Complete => {
             let failed: Vec<&str> =
                 found.cases.iter().filter(|case| case.failure.is_some()).map(|case| case.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The single exit point: error messages and exit codes.
+//! Error messages and exit codes.
 //!
 //! Nothing below a subcommand's `run` prints an error or exits. It returns a `Trouble` with the cause, the place and
 //! what to do about it.
@@ -6,8 +6,9 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use assay_record::ReadError;
-use assay_record::{Event, Exited, text_without_secrets};
+use assay_fleet::BusError;
+use assay_lab::{Blame, Fault};
+use assay_record::{Event, Exited, ReadError, text_without_secrets};
 use assay_report::visible;
 use assay_seam::TargetError;
 
@@ -115,7 +116,7 @@ impl Trouble {
     }
 
     /// The end of the process, for the one that started it.
-    fn exited(&self) -> Exited {
+    pub fn exited(&self) -> Exited {
         let plain = |texts: &[String]| texts.iter().map(|text| text_without_secrets(text)).collect();
         Exited {
             code: self.exit as u8,
@@ -175,6 +176,35 @@ impl From<assay_spec::Wrong> for Trouble {
     }
 }
 
+impl From<BusError> for Trouble {
+    fn from(error: BusError) -> Trouble {
+        let trouble = Trouble::new(Exit::Fleet, error.to_string());
+        match error {
+            BusError::Url(_) => Trouble { exit: Exit::Usage, ..trouble },
+            BusError::File { .. } => Trouble { exit: Exit::Environment, ..trouble },
+            BusError::Connect { .. } => trouble.hint("start it (`nats-server -js`), or check address, login and TLS"),
+            BusError::JetStream { .. } => {
+                trouble.hint("start it with JetStream (`nats-server -js`), with room to store")
+            }
+            BusError::NoAnswer { .. } => trouble.hint("see `assay fleet status` for the agents that are there"),
+        }
+    }
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Trouble {
+        let exit = match fault.blame {
+            Blame::Usage => Exit::Usage,
+            Blame::Server => Exit::Server,
+            Blame::Environment => Exit::Environment,
+        };
+        let mut trouble = Trouble::new(exit, fault.cause);
+        trouble.details = fault.details;
+        trouble.hints = fault.hints;
+        trouble
+    }
+}
+
 impl From<Unwritable> for Trouble {
     fn from(Unwritable(error): Unwritable) -> Trouble {
         Trouble::environment(format!("cannot write the result: {error}"))
@@ -192,23 +222,6 @@ pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
             trouble.exit.into()
         }
     }
-}
-
-/// Reports a panic, which is always a bug in assay, and exits with `Exit::Bug`. The default hook would exit
-/// with 101 from the main thread and keep running after a panic in a worker, with numbers nobody should trust.
-pub fn install_panic_hook() {
-    std::panic::set_hook(Box::new(|panic| {
-        let message = panic.payload_as_str().unwrap_or("no message");
-        let place = panic.location().map_or_else(|| "unknown place".to_owned(), ToString::to_string);
-        let backtrace = std::backtrace::Backtrace::force_capture();
-        let trouble = Trouble::new(Exit::Bug, format!("assay {} has a bug: {message}", env!("CARGO_PKG_VERSION")))
-            .detail(place)
-            .detail(backtrace.to_string())
-            .hint("please report this with the command line and the lines above; do not trust the results of this run");
-        events::tell(|| Event::Exited(trouble.exited()));
-        terminal::say(&trouble.text(terminal::stderr_color()));
-        std::process::exit(Exit::Bug as i32);
-    }));
 }
 
 /// The candidate most similar to `word`, if one is similar enough.

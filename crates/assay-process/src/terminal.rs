@@ -7,6 +7,7 @@
 //! and never when `NO_COLOR` is set.
 
 use std::io::{Error, ErrorKind, IsTerminal, Write};
+use std::process::Stdio;
 
 use assay_report::{View, visible};
 
@@ -62,6 +63,11 @@ pub fn stderr_is_terminal() -> bool {
 /// or a file says. Errors are ignored: there is nowhere left to report them.
 pub fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(visible(text, stderr_color()).as_bytes());
+}
+
+/// Where the output of a program that we start goes: to stderr, because stdout is for the result.
+pub fn aside() -> Stdio {
+    Stdio::from(std::io::stderr())
 }
 
 /// A warning on stderr, in one line.
