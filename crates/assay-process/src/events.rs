@@ -1,4 +1,4 @@
-//! The events of this process as lines on stdout, for the process that started it with `--events`.
+//! The events of this process as lines on stdout, for the process that started it with `--events` or `--child`.
 //!
 //! `assay lab` and `assay duel` show them, start steps by them, and learn from the last one why a run failed. stdout
 //! itself leads nowhere then: nothing else can get in between, and no program that a script starts can keep the stream
@@ -14,7 +14,9 @@ use std::time::{Duration, SystemTime};
 use assay_record::{Event, StageStarted, Time};
 
 /// The word after the program's name that asks for events.
-pub const OPTION: &str = "--events";
+const OPTION: &str = "--events";
+/// The only argument of a process that reads what to do from its stdin (`assay_spec::ChildSpec`).
+pub const CHILD: &str = "--child";
 
 static STREAM: OnceLock<Mutex<File>> = OnceLock::new();
 
@@ -36,9 +38,14 @@ fn is_asked(words: &[OsString]) -> bool {
     words.get(1).is_some_and(|word| word == OPTION)
 }
 
+/// Whether another process of this program has started this one.
+pub fn is_child() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == CHILD)
+}
+
 /// If events are wanted, they are written to stdout from now on, and nothing else is.
 pub fn begin() -> io::Result<()> {
-    if !is_asked(&std::env::args_os().collect::<Vec<_>>()) {
+    if !is_asked(&std::env::args_os().collect::<Vec<_>>()) && !is_child() {
         return Ok(());
     }
     let stream = io::stdout().as_fd().try_clone_to_owned()?;

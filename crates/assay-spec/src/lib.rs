@@ -8,19 +8,27 @@
 
 #![forbid(unsafe_code)]
 
+mod child;
 mod concealed;
+mod files;
 mod load;
 mod options;
+mod output;
 mod read;
 mod rules;
 mod spec;
+mod statements;
 pub mod values;
 mod wrong;
 
+pub use child::{ChildSpec, ChildWork};
 pub use concealed::Concealed;
+pub use files::IoSpec;
 pub use load::{AUTO_MAX, Arrival, CONNECTIONS, LoadSpec, RateSpec, SESSIONS_OF_SEARCH, Sessions, Terminals};
 pub use options::{OptionForm, SpecOption, option, options};
+pub use output::{FleetSpec, Format, OutputSpec};
 pub use spec::{ErrorSpec, GeneratorSpec, IoChoice, OnError, RunSpec, ServerSpec, TargetSpec, TelemetryLevel};
 pub use spec::{TelemetrySpec, VERSION, WorkloadSpec, error_code, tag};
-pub use values::{INTERVAL_MIN, NETWORK_TIMEOUT_MAX, NETWORK_TIMEOUT_MIN};
+pub use statements::{CaseSpec, SqlSpec};
+pub use values::{INTERVAL_MIN, LEASE_MIN, NETWORK_TIMEOUT_MAX, NETWORK_TIMEOUT_MIN};
 pub use wrong::Wrong;

@@ -1,8 +1,9 @@
 //! The options of a command line that set values of a spec: one table for all directions.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{RunSpec, Wrong};
+use crate::{ChildSpec, RunSpec, Wrong, read};
 
 /// An option of `assay run`.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ const OPTIONS: [SpecOption; 50] = [
     of("tag", "tags", Each),
 ];
 
-const fn of(name: &'static str, path: &'static str, form: OptionForm) -> SpecOption {
+pub(crate) const fn of(name: &'static str, path: &'static str, form: OptionForm) -> SpecOption {
     SpecOption { name, path, form }
 }
 
@@ -113,13 +114,19 @@ pub fn option(name: &str) -> Option<&'static SpecOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
+impl SpecOption {
+    /// Whether it is an option of `assay run`, or of another command of a workload.
+    pub fn is_of(&self, task: &str) -> bool {
+        let of_all = ["load.sessions", "tags", "telemetry.level"].contains(&self.path)
+            || ["target.", "generator."].iter().any(|part| self.path.starts_with(part));
+        task == "run" || of_all
+    }
+}
+
 impl RunSpec {
     /// With one value set, as text, by the name of its option. Does not check whether the values fit together.
     pub fn with(&self, name: &str, text: &str) -> Result<RunSpec, Wrong> {
-        let option = option(name).ok_or_else(|| Wrong::value("", "", &format!("there is no option --{name}")))?;
-        let mut value = self.to_value_with_passwords();
-        put(&mut value, option.path, text.into());
-        RunSpec::from_value(&value)
+        set(self.to_value_with_passwords(), &OPTIONS, name, text)
     }
 
     /// With those values of `other` that these options set, and its options of the workload.
@@ -144,29 +151,48 @@ impl RunSpec {
 
     /// The command line that has this spec, without the program's name and without passwords: `run tpcc --time=5s`.
     pub fn words(&self) -> Vec<String> {
-        let (value, default) = (self.to_value(), RunSpec::default().to_value());
+        let value = self.to_value();
         let mut words = vec![self.task.clone(), self.workload.name.clone()];
-        for option in &OPTIONS {
-            let Some(given) = get(&value, option.path).filter(|given| get(&default, option.path) != Some(given)) else {
-                continue;
-            };
-            let name = option.name;
-            match (option.form, given) {
-                (Switch, Value::Bool(true)) => words.push(format!("--{name}")),
-                (Switch, _) => {}
-                (Each, Value::Object(items)) => {
-                    words.extend(items.iter().map(|(key, value)| format!("--{name}={key}={}", text(value))));
-                }
-                (Each, Value::Array(items)) => {
-                    words.extend(items.iter().map(|item| format!("--{name}={}", text(item))))
-                }
-                (Each | Joined | One, value) => words.push(format!("--{name}={}", text(value))),
-            }
-        }
+        words.extend(words_of(&value, &RunSpec::default().to_value(), &OPTIONS));
         let options = value["workload"]["options"].as_object().into_iter().flatten();
         words.extend(options.map(|(key, value)| format!("--{}={}", key.replace('_', "-"), text(value))));
         words
     }
+}
+
+/// A spec with one value set, as text, by the name of its option.
+pub(crate) fn set<T: DeserializeOwned>(
+    mut value: Value,
+    options: &[SpecOption],
+    name: &str,
+    text: &str,
+) -> Result<T, Wrong> {
+    let hyphens = name.replace('_', "-");
+    let option = options.iter().find(|option| option.name == hyphens);
+    let option = option.ok_or_else(|| Wrong::value("", "", &format!("there is no option --{name}")))?;
+    put(&mut value, option.path, text.into());
+    read::from_value(&value)
+}
+
+/// The options that set what differs from the default.
+pub(crate) fn words_of(value: &Value, default: &Value, options: &[SpecOption]) -> Vec<String> {
+    let mut words = Vec::new();
+    for option in options {
+        let Some(given) = get(value, option.path).filter(|given| get(default, option.path) != Some(given)) else {
+            continue;
+        };
+        let name = option.name;
+        match (option.form, given) {
+            (Switch, Value::Bool(true)) => words.push(format!("--{name}")),
+            (Switch, _) => {}
+            (Each, Value::Object(items)) => {
+                words.extend(items.iter().map(|(key, value)| format!("--{name}={key}={}", text(value))));
+            }
+            (Each, Value::Array(items)) => words.extend(items.iter().map(|item| format!("--{name}={}", text(item)))),
+            (Each | Joined | One, value) => words.push(format!("--{name}={}", text(value))),
+        }
+    }
+    words
 }
 
 impl Wrong {
@@ -188,7 +214,8 @@ pub(crate) fn option_at(path: &str) -> Option<String> {
     let is_it = |option: &&SpecOption| {
         option.path == list || list.strip_prefix(option.path).is_some_and(|rest| rest.starts_with('.'))
     };
-    OPTIONS.iter().find(is_it).map(|option| option.name.to_owned())
+    let own = OPTIONS.iter().find(is_it).map(|option| option.name.to_owned());
+    own.or_else(|| ChildSpec::option_at(path))
 }
 
 /// A value as written on a command line.
@@ -208,7 +235,7 @@ fn get<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(value, |value, part| value.get(part)).filter(|value| !value.is_null())
 }
 
-fn put(value: &mut Value, path: &str, new: Value) {
+pub(crate) fn put(value: &mut Value, path: &str, new: Value) {
     let place = path.split('.').fold(value, |value, part| {
         if !value.is_object() {
             *value = Value::Object(serde_json::Map::new());

@@ -1,11 +1,33 @@
 //! Reads and writes values of a spec: whatever a command line understands as text is understood here, too.
 
-use serde::de::Error;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serializer};
+use serde_json::Value;
 
 use assay_seam::Nanos;
 
-use crate::values;
+use crate::{Wrong, values};
+
+/// Reads a spec from its text.
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Wrong> {
+    let value =
+        serde_json::from_str(text).map_err(|error| Wrong::value("", "", &format!("not a spec in JSON: {error}")))?;
+    from_value(&value)
+}
+
+/// Reads a spec from parsed JSON. A wrong value is reported with its path.
+pub(crate) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, Wrong> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let path = if path == "." { String::new() } else { path };
+        let reason = error.into_inner().to_string();
+        // A value that could be read says what it is: `soon: expected a duration`.
+        match (path.is_empty(), reason.split_once(": ")) {
+            (false, Some((value, reason))) => Wrong::value(path, value, reason),
+            _ => Wrong::value(path, "", &reason),
+        }
+    })
+}
 
 /// A single value in any notation.
 #[derive(Deserialize)]
@@ -58,6 +80,12 @@ pub(crate) fn each<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) 
     })
 }
 
+/// Whole numbers: a list, or one text, which is split at commas.
+pub(crate) fn counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
+    let count = |text: String| any_count(&text).map_err(|reason| D::Error::custom(format!("{text}: {reason}")));
+    separated(deserializer)?.into_iter().map(count).collect()
+}
+
 /// Parses a value whose text `parse` understands. The error names the value.
 pub(crate) fn parsed<'de, D: Deserializer<'de>, T>(
     deserializer: D,
@@ -96,6 +124,7 @@ readers! {
     number: f64 = values::number;
     switch: bool = values::switch;
     duration: Nanos = values::duration;
+    size: u64 = values::size;
 }
 
 /// The same for values that may be absent.

@@ -82,23 +82,12 @@ impl Default for RunSpec {
 impl RunSpec {
     /// Reads a spec. The values are not checked beyond their types and ranges: see `check`.
     pub fn from_json(text: &str) -> Result<RunSpec, Wrong> {
-        let value = serde_json::from_str(text)
-            .map_err(|error| Wrong::value("", "", &format!("not a spec in JSON: {error}")))?;
-        RunSpec::from_value(&value)
+        read::from_json(text)
     }
 
     /// The same from parsed JSON.
     pub fn from_value(value: &Value) -> Result<RunSpec, Wrong> {
-        serde_path_to_error::deserialize(value).map_err(|error| {
-            let path = error.path().to_string();
-            let path = if path == "." { String::new() } else { path };
-            let reason = error.into_inner().to_string();
-            // A value that could be read says what it is: `soon: expected a duration`.
-            match (path.is_empty(), reason.split_once(": ")) {
-                (false, Some((value, reason))) => Wrong::value(path, value, reason),
-                _ => Wrong::value(path, "", &reason),
-            }
-        })
+        read::from_value(value)
     }
 
     /// As JSON, without passwords.
@@ -396,7 +385,7 @@ enum Tags {
     Texts(Vec<String>),
 }
 
-fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+pub(crate) fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     let texts = match Tags::deserialize(deserializer)? {
         Tags::Table(table) => table.into_iter().map(|(key, value)| format!("{key}={value}")).collect(),
         Tags::Text(text) => vec![text],

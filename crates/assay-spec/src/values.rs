@@ -12,6 +12,8 @@ pub const INTERVAL_MIN: Nanos = Nanos::from_millis(100);
 pub const NETWORK_TIMEOUT_MIN: Nanos = Nanos::from_secs(2);
 /// See `NETWORK_TIMEOUT_MIN`.
 pub const NETWORK_TIMEOUT_MAX: Nanos = Nanos::from_secs(9 * 3600);
+/// A shorter lease would end a run because of a slow network. assay-fleet has the same number.
+pub const LEASE_MIN: Nanos = Nanos::from_secs(3);
 
 /// A switch: `on`, `true`, `yes`, `1`, and their opposites, in any case.
 pub fn switch(text: &str) -> Result<bool, String> {
@@ -118,6 +120,12 @@ pub fn network_timeout(text: &str) -> Result<Nanos, String> {
     let limit = duration(text)?;
     let possible = limit == Nanos::ZERO || (NETWORK_TIMEOUT_MIN..=NETWORK_TIMEOUT_MAX).contains(&limit);
     if possible { Ok(limit) } else { Err("must be 0, or from 2s to 9h".to_owned()) }
+}
+
+/// How long agents of a fleet run on alone.
+pub fn lease(text: &str) -> Result<Nanos, String> {
+    let lease = duration(text)?;
+    if lease >= LEASE_MIN { Ok(lease) } else { Err(format!("must be at least {}", display_duration(LEASE_MIN))) }
 }
 
 /// A duration in the shortest form that `duration` reads back: `10s`, `500ms`, `1h30m`.

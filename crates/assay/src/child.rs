@@ -1,7 +1,8 @@
 //! Runs of this program as separate processes, and what they report.
 //!
-//! A process of its own for each run keeps memory, connections and crashes of one from the next. Its events arrive
-//! through a pipe (`events` is the other end).
+//! A process of its own for each run keeps memory, connections and crashes of one from the next. It reads what to do
+//! from its stdin, so that nobody else sees passwords, and its events arrive through a pipe (`events` is the other end
+//! of both).
 
 use std::io::{BufRead, BufReader, Error, PipeReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
@@ -10,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::events;
 use assay_record::{Event, Exited, Time};
-use assay_spec::RunSpec;
+use assay_spec::ChildSpec;
 
 /// How a run ended.
 pub struct Ended {
@@ -20,54 +21,26 @@ pub struct Ended {
     pub exited: Option<Exited>,
 }
 
-/// A process of this program that is to be started.
-pub struct Subprocess {
-    words: Vec<String>,
-    /// Its stdin.
-    input: Option<Vec<u8>>,
-}
-
-impl Subprocess {
-    /// Executes a spec, which it reads from its stdin: nobody else sees the passwords. `options`: those that say what
-    /// to do with the result.
-    pub fn of_spec<'a>(spec: &RunSpec, options: impl IntoIterator<Item = &'a str>) -> Subprocess {
-        let words = ["run", "--spec", "-"].into_iter().chain(options).map(str::to_owned).collect();
-        Subprocess { words, input: Some(spec.to_value_with_passwords().to_string().into_bytes()) }
-    }
-
-    /// With these arguments, which everybody on this machine can read.
-    pub fn of_words(words: Vec<String>) -> Subprocess {
-        Subprocess { words, input: None }
-    }
-
-    /// Gives it this text on its stdin.
-    pub fn with_input(self, text: String) -> Subprocess {
-        Subprocess { input: Some(text.into_bytes()), ..self }
-    }
-
-    /// Runs it to its end, by `run`. `heard` gets each event as it happens.
-    pub fn run(
-        self,
-        stderr: Stdio,
-        run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
-        heard: impl FnMut(Event) + Send,
-    ) -> Result<Ended, Error> {
-        let (reader, writer) = std::io::pipe()?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(events::OPTION).args(self.words).stdin(Stdio::null()).stdout(writer).stderr(stderr);
-        std::thread::scope(|scope| {
-            if let Some(input) = self.input {
-                let (theirs, mut ours) = std::io::pipe()?;
-                command.stdin(theirs);
-                // It may be more than a pipe holds. A process that ends before it has read everything says why.
-                scope.spawn(move || ours.write_all(&input));
-            }
-            let listening = scope.spawn(|| listen(reader, heard));
-            let status = run(command);
-            let exited = listening.join().expect("a listener does not panic");
-            status.map(|status| Ended { status, exited })
-        })
-    }
+/// Runs a process of this program to its end, by `run`. `heard` gets each event as it happens.
+pub fn execute(
+    spec: &ChildSpec,
+    stderr: Stdio,
+    run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
+    heard: impl FnMut(Event) + Send,
+) -> Result<Ended, Error> {
+    let (reader, writer) = std::io::pipe()?;
+    let (theirs, mut ours) = std::io::pipe()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(events::CHILD).stdin(theirs).stdout(writer).stderr(stderr);
+    let input = spec.to_json_with_passwords();
+    std::thread::scope(|scope| {
+        // It may be more than a pipe holds. A process that ends before it has read everything says why.
+        scope.spawn(move || ours.write_all(input.as_bytes()));
+        let listening = scope.spawn(|| listen(reader, heard));
+        let status = run(command);
+        let exited = listening.join().expect("a listener does not panic");
+        status.map(|status| Ended { status, exited })
+    })
 }
 
 /// Reads events until the stream ends.

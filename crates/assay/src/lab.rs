@@ -129,6 +129,45 @@ pub fn hash_of_workload(name: Option<&String>) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Data that is loaded once and kept as an image.
+pub struct Loaded {
+    /// The image.
+    pub key: String,
+    /// The servers that loaded the data, if that was now. They are still running.
+    pub servers: Option<Kept>,
+}
+
+/// The image with what a `prepare` loads. `line`: its arguments, without passwords, starting with the workload's name.
+/// If there is no such image yet, servers are started, filled by `load`, and their data is kept.
+pub fn load_once(
+    home: &Home,
+    description: &Description,
+    line: &[String],
+    say: &dyn Fn(&str),
+    load: impl FnOnce(&Topology) -> Result<(), Trouble>,
+) -> Result<Loaded, Trouble> {
+    let binaries = description.find_binaries(home, say)?;
+    let contents = description.contents(&binaries, &line.join(" "), &hash_of_workload(line.first()))?;
+    if image::exists(home, &contents) {
+        return Ok(Loaded { key: contents.key(), servers: None });
+    }
+    let kept = Kept::new(Topology::start(home, description, say)?);
+    load(kept.topology())?;
+    kept.topology().keep_image(home, &contents, say)?;
+    Ok(Loaded { key: contents.key(), servers: Some(kept) })
+}
+
+impl Loaded {
+    /// Servers with the data: those that have loaded it, or new ones.
+    pub fn start(self, home: &Home, description: Description, say: &dyn Fn(&str)) -> Result<Kept, Trouble> {
+        if let Some(kept) = self.servers {
+            return Ok(kept);
+        }
+        let description = Description { image: Some(self.key), ..description };
+        Ok(Kept::new(Topology::start(home, &description, say)?))
+    }
+}
+
 /// Servers that end with this process, unless they are let go.
 pub struct Kept(Option<Topology>);
 

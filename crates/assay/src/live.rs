@@ -17,9 +17,8 @@ use assay_record::{
 };
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
-use assay_spec::{TelemetryLevel, TelemetrySpec, values};
+use assay_spec::{OutputSpec, TelemetryLevel, TelemetrySpec, values};
 
-use crate::command_line::{OutputOptions, ResultOptions};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
@@ -68,7 +67,7 @@ impl Live {
     /// one, and of how many.
     pub fn begin(
         record: Record,
-        output: &OutputOptions,
+        output: &OutputSpec,
         telemetry: &TelemetrySpec,
         trial: Option<(u64, u64)>,
     ) -> Result<Live, Trouble> {
@@ -375,10 +374,10 @@ fn is_away(number: usize, outcome: &Outcome) -> bool {
 }
 
 /// Writes the record of a command that measures without a workload; `None`: none is wanted.
-pub(crate) fn kept(record: &Record, options: &ResultOptions) -> Result<Option<PathBuf>, Trouble> {
-    match &options.record {
-        _ if options.no_record => Ok(None),
-        Some(path) => record.create(path, existing(options.force)).map(|()| Some(path.clone())).map_err(unwritable),
+pub(crate) fn kept(record: &Record, output: &OutputSpec) -> Result<Option<PathBuf>, Trouble> {
+    match &output.record {
+        _ if output.no_record => Ok(None),
+        Some(path) => record.create(path, existing(output.force)).map(|()| Some(path.clone())).map_err(unwritable),
         None => record.write_new(Path::new(DEFAULT_FOLDER)).map(Some).map_err(unwritable),
     }
 }

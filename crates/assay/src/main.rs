@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    agent, check, cleanup, compare, completions, duel, exec, fleet, io, lab, list, manual, pgbench, prepare, report,
-    run, server, show, sql, sysbench, tag,
+    agent, check, child, cleanup, compare, completions, duel, exec, fleet, io, lab, list, manual, pgbench, prepare,
+    report, run, server, show, sql, sysbench, tag,
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
@@ -24,6 +24,9 @@ fn main() -> ExitCode {
 fn work() -> Result<ExitCode, Trouble> {
     events::begin().map_err(|error| Trouble::environment(format!("cannot write events: {error}")))?;
     signals::listen()?;
+    if events::is_child() {
+        return ended(child::run());
+    }
     let arguments = events::arguments();
     if let Some(words) = command_line::words_of("sysbench", arguments.clone())? {
         return sysbench::run(words);
@@ -34,14 +37,11 @@ fn work() -> Result<ExitCode, Trouble> {
     let Some(invocation) = command_line::parse(arguments)? else { return Ok(ExitCode::SUCCESS) };
     let assignment = || invocation.assignment.as_ref().expect("the subcommand takes a workload, which was loaded");
     let words = &invocation.words;
-    let exit = match &invocation.subcommand {
-        Subcommand::Run(options) => run::run(options, assignment()),
-        Subcommand::Prepare(options) => {
-            prepare::run(assignment(), &options.destination(), &options.fleet, options.common.quiet)
-        }
-        Subcommand::Check(options) => {
-            check::run(assignment(), &options.destination(), &options.fleet, options.common.quiet)
-        }
+    ended(match &invocation.subcommand {
+        Subcommand::Run(options) if options.print_spec => run::print_spec(assignment()),
+        Subcommand::Run(options) => run::run(assignment(), &options.output.output(), options.fleet.spec().as_ref()),
+        Subcommand::Prepare(options) => prepare::run(assignment(), &options.output(), options.fleet.spec().as_ref()),
+        Subcommand::Check(options) => check::run(assignment(), &options.output(), options.fleet.spec().as_ref()),
         Subcommand::Cleanup(options) => cleanup::run(assignment(), options.common.quiet),
         Subcommand::Exec(options) => exec::run(assignment(), options.common.quiet),
         Subcommand::List => list::run(words),
@@ -53,13 +53,18 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Completions(options) => completions::run(options),
         Subcommand::Manual(options) => manual::run(options),
         Subcommand::Server(options) => server::run(options),
-        Subcommand::Sql(options) => sql::run(options, words),
-        Subcommand::Io(options) => io::run(options, words),
+        Subcommand::Sql(options) => sql::run(&sql::spec(options)?, &options.result.output(), words),
+        Subcommand::Io(options) => io::run(&options.spec(), &options.result.output(), words),
         Subcommand::Lab(options) => lab::run(options),
         Subcommand::Agent(options) => agent::run(options),
         Subcommand::Fleet(options) => fleet::run(options),
         Subcommand::Sysbench | Subcommand::Pgbench => unreachable!("its words are its own: see above"),
-    }?;
+    })
+}
+
+/// Reports the end of the work to the process that started this one.
+fn ended(exit: Result<Exit, Trouble>) -> Result<ExitCode, Trouble> {
+    let exit = exit?;
     events::tell(|| Event::Exited(Exited { code: exit as u8, ..Exited::default() }));
     Ok(exit.into())
 }

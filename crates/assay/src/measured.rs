@@ -12,22 +12,11 @@ use assay_record::{
     DEFAULT_FOLDER, Generator, Interval, Latencies, Place, Record, RecordFile, Stage, Status, Tally, TransactionTally,
 };
 use assay_seam::Nanos;
-use assay_spec::TelemetrySpec;
+use assay_spec::{OutputSpec, TelemetrySpec};
 
 use crate::live::{beside, existing, unwritable};
 use crate::telemetry::{Beside, HostUrl, Samplers};
 use crate::{record_of, server_settings};
-
-/// Where a record goes.
-#[derive(Clone)]
-pub struct Destination {
-    /// Its path; `None`: a free one in the usual folder.
-    pub path: Option<PathBuf>,
-    /// Replace an existing record.
-    pub force: bool,
-    /// Write none.
-    pub none: bool,
-}
 
 /// Between two intervals.
 const EVERY: Nanos = Nanos::from_secs(1);
@@ -46,14 +35,10 @@ pub struct Measured {
 
 impl Measured {
     /// Starts with what is known before, and writes it; `None`: no record is wanted.
-    pub fn begin(
-        record: Record,
-        destination: &Destination,
-        telemetry: &TelemetrySpec,
-    ) -> Result<Option<Measured>, Trouble> {
-        let file = match &destination.path {
-            _ if destination.none => return Ok(None),
-            Some(path) => RecordFile::begin(path, &record, existing(destination.force)),
+    pub fn begin(record: Record, output: &OutputSpec, telemetry: &TelemetrySpec) -> Result<Option<Measured>, Trouble> {
+        let file = match &output.record {
+            _ if output.no_record => return Ok(None),
+            Some(path) => RecordFile::begin(path, &record, existing(output.force)),
             None => RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record),
         };
         let file = file.map_err(unwritable)?;

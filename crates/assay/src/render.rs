@@ -2,8 +2,7 @@
 
 use assay_record::Record;
 use assay_report::View;
-
-use crate::command_line::Format;
+use assay_spec::Format;
 
 /// The report of `record`.
 pub fn result(record: &Record, format: Format, view: View) -> String {

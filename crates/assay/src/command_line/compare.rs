@@ -1,9 +1,9 @@
 //! Options of `assay compare` and `assay duel`.
 
-use assay_spec::values;
+use assay_spec::{Format, values};
 use clap::Args;
 
-use crate::command_line::shared::{Format, at_least_one};
+use crate::command_line::shared::{at_least_one, one_of};
 
 /// Options of `compare`.
 #[derive(Args, Clone)]
@@ -22,7 +22,8 @@ pub struct CompareOptions {
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub judgment: JudgmentOptions,
     /// Output format
-    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, default_value = "text",
+          value_parser = one_of::<Format>(&["text", "json", "csv"]))]
     pub format: Format,
     /// Show each agent of a fleet separately, below the comparison
     #[arg(long)]
@@ -68,7 +69,8 @@ pub struct DuelOptions {
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub judgment: JudgmentOptions,
     /// Output format
-    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, default_value = "text",
+          value_parser = one_of::<Format>(&["text", "json", "csv"]))]
     pub format: Format,
     /// Print only errors and warnings on stderr
     #[arg(long)]

@@ -1,16 +1,14 @@
 //! Options, converted to the spec of a run or of another command of a workload.
 
-use std::path::PathBuf;
-
 use assay_spec::{
-    Concealed, ErrorSpec, GeneratorSpec, LoadSpec, RunSpec, ServerSpec, Sessions, TargetSpec, TelemetrySpec, values,
+    Concealed, ErrorSpec, FleetSpec, GeneratorSpec, IoSpec, LoadSpec, OutputSpec, RunSpec, ServerSpec, Sessions,
+    TargetSpec, TelemetrySpec,
 };
 
 use crate::command_line::{
-    CommonCommandOptions, ErrorOptions, GeneratorOptions, LoadOptions, MeasuredCommandOptions, OutputOptions,
-    RecordOptions, RunOptions, RunServerOptions, Subcommand, TargetOptions,
+    CommonCommandOptions, ErrorOptions, FleetOptions, GeneratorOptions, IoOptions, LoadOptions, MeasuredCommandOptions,
+    OutputOptions, RecordOptions, RunOptions, RunServerOptions, Subcommand, TargetOptions,
 };
-use crate::measured::Destination;
 
 impl Subcommand {
     /// What a command of a workload is asked to do, without the workload's options; `None`: it is not one.
@@ -27,25 +25,6 @@ impl Subcommand {
 }
 
 impl RunOptions {
-    /// The options that a spec does not have and that matter to a run whose record goes elsewhere, as words.
-    pub fn own_words(&self) -> Vec<String> {
-        let RunOptions { output, fleet, .. } = self;
-        let path =
-            |name: &str, path: &Option<PathBuf>| path.as_ref().map(|path| format!("--{name}={}", path.display()));
-        let mut words = Vec::new();
-        words.extend(path("journal", &output.journal));
-        words.extend(output.metrics_listen.map(|address| format!("--metrics-listen={address}")));
-        if let Some(url) = &fleet.url {
-            words.push(format!("--fleet={url}"));
-            words.extend(fleet.agents.map(|agents| format!("--agents={agents}")));
-            words.extend(path("fleet-creds", &fleet.fleet_creds));
-            words.extend(path("fleet-ca", &fleet.fleet_ca));
-            words.extend(fleet.db_from_agent_env.then(|| "--db-from-agent-env".to_owned()));
-            words.push(format!("--lease={}", values::display_duration(fleet.lease)));
-        }
-        words
-    }
-
     fn spec(&self) -> RunSpec {
         let RunOptions { load, output, .. } = self;
         RunSpec {
@@ -81,17 +60,69 @@ impl MeasuredCommandOptions {
 }
 
 impl MeasuredCommandOptions {
-    /// Where the record goes.
-    pub fn destination(&self) -> Destination {
+    /// What becomes of the result.
+    pub fn output(&self) -> OutputSpec {
         let RecordOptions { record, force, no_record, .. } = &self.record;
-        Destination { path: record.clone(), force: *force, none: *no_record }
+        OutputSpec {
+            record: record.clone(),
+            force: *force,
+            no_record: *no_record,
+            quiet: self.common.quiet,
+            ..OutputSpec::default()
+        }
     }
 }
 
 impl OutputOptions {
-    /// Where the record goes.
-    pub fn destination(&self) -> Destination {
-        Destination { path: self.record.clone(), force: self.force, none: self.no_record }
+    /// What becomes of the result.
+    pub fn output(&self) -> OutputSpec {
+        OutputSpec {
+            format: self.format,
+            record: self.record.clone(),
+            force: self.force,
+            no_record: self.no_record,
+            journal: self.journal.clone(),
+            metrics_listen: self.metrics_listen,
+            verbose: self.verbose,
+            quiet: self.quiet,
+        }
+    }
+}
+
+impl FleetOptions {
+    /// Who shares the work; `None`: this process works alone.
+    pub fn spec(&self) -> Option<FleetSpec> {
+        Some(FleetSpec {
+            url: Concealed::from(self.url.as_deref()?),
+            agents: self.agents,
+            credentials: self.fleet_creds.clone(),
+            ca: self.fleet_ca.clone(),
+            db_from_agent_env: self.db_from_agent_env,
+            lease: self.lease,
+        })
+    }
+}
+
+impl IoOptions {
+    /// What is asked for.
+    pub fn spec(&self) -> IoSpec {
+        IoSpec {
+            folder: self.folder.clone(),
+            keep: self.keep,
+            size: self.size,
+            files: self.files,
+            readers: self.readers.clone(),
+            writers: self.writers,
+            write_depth: self.write_depth,
+            loggers: self.loggers,
+            block: self.block,
+            log_block: self.log_block,
+            log_size: self.log_size,
+            direct: self.direct,
+            time: self.time,
+            seed: self.result.seed,
+            tags: self.result.tags.iter().cloned().collect(),
+        }
     }
 }
 

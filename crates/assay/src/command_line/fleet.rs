@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assay_fleet::{LEASE_MIN, Nats, Pattern};
+use assay_fleet::{Nats, Pattern};
 use assay_seam::Nanos;
 use assay_spec::values;
 use clap::Args;
@@ -59,22 +59,8 @@ pub struct FleetOptions {
     #[arg(long, requires = "url")]
     pub db_from_agent_env: bool,
     /// How long agents run on without the coordinator, and how long it waits for a silent agent
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = lease)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = values::lease)]
     pub lease: Nanos,
-}
-
-impl FleetOptions {
-    /// The NATS server; `None`: this process works alone.
-    pub fn nats(&self) -> Option<Nats> {
-        let url = self.url.clone()?;
-        Some(Nats { url, credentials: self.fleet_creds.clone(), ca: self.fleet_ca.clone() })
-    }
-}
-
-fn lease(text: &str) -> Result<Nanos, String> {
-    let lease = values::duration(text)?;
-    let min = Nanos::from_millis(LEASE_MIN.as_millis() as u64);
-    if lease >= min { Ok(lease) } else { Err(format!("must be at least {}", values::display_duration(min))) }
 }
 
 /// Where NATS is.

@@ -30,7 +30,7 @@ pub use options::*;
 pub use report::*;
 pub use run::*;
 pub use server::*;
-pub use shared::{Format, ResultOptions};
+pub use shared::ResultOptions;
 pub use sql::SqlOptions;
 pub use target::*;
 
@@ -144,29 +144,6 @@ fn given_names(command: &clap::Command, subcommand: &str, matches: &ArgMatches) 
             && matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
     };
     arguments.filter(is_given).filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
-}
-
-/// Whether a subcommand has this option, apart from those of workloads.
-pub(crate) fn has_option(subcommand: &str, name: &str) -> bool {
-    fixed(subcommand, name).is_some()
-}
-
-/// An option in a recipe as words of a command line: none for a switch that is off. `Ok(None)`: there is no such
-/// option.
-pub(crate) fn option_words(subcommand: &str, name: &str, text: &str) -> Result<Option<Vec<String>>, Trouble> {
-    let name = name.replace('_', "-");
-    let Some(argument) = fixed(subcommand, &name) else { return Ok(None) };
-    if argument.get_action().takes_values() {
-        return Ok(Some(vec![format!("--{name}={text}")]));
-    }
-    let is_on = values::switch(text).map_err(|reason| Trouble::usage(format!("{text}: {reason}")))?;
-    Ok(Some(is_on.then(|| format!("--{name}")).into_iter().collect()))
-}
-
-fn fixed(subcommand: &str, name: &str) -> Option<Arg> {
-    let command = CommandLine::command();
-    let mut arguments = command.find_subcommand(subcommand)?.get_arguments();
-    arguments.find(|argument| argument.get_long() == Some(name)).cloned()
 }
 
 /// `help run tpcc` is `run tpcc --help`.

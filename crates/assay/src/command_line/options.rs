@@ -3,7 +3,7 @@
 //! One definition feeds help, checks and values.
 
 use assay_process::diagnostics::Exit;
-use assay_spec::{TelemetryLevel, tag, values};
+use assay_spec::{Format, TelemetryLevel, tag, values};
 use clap::{Args, Parser, ValueEnum};
 
 use crate::command_line::compare::{CompareOptions, DuelOptions};
@@ -14,7 +14,7 @@ use crate::command_line::lab::LabOptions;
 use crate::command_line::report::ReportOptions;
 use crate::command_line::run::RunOptions;
 use crate::command_line::server::ServerOptions;
-use crate::command_line::shared::{Format, one_of};
+use crate::command_line::shared::one_of;
 use crate::command_line::sql::SqlOptions;
 use crate::command_line::target::TargetOptions;
 
@@ -165,7 +165,8 @@ pub struct ShowOptions {
     #[arg(long, short)]
     pub verbose: bool,
     /// Output format
-    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, default_value = "text",
+          value_parser = one_of::<Format>(&["text", "json", "csv"]))]
     pub format: Format,
     /// Show each agent of a fleet separately
     #[arg(long)]
@@ -224,7 +225,8 @@ mod tests {
     use regex::Regex;
 
     use assay_spec::{
-        AUTO_MAX, CONNECTIONS, INTERVAL_MIN, NETWORK_TIMEOUT_MAX, NETWORK_TIMEOUT_MIN, SESSIONS_OF_SEARCH,
+        AUTO_MAX, CONNECTIONS, INTERVAL_MIN, IoSpec, LEASE_MIN, NETWORK_TIMEOUT_MAX, NETWORK_TIMEOUT_MIN,
+        SESSIONS_OF_SEARCH, SqlSpec,
     };
 
     use super::*;
@@ -272,6 +274,27 @@ mod tests {
             assert_eq!(found, expected, "{} --{name}: {help}", command.get_name());
         }
         command.get_subcommands().for_each(check);
+    }
+
+    #[test]
+    fn the_options_of_a_spec_are_those_of_its_command() {
+        let has = |command: &str, name: &str| {
+            let definition = definition();
+            let mut arguments = definition.find_subcommand(command).unwrap().get_arguments();
+            arguments.any(|argument| argument.get_long() == Some(name))
+        };
+        for (task, option) in
+            ["run", "prepare"].iter().flat_map(|task| assay_spec::options().iter().map(|one| (*task, one)))
+        {
+            assert_eq!(option.is_of(task), has(task, option.name), "{task} --{}", option.name);
+        }
+        for (command, options) in [("sql", SqlSpec::options()), ("io", IoSpec::options())] {
+            options.iter().for_each(|option| assert!(has(command, option.name), "{command} --{}", option.name));
+        }
+        let parsed = crate::command_line::parse(["assay", "io"].map(Into::into)).unwrap().unwrap();
+        let Subcommand::Io(options) = parsed.subcommand else { panic!("it is `io`") };
+        assert_eq!(options.spec(), IoSpec::default());
+        assert_eq!(LEASE_MIN.as_secs_f64(), assay_fleet::LEASE_MIN.as_secs_f64());
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Options of `assay run`: what it starts, what it does about errors, what it shows and keeps.
 
 use assay_seam::Nanos;
-use assay_spec::{OnError, TelemetryLevel, tag, values};
+use assay_spec::{Format, OnError, TelemetryLevel, tag, values};
 use clap::Args;
 
 use crate::command_line::fleet::FleetOptions;
 use crate::command_line::generator::GeneratorOptions;
 use crate::command_line::load::LoadOptions;
-use crate::command_line::shared::{Format, any_count, one_of};
+use crate::command_line::shared::{any_count, one_of};
 use crate::command_line::target::TargetOptions;
 
 /// Options of `run`.
@@ -101,7 +101,8 @@ pub struct ErrorOptions {
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
     /// Output format of the result on stdout
-    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, default_value = "text",
+          value_parser = one_of::<Format>(&["text", "json", "csv"]))]
     pub format: Format,
     /// Length of a reporting interval, at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = values::interval)]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use assay_spec::{tag, values};
+use assay_spec::{Format, OutputSpec, tag, values};
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
@@ -15,7 +15,8 @@ pub struct ResultOptions {
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub seed: Option<u64>,
     /// Output format of the result on stdout
-    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, value_enum, default_value = "text")]
+    #[arg(long, value_name = "text|json|csv", hide_possible_values = true, default_value = "text",
+          value_parser = one_of::<Format>(&["text", "json", "csv"]))]
     pub format: Format,
     /// Path of the record [default: assay-records/COMMAND-TIME.json.zst]
     #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
@@ -34,13 +35,18 @@ pub struct ResultOptions {
     pub quiet: bool,
 }
 
-/// Format of a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs, reason = "a doc comment would become help text")]
-pub enum Format {
-    Text,
-    Json,
-    Csv,
+impl ResultOptions {
+    /// What becomes of the result.
+    pub fn output(&self) -> OutputSpec {
+        OutputSpec {
+            format: self.format,
+            record: self.record.clone(),
+            force: self.force,
+            no_record: self.no_record,
+            quiet: self.quiet,
+            ..OutputSpec::default()
+        }
+    }
 }
 
 pub(super) fn any_count(text: &str) -> Result<u64, String> {

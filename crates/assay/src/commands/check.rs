@@ -1,22 +1,17 @@
 //! `assay check WORKLOAD`: verifies the tables.
 
-use crate::assignment::Assignment;
-use crate::command_line::FleetOptions;
-use crate::commands::exec;
-use crate::measured::Destination;
-use crate::workload::Workload;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
+use assay_spec::{FleetSpec, OutputSpec};
+
+use crate::assignment::Assignment;
+use crate::commands::exec;
+use crate::workload::Workload;
 
 /// Runs the workload's `check`; its findings are in the lines it printed.
-pub fn run(
-    assignment: &Assignment,
-    destination: &Destination,
-    fleet: &FleetOptions,
-    quiet: bool,
-) -> Result<Exit, Trouble> {
+pub fn run(assignment: &Assignment, output: &OutputSpec, fleet: Option<&FleetSpec>) -> Result<Exit, Trouble> {
     let (workload, mut success) = (&assignment.workload, true);
-    exec::measured_on_databases(assignment, destination, fleet, quiet, |outcome| {
+    exec::measured_on_databases(assignment, output, fleet, |outcome| {
         success &= outcome.success;
         Ok(())
     })?;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::terminal;
 use assay_report::{Comparison, Condition, ConditionFindings, Findings, Group, Side};
+use assay_spec::Format;
 
-use crate::command_line::{CompareOptions, Format, JudgmentOptions};
+use crate::command_line::{CompareOptions, JudgmentOptions};
 use crate::commands::trials::{self, Trial};
 
 /// Compares and judges.

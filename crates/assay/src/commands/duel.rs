@@ -14,10 +14,10 @@ use assay_process::interrupt;
 use assay_process::{terminal, url_text};
 use assay_record::{DEFAULT_FOLDER, Record, Time};
 use assay_report::{Findings, Progress};
-use assay_spec::RunSpec;
+use assay_spec::{ChildSpec, FleetSpec, Format, OutputSpec, RunSpec};
 
-use crate::child::{Ended, Subprocess};
-use crate::command_line::{self, DuelOptions, Format, Invocation, Subcommand};
+use crate::child::{self, Ended};
+use crate::command_line::{self, DuelOptions, Invocation, Subcommand};
 use crate::commands::compare;
 use crate::plan;
 
@@ -97,9 +97,8 @@ fn course(sides: &[Side; 2], trials: u64) -> Progress {
 struct Side {
     name: &'static str,
     spec: RunSpec,
-    /// Options that a spec does not have, such as those of a fleet.
-    own: Vec<String>,
-    quiet: bool,
+    output: OutputSpec,
+    fleet: Option<FleetSpec>,
     /// As written, without passwords.
     words: Vec<String>,
 }
@@ -120,7 +119,7 @@ impl Side {
         else {
             return Err(Trouble::usage(format!("{name} is not `run` or a workload")));
         };
-        let (spec, output) = (assignment.spec, &options.output);
+        let (spec, output) = (assignment.spec, options.output.output());
         let kept = output.record.is_some() || output.no_record;
         for (given, option) in [(kept, "--record and --no-record"), (spec.trials > 1, "--trials")] {
             if given {
@@ -134,18 +133,16 @@ impl Side {
             ))
             .hint("use `assay run` for a journal, with or without --trials"));
         }
-        Ok(Side { name, spec, own: options.own_words(), quiet: output.quiet, words })
+        Ok(Side { name, spec, output, fleet: options.fleet.spec(), words })
     }
 
     /// Runs one trial to its end.
     fn trial(&self, record: &Path, seed: u64) -> Result<Ended, Trouble> {
         let mut spec = self.spec.clone();
         spec.generator.seed = spec.generator.seed.or(Some(seed));
-        let record = format!("--record={}", record.display());
-        let quiet = (!self.quiet).then_some("--quiet");
-        let options = self.own.iter().map(String::as_str).chain([record.as_str()]).chain(quiet);
-        Subprocess::of_spec(&spec, options)
-            .run(Stdio::inherit(), &interrupt::run, |_| {})
+        let output = OutputSpec { record: Some(record.to_owned()), quiet: true, ..self.output.clone() };
+        let trial = ChildSpec { fleet: self.fleet.clone(), ..ChildSpec::of_run(spec, output) };
+        child::execute(&trial, Stdio::inherit(), &interrupt::run, |_| {})
             .map_err(|error| Trouble::environment(format!("cannot start a trial: {error}")))
     }
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use assay_engine::{End, Outcome, Plan};
 use assay_process::diagnostics::{Exit, Trouble};
-use assay_process::interrupt;
-use assay_process::terminal;
+use assay_process::{interrupt, terminal};
+use assay_spec::{FleetSpec, OutputSpec};
 
 use crate::assignment::Assignment;
-use crate::command_line::{FleetOptions, Role};
+use crate::command_line::Role;
 use crate::fleet::crew::{self, Work};
 use crate::live::may_write;
-use crate::measured::{Destination, Measured};
+use crate::measured::Measured;
 use crate::plan::Process;
 use crate::watch::Watch;
 use crate::workload::Workload;
@@ -48,23 +48,23 @@ fn databases(assignment: &Assignment) -> Result<Vec<String>, Trouble> {
 /// outcome.
 pub(crate) fn measured_on_databases(
     assignment: &Assignment,
-    destination: &Destination,
-    fleet: &FleetOptions,
-    quiet: bool,
+    output: &OutputSpec,
+    fleet: Option<&FleetSpec>,
     mut told: impl FnMut(&Outcome) -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
     let Assignment { spec, workload, .. } = assignment;
-    let destination_of = |number: usize| {
-        let path = destination.path.as_ref();
-        let path = path.map(|path| if number > 0 { numbered(path, number as u64 + 1) } else { path.clone() });
-        Destination { path, ..destination.clone() }
+    let quiet = output.quiet;
+    let output_of = |number: usize| {
+        let path = output.record.as_ref();
+        let record = path.map(|path| if number > 0 { numbered(path, number as u64 + 1) } else { path.clone() });
+        OutputSpec { record, ..output.clone() }
     };
     for number in 0..spec.target.urls.len() {
-        may_write(destination_of(number).path.as_deref(), destination.force)?;
+        may_write(output_of(number).record.as_deref(), output.force)?;
     }
     for (number, url) in databases(assignment)?.iter().enumerate() {
         let (mut shared, mut process) = (assignment.clone(), Process { quiet, ..Process::default() });
-        if fleet.url.is_some() {
+        if let Some(fleet) = fleet {
             process.role = Role::Lead;
             shared.spec.generator.seed = Some(spec.generator.seed.unwrap_or_else(plan::random_seed));
             let sessions = || plan::sessions_of_fleet(fleet.agents).into();
@@ -72,11 +72,11 @@ pub(crate) fn measured_on_databases(
         }
         let plan = plan::of_command(&shared, &process, std::slice::from_ref(url))?;
         let record = record_of::begun_command(&plan, assignment);
-        let measured = Measured::begin(record, &destination_of(number), &spec.telemetry)?;
+        let measured = Measured::begin(record, &output_of(number), &spec.telemetry)?;
         let mut watch = Watch::of_command(&plan, quiet, measured);
-        let outcome = match &fleet.url {
+        let outcome = match fleet {
             None => Ok(assay_engine::run(plan.clone(), interrupt::control(), &mut watch)),
-            Some(_) => {
+            Some(fleet) => {
                 let work = Work {
                     spec: &shared.spec,
                     urls: std::slice::from_ref(url),

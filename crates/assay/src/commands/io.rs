@@ -14,18 +14,19 @@ use assay_process::scratch::Scratch;
 use assay_process::{events, terminal};
 use assay_record as record;
 use assay_record::{Latencies, OptionValue, Place, Record, Status, Time};
+use assay_spec::{IoSpec, OutputSpec, Wrong};
 
-use crate::command_line::IoOptions;
 use crate::{live, plan, record_of, render};
 
-/// Creates the files, runs the ladder, prints the result, and writes a record.
-pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
-    live::may_write(options.result.record.as_deref(), options.result.force)?;
-    let seed = options.result.seed.unwrap_or_else(plan::random_seed);
-    let first = jobs(options, seed, options.readers.iter().copied().max().unwrap_or(0))?;
+/// Creates the files, runs the ladder, prints the result, and writes a record. `words`: the command line.
+pub fn run(spec: &IoSpec, output: &OutputSpec, words: &[String]) -> Result<Exit, Trouble> {
+    spec.check().map_err(|wrong| trouble(&wrong))?;
+    live::may_write(output.record.as_deref(), output.force)?;
+    let seed = spec.seed.unwrap_or_else(plan::random_seed);
+    let first = jobs(spec, seed, spec.readers.iter().copied().max().unwrap_or(0))?;
     let failed = |what: &str, error: std::io::Error| {
-        let trouble = Trouble::environment(format!("cannot {what} in {}: {error}", options.folder.display()));
-        match options.direct && error.kind() == std::io::ErrorKind::InvalidInput {
+        let trouble = Trouble::environment(format!("cannot {what} in {}: {error}", spec.folder.display()));
+        match spec.direct && error.kind() == std::io::ErrorKind::InvalidInput {
             true => {
                 trouble.hint("this filesystem may not support O_DIRECT: leave out --direct, or choose another --folder")
             }
@@ -33,27 +34,27 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
         }
     };
     let say = |words: &str| {
-        if !options.result.quiet {
+        if !output.quiet {
             terminal::say(&format!("{words}\n"));
         }
     };
     let (began, watch) = (Time::from(std::time::SystemTime::now()), Instant::now());
-    check_space(&options.folder, first.missing_bytes())?;
+    check_space(&spec.folder, first.missing_bytes())?;
     // Files that are not complete are of no use to the next run either.
-    let files = Scratch::of(if options.keep { first.missing_paths() } else { first.paths() });
+    let files = Scratch::of(if spec.keep { first.missing_paths() } else { first.paths() });
     match first.prepare(&say, &|| interrupt::control().is_stopped()) {
         Err(_) if interrupt::control().is_stopped() => {
             return Err(Trouble::new(interrupt::exit(), "interrupted before anything was measured"));
         }
         prepared => prepared.map_err(|error| failed("make files", error))?,
     }
-    let time = Duration::from_nanos(options.time.0);
+    let time = Duration::from_nanos(spec.time.0);
     let mut stages = Vec::new();
     let mut outcome = Ok(());
-    for readers in &options.readers {
+    for readers in &spec.readers {
         let (at, started) = (watch.elapsed(), Time::from(std::time::SystemTime::now()));
-        let step = jobs(options, seed, *readers)?;
-        if options.readers.len() > 1 {
+        let step = jobs(spec, seed, *readers)?;
+        if spec.readers.len() > 1 {
             say(&format!("{readers} reader{}", if *readers == 1 { "" } else { "s" }));
         }
         let sessions = u32::try_from(*readers).unwrap_or(u32::MAX);
@@ -69,16 +70,16 @@ pub fn run(options: &IoOptions, words: &[String]) -> Result<Exit, Trouble> {
             break;
         }
     }
-    if options.keep {
+    if spec.keep {
         files.keep();
     } else {
         files.remove().map_err(|error| failed("remove files", error))?;
     }
     outcome?;
     let status = if interrupt::control().is_stopped() { Status::Interrupted } else { Status::Complete };
-    let record = record_of_stages(options, words, (began, watch.elapsed()), seed, status, stages);
-    terminal::result(&render::result(&record, options.result.format, terminal::view(false)))?;
-    if let Some(path) = live::kept(&record, &options.result)? {
+    let record = record_of_stages(spec, words, (began, watch.elapsed()), seed, status, stages);
+    terminal::result(&render::result(&record, output.format, terminal::view(false)))?;
+    if let Some(path) = live::kept(&record, output)? {
         say(&format!("record: {}", path.display()));
     }
     Ok(if status == Status::Interrupted { interrupt::exit() } else { Exit::Success })
@@ -106,39 +107,33 @@ fn check_space(folder: &Path, bytes: u64) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn jobs(options: &IoOptions, seed: u64, readers: u64) -> Result<Jobs, Trouble> {
+/// A wrong value, named by its option.
+fn trouble(wrong: &Wrong) -> Trouble {
+    let (cause, hint) = wrong.words(|path| format!("--{}", path.replace('_', "-")));
+    Trouble { hints: hint.into_iter().collect(), ..Trouble::usage(cause) }
+}
+
+fn jobs(spec: &IoSpec, seed: u64, readers: u64) -> Result<Jobs, Trouble> {
     let small =
         |name: &str, value: u64| usize::try_from(value).map_err(|_| Trouble::usage(format!("--{name} is too large")));
-    if options.block == 0 || options.log_block == 0 {
-        return Err(Trouble::usage("--block and --log-block must be at least 1"));
-    }
-    if options.size / options.files < options.block || options.log_size < options.log_block {
-        return Err(Trouble::usage("every file must hold at least one block").hint("raise --size, or lower --files"));
-    }
-    if options.direct && !options.block.is_multiple_of(512) {
-        return Err(Trouble::usage("--direct needs a --block that is a multiple of 512 bytes"));
-    }
-    if readers + options.writers + options.loggers == 0 {
-        return Err(Trouble::usage("there is nothing to do: no readers, writers or loggers"));
-    }
     Ok(Jobs {
-        folder: options.folder.clone(),
-        files: small("files", options.files)?,
-        size: options.size,
-        block: small("block", options.block)?,
-        log_block: small("log-block", options.log_block)?,
-        log_size: options.log_size,
-        direct: options.direct,
+        folder: spec.folder.clone(),
+        files: small("files", spec.files)?,
+        size: spec.size,
+        block: small("block", spec.block)?,
+        log_block: small("log-block", spec.log_block)?,
+        log_size: spec.log_size,
+        direct: spec.direct,
         readers: small("readers", readers)?,
-        writers: small("writers", options.writers)?,
-        write_depth: small("write-depth", options.write_depth.min(assay_machine::fileio::BACKLOG_MAX as u64))?,
-        loggers: small("loggers", options.loggers)?,
+        writers: small("writers", spec.writers)?,
+        write_depth: small("write-depth", spec.write_depth.min(assay_machine::fileio::BACKLOG_MAX as u64))?,
+        loggers: small("loggers", spec.loggers)?,
         seed,
     })
 }
 
 fn record_of_stages(
-    options: &IoOptions,
+    spec: &IoSpec,
     words: &[String],
     (started, elapsed): (Time, Duration),
     seed: u64,
@@ -147,19 +142,19 @@ fn record_of_stages(
 ) -> Record {
     let number = |value: u64| OptionValue::Int(i64::try_from(value).unwrap_or(i64::MAX));
     let asked = [
-        ("size", number(options.size)),
-        ("files", number(options.files)),
-        ("writers", number(options.writers)),
-        ("write_depth", number(options.write_depth)),
-        ("loggers", number(options.loggers)),
-        ("block", number(options.block)),
-        ("log_block", number(options.log_block)),
-        ("log_size", number(options.log_size)),
-        ("direct", OptionValue::Bool(options.direct)),
+        ("size", number(spec.size)),
+        ("files", number(spec.files)),
+        ("writers", number(spec.writers)),
+        ("write_depth", number(spec.write_depth)),
+        ("loggers", number(spec.loggers)),
+        ("block", number(spec.block)),
+        ("log_block", number(spec.log_block)),
+        ("log_size", number(spec.log_size)),
+        ("direct", OptionValue::Bool(spec.direct)),
     ];
     let asked: BTreeMap<String, OptionValue> =
         asked.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let folder = std::fs::canonicalize(&options.folder).unwrap_or_else(|_| options.folder.clone());
+    let folder = std::fs::canonicalize(&spec.folder).unwrap_or_else(|_| spec.folder.clone());
     let files = record::Server { product: "files".to_owned(), place: Place::Embedded, ..record::Server::default() };
     Record {
         status,
@@ -172,7 +167,7 @@ fn record_of_stages(
             options: asked,
             seed,
             sessions: stages.iter().map(|stage| stage.sessions).collect(),
-            limit: record::Limit { time_ns: Some(options.time.0), transactions: None },
+            limit: record::Limit { time_ns: Some(spec.time.0), transactions: None },
             interval_ns: 1_000_000_000,
             workers: stages.iter().map(|stage| stage.generator.workers).max().unwrap_or(0),
             targets: vec![format!("file:{}", folder.display())],
@@ -181,7 +176,7 @@ fn record_of_stages(
         environment: record::Environment { servers: vec![files], ..record_of::this_machine() },
         types: KINDS.map(str::to_owned).to_vec(),
         stages,
-        tags: options.result.tags.iter().cloned().collect(),
+        tags: spec.tags.clone(),
         ..record_of::begun_now()
     }
 }

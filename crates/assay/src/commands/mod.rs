@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod check;
+pub mod child;
 pub mod cleanup;
 pub mod compare;
 pub mod completions;

@@ -65,11 +65,7 @@ pub(crate) fn prepare_command(assignment: &Assignment) -> String {
 }
 
 /// The arguments of `assay prepare` that determine the tables for this run.
-pub(crate) fn prepare_line(assignment: &Assignment) -> String {
-    tables(assignment).join(" ")
-}
-
-fn tables(assignment: &Assignment) -> Vec<String> {
+pub(crate) fn tables(assignment: &Assignment) -> Vec<String> {
     let sessions = sessions_to_prepare(assignment).map(Sessions::from);
     let load = LoadSpec { sessions, ..LoadSpec::default() };
     let mut words = RunSpec { workload: assignment.spec.workload.clone(), load, ..RunSpec::default() }.words();

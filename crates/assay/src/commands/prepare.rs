@@ -3,23 +3,17 @@
 use assay_engine::Outcome;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
+use assay_spec::{FleetSpec, OutputSpec};
 use indicatif::HumanCount;
 
 use crate::assignment::Assignment;
-use crate::command_line::FleetOptions;
 use crate::commands::exec;
-use crate::measured::Destination;
 use crate::workload::Workload;
 
 /// Runs the workload's `prepare`.
-pub fn run(
-    assignment: &Assignment,
-    destination: &Destination,
-    fleet: &FleetOptions,
-    quiet: bool,
-) -> Result<Exit, Trouble> {
-    let told = |outcome: &Outcome| conclude(&assignment.workload, outcome, quiet);
-    exec::measured_on_databases(assignment, destination, fleet, quiet, told)?;
+pub fn run(assignment: &Assignment, output: &OutputSpec, fleet: Option<&FleetSpec>) -> Result<Exit, Trouble> {
+    let told = |outcome: &Outcome| conclude(&assignment.workload, outcome, output.quiet);
+    exec::measured_on_databases(assignment, output, fleet, told)?;
     Ok(Exit::Success)
 }
 

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
-use assay_lab::{Description, Home, Topology, image};
+use assay_lab::{Description, Home, Topology};
 use assay_process::diagnostics::{Exit, Trouble, nearest};
-use assay_process::interrupt;
 use assay_process::scratch::Scratch;
-use assay_process::{terminal, url_text};
+use assay_process::{interrupt, terminal, url_text};
 use assay_record::{self as record, Record, StartedServer, Status};
 use assay_report::{Findings, RuleVerdict};
-use assay_spec::{Concealed, RunSpec, TelemetrySpec};
+use assay_spec::{Concealed, FleetSpec, OutputSpec, RunSpec, TelemetrySpec};
 
 use crate::assignment::Assignment;
-use crate::command_line::{FleetOptions, OutputOptions, Role, RunOptions};
+use crate::command_line::Role;
 use crate::commands::kill_check::{self, Crash};
 use crate::commands::{check, compare, exec, next, prepare, server};
 use crate::fleet::crew::{self, Crew, Work};
@@ -24,18 +23,21 @@ use crate::watch::Watch;
 use crate::workload::Workload;
 use crate::{failure, plan, record_of, render};
 
+/// Prints what would be run.
+pub fn print_spec(assignment: &Assignment) -> Result<Exit, Trouble> {
+    let text = serde_json::to_string_pretty(&assignment.spec.to_value()).expect("it is plain data");
+    terminal::result(&format!("{text}\n"))?;
+    Ok(Exit::Success)
+}
+
 /// Executes an assignment: a run, or another command of a workload. Without a database: a run on an embedded one in a
 /// temporary folder, prepared first.
-pub fn run(options: &RunOptions, assignment: &Assignment) -> Result<Exit, Trouble> {
-    let (spec, workload, output) = (&assignment.spec, &assignment.workload, &options.output);
-    if options.print_spec {
-        let text = serde_json::to_string_pretty(&spec.to_value()).expect("it is plain data");
-        return terminal::result(&format!("{text}\n")).map(|()| Exit::Success).map_err(Trouble::from);
-    }
+pub fn run(assignment: &Assignment, output: &OutputSpec, fleet: Option<&FleetSpec>) -> Result<Exit, Trouble> {
+    let (spec, workload) = (&assignment.spec, &assignment.workload);
     match spec.task.as_str() {
         "run" => {}
-        "prepare" => return prepare::run(assignment, &output.destination(), &options.fleet, output.quiet),
-        "check" => return check::run(assignment, &output.destination(), &options.fleet, output.quiet),
+        "prepare" => return prepare::run(assignment, output, fleet),
+        "check" => return check::run(assignment, output, fleet),
         _ => return exec::run(assignment, output.quiet),
     }
     for number in 1..=spec.trials {
@@ -45,7 +47,7 @@ pub fn run(options: &RunOptions, assignment: &Assignment) -> Result<Exit, Troubl
         urls: &assignment.urls(),
         assignment,
         output,
-        fleet: &options.fleet,
+        fleet,
         telemetry: &spec.telemetry,
         started: None,
         trial: None,
@@ -71,7 +73,7 @@ pub fn run(options: &RunOptions, assignment: &Assignment) -> Result<Exit, Troubl
 }
 
 /// The path of the record of a trial, if one was given.
-fn record_of_trial(output: &OutputOptions, spec: &RunSpec, number: u64) -> Option<PathBuf> {
+fn record_of_trial(output: &OutputSpec, spec: &RunSpec, number: u64) -> Option<PathBuf> {
     let path = output.record.as_ref()?;
     Some(if spec.trials > 1 { exec::numbered(path, number) } else { path.clone() })
 }
@@ -82,8 +84,8 @@ struct Run<'a> {
     /// With passwords; those of the spec, or of what was started instead.
     urls: &'a [String],
     assignment: &'a Assignment,
-    output: &'a OutputOptions,
-    fleet: &'a FleetOptions,
+    output: &'a OutputSpec,
+    fleet: Option<&'a FleetSpec>,
     telemetry: &'a TelemetrySpec,
     /// The server that was started, for the record.
     started: Option<&'a StartedServer>,
@@ -113,7 +115,7 @@ impl Run<'_> {
     }
 
     /// On a server that is started for the run. Loaded data comes from an image, or becomes one.
-    fn on_started(&self, mut description: Description) -> Result<Exit, Trouble> {
+    fn on_started(&self, description: Description) -> Result<Exit, Trouble> {
         let (home, workload, quiet) = (Home::usual(), self.workload(), self.output.quiet);
         let say = |words: &str| {
             if !quiet {
@@ -121,27 +123,24 @@ impl Run<'_> {
             }
         };
         lab::tell_of_stale(&home);
-        let mut missing = None;
-        if self.spec().prepare && workload.has_command("prepare") {
-            let binaries = description.find_binaries(&home, &say)?;
-            let line = next::prepare_line(self.assignment);
-            let contents = description.contents(&binaries, &line, &lab::hash_of_workload(Some(&workload.name)))?;
-            if image::exists(&home, &contents) {
-                description.image = Some(contents.key());
-            } else {
-                missing = Some(contents);
+        let can_prepare = |started: &Topology| lab::can_prepare_statements(started, self.spec().target.prepared);
+        let kept = match self.spec().prepare && workload.has_command("prepare") {
+            false => Kept::new(Topology::start(&home, &description, &say)?),
+            true => {
+                let load = |started: &Topology| {
+                    can_prepare(started)?;
+                    self.prepare_tables(&[started.primary.url("app")])?;
+                    match interrupt::control().is_stopped() {
+                        true => Err(Trouble::new(interrupt::exit(), "interrupted after loading the data")),
+                        false => Ok(()),
+                    }
+                };
+                let words = next::tables(self.assignment);
+                lab::load_once(&home, &description, &words, &say, load)?.start(&home, description, &say)?
             }
-        }
-        let kept = Kept::new(Topology::start(&home, &description, &say)?);
+        };
         let started = kept.topology();
-        lab::can_prepare_statements(started, self.spec().target.prepared)?;
-        if let Some(contents) = missing {
-            self.prepare_tables(&[started.primary.url("app")])?;
-            if interrupt::control().is_stopped() {
-                return Ok(interrupt::exit());
-            }
-            started.keep_image(&home, &contents, &say)?;
-        }
+        can_prepare(started)?;
         let state = started.primary.snapshot();
         say(&format!("{} {} started for this run as {}", state.binaries.product, state.binaries.version, state.name));
         let differences = server::differences(&started.in_effect);
@@ -281,8 +280,8 @@ impl Run<'_> {
 
     /// One trial to its end. Missing tables are prepared, if requested.
     fn once(&self) -> Result<Finished, Trouble> {
-        if self.fleet.url.is_some() {
-            return self.on_fleet();
+        if let Some(fleet) = self.fleet {
+            return self.on_fleet(fleet);
         }
         let mut attempt = Attempt::make(self)?;
         if attempt.tables_are_missing() && self.spec().prepare && self.workload().has_command("prepare") {
@@ -296,7 +295,7 @@ impl Run<'_> {
     }
 
     /// One trial, shared by agents on other machines.
-    fn on_fleet(&self) -> Result<Finished, Trouble> {
+    fn on_fleet(&self, fleet: &FleetSpec) -> Result<Finished, Trouble> {
         let (urls, output) = (self.urls, self.output);
         can_be_led(self.spec(), output)?;
         let mut assignment = self.assignment.clone();
@@ -306,7 +305,7 @@ impl Run<'_> {
         crew::can_be_shared(&plan)?;
         let live = self.live(&plan, &assignment)?;
         let work = Work { spec: &assignment.spec, urls, is_parallel: true, plan: &plan, quiet: output.quiet };
-        let mut crew = match Crew::gather(self.fleet, &work) {
+        let mut crew = match Crew::gather(fleet, &work) {
             Ok(crew) => crew,
             Err(trouble) => {
                 live.discard();
@@ -385,7 +384,7 @@ impl Run<'_> {
 }
 
 /// Refuses what one process has to do alone.
-fn can_be_led(spec: &RunSpec, output: &OutputOptions) -> Result<(), Trouble> {
+fn can_be_led(spec: &RunSpec, output: &OutputSpec) -> Result<(), Trouble> {
     let load = &spec.load;
     let alone = [
         ("--find-rate", !load.find_rate.is_empty()),

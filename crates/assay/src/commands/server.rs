@@ -6,13 +6,17 @@ use std::time::{Duration, SystemTime};
 
 use assay_lab::binaries::{self, PRODUCTS, Source};
 use assay_lab::product::{InEffect, Origin};
-use assay_lab::{Account, Fault, Home, Server, Status, Topology, image, topology};
+use assay_lab::{Account, Description, Fault, Home, Server, Status, Topology, image, topology};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
-use assay_process::{terminal, url_text};
+use assay_process::terminal;
+use assay_process::url_text;
+use assay_spec::OutputSpec;
 use assay_spec::values::display_duration;
 
-use crate::command_line::{ImageOptions, ServerAction, ServerOptions, StartOptions, StopOptions};
+use crate::assignment::Assignment;
+use crate::command_line::{self, ImageOptions, Invocation, ServerAction, ServerOptions, StartOptions, StopOptions};
+use crate::commands::prepare;
 use crate::lab;
 
 /// Runs the requested action.
@@ -47,11 +51,10 @@ fn start(home: &Home, options: &StartOptions) -> Result<Exit, Trouble> {
     lab::tell_of_stale(home);
     let description = options.description()?;
     let say = |words: &str| terminal::say(&format!("{words}\n"));
-    let started = match &options.prepare {
-        None => Topology::start(home, &description, &say)?,
+    let kept = match &options.prepare {
+        None => lab::Kept::new(Topology::start(home, &description, &say)?),
         Some(line) => prepared(home, description, line, &say)?,
     };
-    let kept = lab::Kept::new(started);
     if interrupt::control().is_stopped() {
         return Ok(interrupt::exit());
     }
@@ -64,32 +67,31 @@ fn start(home: &Home, options: &StartOptions) -> Result<Exit, Trouble> {
 }
 
 /// A server with loaded data: from an image, or loaded now and kept as one.
-fn prepared(
-    home: &Home,
-    description: assay_lab::Description,
-    line: &str,
-    say: &dyn Fn(&str),
-) -> Result<Topology, Trouble> {
+fn prepared(home: &Home, description: Description, line: &str, say: &dyn Fn(&str)) -> Result<lab::Kept, Trouble> {
+    let mut assignment = prepare_of(line, &description.wanted.product)
+        .map_err(|trouble| Trouble { cause: format!("--prepare {line}: {}", trouble.cause), ..trouble })?;
+    let words = assignment.spec.words().split_off(1);
+    let load = |topology: &Topology| {
+        assignment.spec.target.urls = vec![topology.primary.url("app").into()];
+        prepare::run(&assignment, &OutputSpec::default(), None).map(drop)
+    };
+    lab::load_once(home, &description, &words, say, load)?.start(home, description, say)
+}
+
+/// What the arguments of `assay prepare` ask for, without a database.
+fn prepare_of(line: &str, product: &str) -> Result<Assignment, Trouble> {
     let words = url_text::shell_words(line).map_err(Trouble::usage)?;
-    let found = description.find_binaries(home, say)?;
-    let line = assay_record::without_secrets(&words).join(" ");
-    let contents = description.contents(&found, &line, &lab::hash_of_workload(words.first()))?;
-    if image::exists(home, &contents) {
-        return Ok(Topology::start(home, &assay_lab::Description { image: Some(contents.key()), ..description }, say)?);
+    let words = ["assay".to_owned(), "prepare".to_owned()].into_iter().chain(words);
+    // Dialects have options of their own.
+    let words = words.chain([format!("--db={product}://localhost/x")]).map(Into::into);
+    let Some(Invocation { assignment: Some(mut assignment), .. }) = command_line::parse(words)? else {
+        return Err(Trouble::usage("not a workload followed by its options"));
+    };
+    if assignment.spec.target.urls.len() > 1 {
+        return Err(Trouble::usage("--db is the server that is started"));
     }
-    let kept = lab::Kept::new(Topology::start(home, &description, say)?);
-    let program = std::env::current_exe()
-        .map_err(|error| Trouble::environment(format!("cannot find assay's own executable: {error}")))?;
-    let mut command = Command::new(program);
-    command.arg("prepare").args(&words).arg("--db").arg(kept.topology().primary.url("app"));
-    let status =
-        interrupt::run(command).map_err(|error| Trouble::environment(format!("cannot run assay prepare: {error}")))?;
-    if !status.success() {
-        let exit = status.code().and_then(Exit::of_code).unwrap_or_else(interrupt::exit);
-        return Err(Trouble::new(exit, format!("assay prepare {line} failed: see above")));
-    }
-    kept.topology().keep_image(home, &contents, say)?;
-    Ok(kept.let_go())
+    assignment.spec.target.urls.clear();
+    Ok(assignment)
 }
 
 /// Information about servers that were just started.

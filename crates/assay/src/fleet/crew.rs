@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use assay_engine::{End, Outcome, Plan};
-use assay_fleet::{Answer, Bus, Database, Ended, Event, Gate, Leader, Offsets, Order, PROTOCOL, Presence, Refusal};
+use assay_fleet::{
+    Answer, Bus, Database, Ended, Event, Gate, Leader, Nats, Offsets, Order, PROTOCOL, Presence, Refusal,
+};
 use assay_io::Clock;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
 use assay_record::{self as record, AgentPart, ClockOffset, Host, Interval, Record, Share, StageInterval, Status};
 use assay_seam::Nanos;
-use assay_spec::RunSpec;
+use assay_spec::{FleetSpec, RunSpec};
 
-use crate::command_line::FleetOptions;
 use crate::fleet::{parcel, trouble_of};
 
 /// What is to be shared.
@@ -85,19 +86,20 @@ const LAG_TIME: Duration = Duration::from_secs(3);
 impl Crew {
     /// Finds agents and gives them their shares. None has connected to the database yet when this returns, and none
     /// will if any refuses.
-    pub fn gather(options: &FleetOptions, work: &Work<'_>) -> Result<Crew, Trouble> {
-        let nats = options.nats().expect("there is a fleet");
+    pub fn gather(fleet: &FleetSpec, work: &Work<'_>) -> Result<Crew, Trouble> {
+        let FleetSpec { url, credentials, ca, .. } = fleet;
+        let nats = Nats { url: url.reveal().to_owned(), credentials: credentials.clone(), ca: ca.clone() };
         let bus = Bus::connect(&nats, "assay coordinator")?;
         let run = run_name(work.plan.program.name());
-        let agents = choose(&bus, options.agents, work)?;
+        let agents = choose(&bus, fleet.agents, work)?;
         let total = agents.len() as u32;
-        let spec = parcel::spec(work.spec, if options.db_from_agent_env { &[] } else { work.urls }, &agents);
+        let spec = parcel::spec(work.spec, if fleet.db_from_agent_env { &[] } else { work.urls }, &agents);
         if spec.has_passwords() {
             check_encryption(&bus, &agents)?;
         }
         let room = bus.message_bytes_max() / 10 * 7;
         let files = parcel::files(&spec, room)?;
-        let lease = Duration::from_nanos(options.lease.0);
+        let lease = Duration::from_nanos(fleet.lease.0);
         let order = |number: u32| Order {
             run: run.clone(),
             from: format!("{}:{}", assay_io::process::HostFacts::get().name, std::process::id()),
@@ -107,8 +109,8 @@ impl Crew {
             agents: total,
             spec: spec.to_value_with_passwords(),
             files: files.clone(),
-            database: if options.db_from_agent_env { Database::AgentEnvironment } else { Database::Spec },
-            lease_ms: options.lease.0 / 1_000_000,
+            database: if fleet.db_from_agent_env { Database::AgentEnvironment } else { Database::Spec },
+            lease_ms: fleet.lease.0 / 1_000_000,
         };
         // From here on, agents receive our orders: one that has taken its share waits for the first gate.
         let leader = bus.lead(&run, total, lease)?;
@@ -349,9 +351,9 @@ impl Crew {
 }
 
 /// A command of a workload, by all agents. Errors and interrupts are troubles.
-pub fn command(options: &FleetOptions, work: &Work<'_>, screen: &mut dyn Screen) -> Result<Outcome, Trouble> {
+pub fn command(fleet: &FleetSpec, work: &Work<'_>, screen: &mut dyn Screen) -> Result<Outcome, Trouble> {
     can_be_shared(work.plan)?;
-    let mut crew = Crew::gather(options, work)?;
+    let mut crew = Crew::gather(fleet, work)?;
     let course = crew.lead(work.plan, screen);
     let trouble = crew.trouble(&course);
     crew.dismiss();

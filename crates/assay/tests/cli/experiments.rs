@@ -368,8 +368,27 @@ fn a_switch_in_a_recipe_is_on_or_off() {
     assert!(folder.names().len() > before.len() + 1, "{:?}", folder.names());
     folder.write("disk.toml", &recipe("maybe"));
     let ran = folder.expect("lab plan disk.toml", 2);
-    assert!(ran.stderr.contains("error: run.options.keep: maybe: expected on or off"), "{}", ran.shown());
+    assert!(ran.stderr.contains("error: run.options.keep maybe: expected on or off"), "{}", ran.shown());
     assert!(ran.stderr.contains("  disk.toml:5:13: run.options.keep\n"), "{}", ran.shown());
+    // Found before anything is started, in options of files and of statements.
+    let cases = "title = 'Statements'\n[server.db]\nurl = 'sqlite:t.db'\n[run]\noptions = { OPTION }\n\
+                 [[run.case]]\nname = 'a'\nsql = 'SELECT 1'\n";
+    for (text, error, place) in [
+        (
+            recipe("on").replace("keep = 'on'", "size = '1'"),
+            "every file must hold at least one block",
+            "run.options.size",
+        ),
+        (recipe("on").replace("keep", "kep"), "run.options.kep: there is no option kep", "run.options.kep"),
+        (cases.replace("OPTION", "runs = 0"), "run.options.runs 0: must be at least 1", "run.options.runs"),
+        (cases.replace("OPTION", "explian = true"), "run.options.explian: there is no option", "run.options.explian"),
+        (cases.replace("OPTION", "db = 'sqlite:a'"), "run.options.db: --db is set by the experiment", "run.options.db"),
+    ] {
+        folder.write("disk.toml", &text);
+        let ran = folder.expect("lab plan disk.toml", 2);
+        assert!(ran.stderr.contains(&format!("error: {error}")), "{error}: {}", ran.shown());
+        assert!(ran.stderr.contains(&format!("  disk.toml:5:13: {place}\n")), "{place}: {}", ran.shown());
+    }
 }
 
 const EVENTS: &str = "

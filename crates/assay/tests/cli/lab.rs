@@ -78,7 +78,7 @@ fn what_cannot_be_started_says_why_and_leaves_nothing() {
     assert!(value.contains("did not start") && value.contains("invalid value for parameter"), "{value}");
     assert!(start("postgres --cpus 5000", 2).contains("this machine has no cpu 5000"));
     assert!(start("postgres --run-as no-such-user", 5).contains("no-such-user"));
-    assert!(start("postgres --prepare tpcd", 2).contains("assay prepare tpcd failed"));
+    assert!(start("postgres --prepare tpcd", 2).contains("error: --prepare tpcd: "));
 }
 
 #[test]

@@ -209,11 +209,11 @@ fn no_password_reaches_what_a_server_an_experiment_and_its_bundle_leave() {
     ] {
         check(&folder, line, true);
     }
-    // Arguments of a process are no secret.
     let timed = folder.path().join("timed/records");
     let timed = std::fs::read_dir(&timed).unwrap().map(|entry| Record::read(&entry.unwrap().path()).unwrap());
     let commands: Vec<Vec<String>> = timed.map(|record| record.manifest.command).collect();
-    assert!(!commands.is_empty() && commands.iter().all(|words| words.contains(&"--db=-".to_owned())), "{commands:?}");
+    let is_masked = |words: &Vec<String>| words.iter().any(|word| word.starts_with("--db=postgres://app:***@"));
+    assert!(!commands.is_empty() && commands.iter().all(is_masked), "{commands:?}");
     let stored = std::fs::read_to_string(folder.path().join("first/recipe.toml")).unwrap();
     assert!(stored.contains(":***@") && stored.contains("# as in postgres://b:***@"), "{stored}");
     // It goes on with the recipe, with another password, and with the stored copy and a password from elsewhere.
@@ -229,4 +229,95 @@ fn no_password_reaches_what_a_server_an_experiment_and_its_bundle_leave() {
     let set = format!("lab run recipe.toml --folder third --set server.db.url={url} --set trials.count=1");
     check(&folder, &set, true);
     check(&folder, &format!("lab run recipe.toml --folder third --set run.tiem={url}"), false);
+}
+
+/// Leaves the arguments of every process that loads it.
+const WITNESS: &str = r#"
+sysbench.cmdline.options = { my_password = {"Password", ""} }
+local file = io.open("/proc/self/cmdline")
+local words = file:read("*a"):gsub("%z", " ")
+file:close()
+local seen = io.open("seen.txt", "a")
+seen:write(words, "\n")
+seen:close()
+function event()
+  if sysbench.opt.my_password ~= "hunter2" then error("it has not arrived") end
+end
+"#;
+
+/// A load, and one in a step before it.
+const WITNESSED: &str = r#"title = "Arguments"
+
+[server.db]
+url = "sqlite:t.db"
+
+[run]
+workload = "./witness.lua --my-password hunter2"
+options = { transactions = 5 }
+session_sql = ["SELECT 'postgres://me:hunter2@h/d'"]
+
+[trials]
+count = 1
+repeats = 0
+
+[[step]]
+name = "load"
+when = "before-measure"
+run = "./witness.lua --my-password hunter2 --transactions 5"
+"#;
+
+/// Statements, or files, during which the arguments of the experiment's children are read.
+const LOOKED_AT: &str = r#"title = "Arguments"
+
+[server.db]
+url = "sqlite:t.db"
+
+[run]
+MEASURED
+
+[trials]
+count = 1
+repeats = 0
+
+[[step]]
+name = "look"
+when = "during-measure"
+command = "for child in $(cat /proc/$PPID/task/*/children); do tr '\\0' ' ' < /proc/$child/cmdline; echo; done >> seen.txt"
+"#;
+
+const STATEMENTS: &str = r#"session_sql = ["SELECT 'postgres://me:hunter2@h/d'"]
+options = { runs = 5, setup = "SELECT 'postgres://me:hunter2@h/d'" }
+
+[[run.case]]
+name = "count"
+sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT max(i) FROM n"
+"#;
+
+#[test]
+fn no_password_is_an_argument_of_a_process_that_an_experiment_or_a_duel_starts() {
+    let folder = Folder::new();
+    folder.write("witness.lua", WITNESS);
+    folder.write("run.toml", WITNESSED);
+    folder.write("statements.toml", &LOOKED_AT.replace("MEASURED", STATEMENTS));
+    let files = "io = '--size 1M --files 1 --log-size 64K'\ntime = '500ms'\n";
+    folder.write("files.toml", &LOOKED_AT.replace("MEASURED", files).replace("[server.db]\nurl = \"sqlite:t.db\"", ""));
+    let side = "./witness.lua --my-password hunter2 --transactions 5";
+    let fleet = "--db postgres://me:hunter2@127.0.0.1:1/db --agents 1 --fleet nats://me:hunter2@127.0.0.1:1";
+    let seen = folder.path().join("seen.txt");
+    for (line, succeeds) in [
+        ("lab run run.toml --folder a".to_owned(), true),
+        ("lab run statements.toml --folder b".to_owned(), true),
+        ("lab run files.toml --folder c".to_owned(), true),
+        (format!("duel '{side}' '{side}' --trials 1 --records d"), true),
+        (format!("duel '{side} {fleet}' '{side}' --trials 1 --records e"), false),
+    ] {
+        let ran = folder.run(&line);
+        assert_eq!(ran.code == Some(0), succeeds, "{line}: {}", ran.shown());
+        let all = std::fs::read_to_string(&seen).unwrap();
+        std::fs::remove_file(&seen).unwrap();
+        // The user may write one into arguments of the command itself.
+        let children: Vec<&str> = all.lines().filter(|line| !line.contains(" duel ")).collect();
+        assert!(children.iter().any(|line| line.ends_with(" --child ")), "{line}: {all}");
+        assert!(!children.concat().contains(SECRET), "{line}: {all}");
+    }
 }

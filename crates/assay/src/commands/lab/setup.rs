@@ -8,19 +8,22 @@ use assay_lab::{Asked, Behind, Description, FrontDescription, Placement};
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
-use assay_recipe::{Action, CaseFile, Cell, Recipe, Server, Setup, Step, When, Word};
+use assay_recipe::{Action, Cell, Recipe, Server, Setup, Step, When, Word};
 use assay_seam::Nanos;
-use assay_spec::{Concealed, RunSpec, Sessions, Wrong, values};
+use assay_spec::{
+    ChildSpec, ChildWork, Concealed, IoSpec, OutputSpec, RunSpec, Sessions, SpecOption, SqlSpec, Wrong, values,
+};
 
 use crate::assignment::Assignment;
 use crate::command_line::{self, Invocation, Subcommand};
 use crate::commands::lab::experiment::WrongKey;
+use crate::commands::sql;
 use crate::plan::TIME_DEFAULT;
 
 /// What the trials of a cell execute, checked.
 pub(super) struct Runs {
-    /// The measured run.
-    pub(super) measured: MeasuredRun,
+    /// The measured run, without its databases.
+    pub(super) measured: ChildSpec,
     /// Loads the data, without a database; `None`: nothing is loaded.
     pub(super) prepare: Option<Assignment>,
     /// Whether statements are prepared at the protocol level.
@@ -31,23 +34,6 @@ pub(super) struct Runs {
     pub(super) seconds: f64,
     /// The most sessions of a ladder.
     pub(super) sessions_max: u32,
-}
-
-/// A measured run, without its databases.
-pub(super) enum MeasuredRun {
-    /// A workload.
-    Workload(Box<WorkloadRun>),
-    /// Statements that are timed: arguments of `assay`, and the text of a file with the cases.
-    Cases(Vec<String>, String),
-    /// Files without a server: arguments of `assay`.
-    Files(Vec<String>),
-}
-
-/// The load of a workload.
-pub(super) struct WorkloadRun {
-    pub(super) spec: RunSpec,
-    /// Options that a spec does not have, such as a journal.
-    pub(super) own: Vec<String>,
 }
 
 /// Assumed duration of starting a server from a small image and of stopping it.
@@ -100,13 +86,13 @@ impl Runs {
         let load = &setup.run;
         let prepare = prepare(setup)?;
         if !load.case.is_empty() {
-            return Ok(Runs { prepare, ..Runs::plain(Runs::cases(setup)?) });
+            return Ok(Runs { prepare, ..Runs::plain(ChildWork::Sql(Box::new(cases(setup)?))) });
         }
         if let Some(line) = &load.io {
             let time = load.time.as_ref().and_then(|Word(text)| values::duration(text).ok());
             let steps = load.sessions.0.len().max(1) as f64;
             let seconds = time.map_or(SECONDS_UNKNOWN, |time| time.as_secs_f64() * steps);
-            return Ok(Runs { seconds, ..Runs::plain(Runs::files(setup, line)?) });
+            return Ok(Runs { seconds, ..Runs::plain(ChildWork::Io(Box::new(files(setup, line)?))) });
         }
         let mut reading = Reading::start("run", &load.workload, &["run", "workload"], "run", &database(setup))?;
         reading.refuse_what_the_lab_sets(load.options.keys())?;
@@ -132,7 +118,7 @@ impl Runs {
         if !reading.given.iter().any(|name| name == "reconnect-time") {
             reading.assignment.spec.errors.reconnect_time = Nanos::ZERO;
         }
-        let (assignment, own) = reading.finish()?;
+        let (assignment, measured) = reading.finish()?;
         let warmup = load.warmup.as_ref().map_or(Ok(Nanos::ZERO), |Word(text)| duration("run.warmup", text));
         let warmup = warmup.map_err(|trouble| WrongKey { key: key(&["run", "warmup"]), trouble })?;
         let spec = assignment.spec;
@@ -142,55 +128,13 @@ impl Runs {
             warmup,
             seconds: warmup.as_secs_f64() + seconds_of_load(&spec),
             sessions_max: spec.load.sessions_max(),
-            measured: MeasuredRun::Workload(Box::new(WorkloadRun { spec, own })),
+            measured,
         })
     }
 
-    /// Statements that are timed.
-    fn cases(setup: &Setup) -> Result<MeasuredRun, WrongKey> {
-        let load = &setup.run;
-        let unused = [
-            ("sessions", !load.sessions.0.is_empty()),
-            ("rate", load.rate.is_some()),
-            ("time", load.time.is_some()),
-            ("warmup", load.warmup.is_some()),
-        ];
-        has_no_meaning(&unused, "[[run.case]]")?;
-        let after = ["SELECT 1".to_owned(), format!("--db={}", database(setup))];
-        let mut words = vec!["sql".to_owned()];
-        add_options(&mut words, &load.options, &after)?;
-        for sql in &load.session_sql {
-            words.push(format!("--session-sql={sql}"));
-        }
-        let file = CaseFile { case: load.case.clone(), ..CaseFile::default() };
-        Ok(MeasuredRun::Cases(words, file.text()))
-    }
-
-    /// Files without a server.
-    fn files(setup: &Setup, line: &str) -> Result<MeasuredRun, WrongKey> {
-        let load = &setup.run;
-        has_no_meaning(&[("rate", load.rate.is_some()), ("warmup", load.warmup.is_some())], "run.io")?;
-        let wrong = |trouble: Trouble| WrongKey { key: key(&["run", "io"]), trouble: within("run.io", trouble) };
-        let mut words = vec!["io".to_owned()];
-        words.extend(split(line).map_err(wrong)?);
-        parses(&words, &[]).map_err(wrong)?;
-        add_options(&mut words, &load.options, &[])?;
-        let fields = [
-            ("readers", (!load.sessions.0.is_empty()).then(|| load.sessions.0.join(",")), ["run", "sessions"]),
-            ("time", load.time.as_ref().map(|Word(time)| time.clone()), ["run", "time"]),
-        ];
-        for (option, text, at) in fields {
-            let Some(text) = text else { continue };
-            words.push(format!("--{option}={text}"));
-            parses(&words, &[])
-                .map_err(|trouble| WrongKey { key: key(&at), trouble: within(&at.join("."), trouble) })?;
-        }
-        Ok(MeasuredRun::Files(words))
-    }
-
-    fn plain(measured: MeasuredRun) -> Runs {
+    fn plain(work: ChildWork) -> Runs {
         Runs {
-            measured,
+            measured: ChildSpec { work, output: OutputSpec::default(), fleet: None },
             prepare: None,
             prepared: false,
             warmup: Nanos::ZERO,
@@ -201,29 +145,109 @@ impl Runs {
 
     /// The command line of the measured run, for display.
     pub(super) fn shown(&self) -> Vec<String> {
-        match &self.measured {
-            MeasuredRun::Workload(load) => load.spec.words(),
-            MeasuredRun::Cases(words, _) | MeasuredRun::Files(words) => assay_record::without_secrets(words),
+        match &self.measured.work {
+            ChildWork::Run(spec) => spec.words(),
+            ChildWork::Sql(spec) => spec.words(),
+            ChildWork::Io(spec) => spec.words(),
         }
     }
 }
 
-impl WorkloadRun {
-    /// The warm-up before it: the most sessions of a ladder, for its own time.
-    pub(super) fn warm_up(&self, time: Nanos) -> RunSpec {
-        let mut spec = self.spec.clone();
-        let load = &mut spec.load;
-        load.sessions = Some(Sessions::from(self.spec.load.sessions_max()));
-        (load.time, load.transactions, load.warmup) = (Some(time), None, Nanos::ZERO);
-        load.find_rate.clear();
-        if !load.is_open() {
-            (load.arrival, load.backlog_max) = (None, None);
-        }
-        if load.terminals.is_some() {
-            load.sessions = None;
-        }
-        spec
+/// Statements that are timed, without their database.
+fn cases(setup: &Setup) -> Result<SqlSpec, WrongKey> {
+    let load = &setup.run;
+    let unused = [
+        ("sessions", !load.sessions.0.is_empty()),
+        ("rate", load.rate.is_some()),
+        ("time", load.time.is_some()),
+        ("warmup", load.warmup.is_some()),
+    ];
+    has_no_meaning(&unused, "[[run.case]]")?;
+    let mut spec = SqlSpec { cases: load.case.iter().cloned().map(sql::case).collect(), ..SqlSpec::default() };
+    for (name, Word(text)) in &load.options {
+        let at = key(&["run", "options", name]);
+        known_option(name, &at, SqlSpec::options(), &["db"])?;
+        spec = spec.with(name, text).map_err(|wrong| wrong_in_options(&wrong, &at))?;
     }
+    spec.session_sql.extend(load.session_sql.iter().map(|sql| Concealed::from(sql.as_str())));
+    Ok(spec)
+}
+
+/// Files without a server.
+fn files(setup: &Setup, line: &str) -> Result<IoSpec, WrongKey> {
+    let load = &setup.run;
+    has_no_meaning(&[("rate", load.rate.is_some()), ("warmup", load.warmup.is_some())], "run.io")?;
+    let wrong = |trouble: Trouble| WrongKey { key: key(&["run", "io"]), trouble: within("run.io", trouble) };
+    let words = ["assay".to_owned(), "io".to_owned()].into_iter().chain(split(line).map_err(wrong)?);
+    let invocation = command_line::parse(words.map(Into::into)).map_err(wrong)?;
+    let Some(Invocation { subcommand: Subcommand::Io(options), .. }) = invocation else {
+        return Err(wrong(Trouble::usage("not the options of `assay io`")));
+    };
+    let OutputSpec { record, no_record, .. } = options.result.output();
+    if record.is_some() || no_record || options.result.seed.is_some() {
+        return Err(wrong(Trouble::usage("--record, --no-record and --seed are set by the experiment")));
+    }
+    let mut spec = options.spec();
+    // Which key set which value.
+    let mut keys: Vec<(String, Vec<String>)> = Vec::new();
+    let in_options = load.options.iter().map(|(name, Word(text))| (name.as_str(), text.clone(), ["run", "options"]));
+    let sessions = (!load.sessions.0.is_empty()).then(|| ("readers", load.sessions.0.join(","), ["run", "sessions"]));
+    let time = load.time.as_ref().map(|Word(time)| ("time", time.clone(), ["run", "time"]));
+    for (name, text, at) in in_options.chain(sessions).chain(time) {
+        let at = key(&at).into_iter().chain((at[1] == "options").then(|| name.to_owned())).collect::<Vec<_>>();
+        known_option(name, &at, IoSpec::options(), &[])?;
+        spec = spec.with(name, &text).map_err(|wrong| wrong_in_options(&wrong, &at))?;
+        keys.push((name.replace('-', "_"), at));
+    }
+    spec.check().map_err(|wrong| {
+        let at = keys.iter().rev().find(|(path, _)| *path == wrong.path).map(|(_, at)| at.clone());
+        wrong_in_options(&wrong, &at.unwrap_or_else(|| key(&["run", "io"])))
+    })?;
+    Ok(spec)
+}
+
+/// The warm-up before a run: the most sessions of a ladder, for its own time.
+pub(super) fn warm_up(spec: &RunSpec, time: Nanos) -> RunSpec {
+    let mut spec = spec.clone();
+    let sessions = Sessions::from(spec.load.sessions_max());
+    let load = &mut spec.load;
+    load.sessions = Some(sessions);
+    (load.time, load.transactions, load.warmup) = (Some(time), None, Nanos::ZERO);
+    load.find_rate.clear();
+    if !load.is_open() {
+        (load.arrival, load.backlog_max) = (None, None);
+    }
+    if load.terminals.is_some() {
+        load.sessions = None;
+    }
+    spec
+}
+
+/// Refuses an option that does not exist, or that the experiment sets.
+fn known_option(name: &str, at: &[String], options: &[SpecOption], set: &[&str]) -> Result<(), WrongKey> {
+    let hyphens = name.replace('_', "-");
+    let wrong = |trouble| Err(WrongKey { key: at.to_vec(), trouble: within(&at.join("."), trouble) });
+    if set.contains(&hyphens.as_str()) {
+        return wrong(Trouble::usage(format!("--{hyphens} is set by the experiment")));
+    }
+    match options.iter().any(|option| option.name == hyphens) {
+        true => Ok(()),
+        false => wrong(unknown(name, options.iter().map(|option| option.name.replace('-', "_")).collect())),
+    }
+}
+
+fn unknown(name: &str, known: Vec<String>) -> Trouble {
+    let trouble = Trouble::usage(format!("there is no option {name}"));
+    match nearest(&name.replace('-', "_"), known.iter().map(String::as_str)) {
+        Some(near) => trouble.hint(format!("did you mean {near}?")),
+        None => trouble,
+    }
+}
+
+/// A wrong value of a run without a workload, named by its key.
+fn wrong_in_options(wrong: &Wrong, at: &[String]) -> WrongKey {
+    let (cause, hint) = wrong.words(|path| if path == wrong.path { at.join(".") } else { path.to_owned() });
+    WrongKey { key: at.to_vec(), trouble: Trouble { hints: hint.into_iter().collect(), ..Trouble::usage(cause) } }
 }
 
 /// A line of arguments in a recipe, to which its keys add options.
@@ -231,16 +255,14 @@ struct Reading {
     assignment: Assignment,
     /// Names of the options in the line and from keys.
     given: Vec<String>,
-    /// Options that a spec does not have.
-    own: Vec<String>,
+    /// What becomes of the result. Its work is not set.
+    child: ChildSpec,
     /// Which key set which value of the spec.
     keys: Vec<(String, Vec<String>)>,
     /// The key of the line.
     line: Vec<String>,
     /// Where the line is, in messages.
     place: &'static str,
-    words: Vec<String>,
-    database: String,
 }
 
 impl Reading {
@@ -249,9 +271,8 @@ impl Reading {
         let wrong = |trouble| WrongKey { key: key(line), trouble: within(place, trouble) };
         let words = split(text).map_err(wrong)?;
         let words: Vec<String> = ["assay".to_owned(), task.to_owned()].into_iter().chain(words).collect();
-        let (assignment, given, own) = read(&words, database).map_err(wrong)?;
-        let (keys, line, database) = (Vec::new(), key(line), database.to_owned());
-        Ok(Reading { assignment, given, own, keys, line, place, words, database })
+        let (assignment, given, child) = read(&words, database).map_err(wrong)?;
+        Ok(Reading { assignment, given, child, keys: Vec::new(), line: key(line), place })
     }
 
     /// Refuses options that the experiment itself sets.
@@ -280,58 +301,52 @@ impl Reading {
         Ok(())
     }
 
-    /// Sets an option: one of a spec, one of the workload, or another one of the command.
+    /// Sets an option: one of a spec, one of the workload, or one about the result.
     fn set(&mut self, name: &str, text: &str, at: &[&str]) -> Result<(), WrongKey> {
         let at = key(at);
-        let task = self.words[1].clone();
         let own_key = name.replace('-', "_");
-        let is_of_workload = self.assignment.workload.program.options().iter().any(|option| option.key() == own_key);
-        let path = match assay_spec::option(name).filter(|option| command_line::has_option(&task, option.name)) {
-            Some(option) => {
+        let (task, workload) = (&self.assignment.spec.task, self.assignment.workload.program.options());
+        let of_spec = assay_spec::option(name).filter(|option| option.is_of(task));
+        let of_result = ChildSpec::option(name).filter(|_| task == "run");
+        let path = match (of_spec, of_result) {
+            (Some(option), _) => {
                 let changed = self.assignment.spec.with(name, text).map_err(|wrong| self.wrong_at(&at, &wrong))?;
                 self.assignment.spec = changed;
                 self.given.push(option.name.to_owned());
                 option.path.to_owned()
             }
-            None if is_of_workload => {
+            (None, Some(option)) => {
+                self.child = self.child.with(option, text).map_err(|wrong| self.wrong_at(&at, &wrong))?;
+                option.path.to_owned()
+            }
+            (None, None) if workload.iter().any(|option| option.key() == own_key) => {
                 let value = OptionValue::Text(text.to_owned());
                 self.assignment.spec.workload.options.insert(own_key.clone(), value);
                 format!("workload.options.{own_key}")
             }
-            None => {
-                let wrong = |trouble| WrongKey { key: at.clone(), trouble: within(&at.join("."), trouble) };
-                let words = command_line::option_words(&task, name, text).map_err(wrong)?;
-                let Some(words) = words else { return Err(wrong(self.unknown(name))) };
-                self.words.extend(words);
-                (_, _, self.own) = read(&self.words, &self.database).map_err(wrong)?;
-                return Ok(());
+            (None, None) => {
+                let known = assay_spec::options().iter().map(|option| option.name.replace('-', "_"));
+                let trouble = unknown(name, known.chain(workload.iter().map(|option| option.key())).collect());
+                return Err(WrongKey { trouble: within(&at.join("."), trouble), key: at });
             }
         };
         self.keys.push((path, at));
         Ok(())
     }
 
-    fn unknown(&self, name: &str) -> Trouble {
-        let workload = self.assignment.workload.program.options().iter().map(|option| option.key());
-        let known: Vec<String> =
-            assay_spec::options().iter().map(|option| option.name.replace('-', "_")).chain(workload).collect();
-        let trouble = Trouble::usage(format!("there is no option {name}"));
-        match nearest(&name.replace('-', "_"), known.iter().map(String::as_str)) {
-            Some(near) => trouble.hint(format!("did you mean {near}?")),
-            None => trouble,
-        }
-    }
-
-    /// Checks what all of it comes to. Returns it without a database, and the options that a spec does not have.
-    fn finish(self) -> Result<(Assignment, Vec<String>), WrongKey> {
+    /// Checks what all of it comes to. Returns it without a database, also as what a child does.
+    fn finish(self) -> Result<(Assignment, ChildSpec), WrongKey> {
         let Assignment { spec, workload, words } = self.assignment.clone();
-        let checked = Assignment::new(spec, workload.program, words).and_then(|all| all.check().map(|()| all));
+        let checked = Assignment::new(spec, workload.program, words)
+            .and_then(|all| all.check().map(|()| all))
+            .and_then(|all| self.child.check().map(|()| all));
         let mut assignment = checked.map_err(|wrong| {
             let set = self.keys.iter().rev().find(|(path, _)| wrong.path.starts_with(path.as_str()));
             self.wrong_at(set.map_or(&self.line, |(_, key)| key), &wrong)
         })?;
         assignment.spec.target.urls.clear();
-        Ok((assignment, self.own))
+        let work = ChildWork::Run(Box::new(assignment.spec.clone()));
+        Ok((assignment, ChildSpec { work, ..self.child }))
     }
 
     /// A wrong value, which its message names by the key that set it.
@@ -348,37 +363,17 @@ impl Reading {
     }
 }
 
-/// Parses a command of a workload: what it asks for, the names of its options, and those that a spec does not have.
-fn read(words: &[String], database: &str) -> Result<(Assignment, Vec<String>, Vec<String>), Trouble> {
+/// Parses a command of a workload: what it asks for, the names of its options, and what becomes of the result.
+fn read(words: &[String], database: &str) -> Result<(Assignment, Vec<String>, ChildSpec), Trouble> {
     let words = words.iter().cloned().chain([format!("--db={database}")]).map(Into::into);
     let Some(Invocation { subcommand, assignment: Some(assignment), given, .. }) = command_line::read(words)? else {
         return Err(Trouble::usage("not a workload followed by its options"));
     };
-    let own = match &subcommand {
-        Subcommand::Run(options) => options.own_words(),
-        _ => Vec::new(),
+    let (output, fleet) = match &subcommand {
+        Subcommand::Run(options) => (options.output.output(), options.fleet.spec()),
+        _ => (OutputSpec::default(), None),
     };
-    Ok((assignment, given, own))
-}
-
-/// Adds the options of a recipe to a command that runs no workload. `after`: what else the command needs.
-fn add_options(words: &mut Vec<String>, options: &BTreeMap<String, Word>, after: &[String]) -> Result<(), WrongKey> {
-    for (name, Word(text)) in options {
-        let at = ["run", "options", name];
-        let wrong = |trouble| WrongKey { key: key(&at), trouble: within(&at.join("."), trouble) };
-        match command_line::option_words(&words[0], name, text).map_err(wrong)? {
-            Some(option) => words.extend(option),
-            None => words.push(format!("--{name}={text}")),
-        }
-        parses(words, after).map_err(wrong)?;
-    }
-    Ok(())
-}
-
-/// Whether this is a command line, with what else it needs.
-fn parses(words: &[String], after: &[String]) -> Result<(), Trouble> {
-    let line = ["assay".to_owned()].into_iter().chain(words.iter().cloned()).chain(after.iter().cloned());
-    command_line::parse(line.map(Into::into)).map(drop)
+    Ok((assignment, given, ChildSpec { fleet, ..ChildSpec::of_run(RunSpec::default(), output) }))
 }
 
 fn key(path: &[&str]) -> Vec<String> {
@@ -408,7 +403,7 @@ fn seconds_of(step: &Step, setup: &Setup) -> Result<f64, Trouble> {
     match &step.action {
         Action::Rest(text) => duration("rest", text).map(Nanos::as_secs_f64),
         Action::Run { line, .. } => {
-            let spec = load_of_step(line, setup)?.spec;
+            let spec = load_of_step(line, setup)?.0.spec;
             let stage = spec.load.time.unwrap_or(TIME_DEFAULT).0 + spec.load.warmup.0;
             Ok(Nanos(stage * spec.load.steps().len() as u64).as_secs_f64())
         }
@@ -417,12 +412,11 @@ fn seconds_of(step: &Step, setup: &Setup) -> Result<f64, Trouble> {
 }
 
 /// The run of a step.
-pub(super) fn load_of_step(line: &str, setup: &Setup) -> Result<WorkloadRun, Trouble> {
+pub(super) fn load_of_step(line: &str, setup: &Setup) -> Result<(Assignment, ChildSpec), Trouble> {
     let unlocated = |wrong: WrongKey| wrong.trouble;
     let reading = Reading::start("run", line, &[], "run", &database(setup)).map_err(unlocated)?;
     reading.refuse_what_the_lab_sets(std::iter::empty()).map_err(unlocated)?;
-    let (assignment, own) = reading.finish().map_err(unlocated)?;
-    Ok(WorkloadRun { spec: assignment.spec, own })
+    reading.finish().map_err(unlocated)
 }
 
 /// A duration in a recipe.

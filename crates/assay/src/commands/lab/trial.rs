@@ -13,23 +13,22 @@ use std::time::{Duration, Instant};
 
 use assay_io::clock::Clock;
 use assay_lab::product::Settled;
-use assay_lab::{Description, Home, Placement, Status, Topology, image};
+use assay_lab::{Description, Home, Placement, Status, Topology};
 use assay_process::bar::Bar;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
-use assay_process::{files, terminal, url_text};
+use assay_process::terminal;
+use assay_process::url_text;
 use assay_recipe::{Action, Cell, Step, When};
 use assay_record::{Attribute, Event, Record};
 use assay_report::MetricUnit;
 use assay_seam::{ConnectOptions, Nanos};
+use assay_spec::{ChildSpec, ChildWork, Concealed, OutputSpec, RunSpec};
 
 use crate::assignment::Assignment;
-use crate::child::Subprocess;
 use crate::client::{Client, text};
 use crate::commands::lab::outside::Outside;
-use crate::commands::lab::setup::{
-    MeasuredRun, Runs, WorkloadRun, asked, description, duration, load_of_step, prepare_words,
-};
+use crate::commands::lab::setup::{Runs, asked, description, duration, load_of_step, prepare_words, warm_up};
 use crate::lab::{self, Kept};
 use crate::{child, plan};
 
@@ -198,21 +197,16 @@ impl Trial<'_> {
     /// of `[data]`, not with the cell's own: cells share it.
     fn image(&self, description: &Description, prepare: &Assignment) -> Result<(String, bool), Trouble> {
         let say = |words: &str| self.say(words);
-        let binaries = description.find_binaries(self.home, &say)?;
-        let loading = loading(description, &self.cell.setup, prepare, &binaries)?;
-        let (words, hash) = (prepare_words(prepare), lab::hash_of_workload(Some(&prepare.workload.name)));
-        let contents = loading.contents(&binaries, &words.join(" "), &hash)?;
-        if image::exists(self.home, &contents) {
-            return Ok((contents.key(), false));
-        }
-        self.say(&format!("loading once: {}", url_text::shell_line(words)));
-        let kept = Kept::new(Topology::start(self.home, &loading, &say)?);
-        let mut spec = prepare.spec.clone();
-        spec.target.urls = vec![kept.topology().primary.url("app").into()];
-        let done = self.child(Subprocess::of_spec(&spec, ["--no-record", "--quiet"]), "assay prepare");
-        done.map_err(|trouble| with_log_of(trouble, kept.topology()))?;
-        kept.topology().keep_image(self.home, &contents, &say)?;
-        Ok((contents.key(), true))
+        let loading = loading(description, &self.cell.setup, prepare, &description.find_binaries(self.home, &say)?)?;
+        let words = prepare_words(prepare);
+        let load = |topology: &Topology| {
+            self.say(&format!("loading once: {}", url_text::shell_line(&words)));
+            let mut spec = prepare.spec.clone();
+            spec.target.urls = vec![topology.primary.url("app").into()];
+            self.child(&aside(spec), "assay prepare").map_err(|trouble| with_log_of(trouble, topology))
+        };
+        let loaded = lab::load_once(self.home, &loading, &words, &say, load)?;
+        Ok((loaded.key, loaded.servers.is_some()))
     }
 
     /// From the servers' answers to the end of the measured run.
@@ -225,32 +219,13 @@ impl Trial<'_> {
         }
         self.steps(When::BeforeTrial, nodes, parts)?;
         let urls = self.urls(&self.cell.setup.targets(), nodes)?;
-        if let (MeasuredRun::Workload(load), Nanos(1..)) = (&self.runs.measured, self.runs.warmup) {
-            let mut spec = load.warm_up(self.runs.warmup);
+        if let (ChildWork::Run(spec), Nanos(1..)) = (&self.runs.measured.work, self.runs.warmup) {
+            let mut spec = warm_up(spec, self.runs.warmup);
             spec.target.urls = urls.iter().map(|url| url.as_str().into()).collect();
-            let process = Subprocess::of_spec(&spec, ["--no-record", "--quiet"]);
-            self.timed("warm-up", parts, || self.child(process, "the warm-up"))?;
+            self.timed("warm-up", parts, || self.child(&aside(spec), "the warm-up"))?;
         }
         self.steps(When::BeforeMeasure, nodes, parts)?;
-        let run = match &self.runs.measured {
-            MeasuredRun::Workload(load) => self.load(load, &urls, &self.record),
-            MeasuredRun::Cases(words, cases) => {
-                let path = self.log.with_extension("toml");
-                files::write(&path, cases)
-                    .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
-                let words = words.iter().cloned().chain([path.display().to_string()]);
-                match &urls[..] {
-                    [] => self.other(words),
-                    // The URL may hold a password, and everybody on this machine can read arguments.
-                    [url] => self.other(words.chain(["--db=-".to_owned()])).with_input(url.clone()),
-                    several => {
-                        let cause = format!("[[run.case]] is timed on one server, not on {}", several.len());
-                        return Err(Trouble::usage(cause).hint("choose one of them with run.on"));
-                    }
-                }
-            }
-            MeasuredRun::Files(words) => self.other(words.iter().cloned()),
-        };
+        let run = self.load(&self.runs.measured, &urls, &self.record)?;
         let outside = Outside::look(nodes.iter().all(|node| node.kept.is_some()));
         let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
         let beside: Vec<&Step> = self.steps.iter().filter(|step| step.when == When::DuringMeasure).collect();
@@ -259,7 +234,7 @@ impl Trial<'_> {
             let start = |step| (step, scope.spawn(move || self.beside(step, nodes, begun, ended)));
             let beside: Vec<_> = beside.into_iter().map(start).collect();
             let ran = self.timed("run", parts, || {
-                child(run, "the run", &self.log, &interrupt::run, |event| self.hear(event, begun))
+                child(&run, "the run", &self.log, &interrupt::run, |event| self.hear(event, begun))
             });
             ended.store(true, Ordering::Relaxed);
             let ended = beside.into_iter().map(|(step, thread)| (step, thread.join().expect("steps do not panic")));
@@ -307,24 +282,28 @@ impl Trial<'_> {
     }
 
     /// Runs this program to its end. Its output is kept, and is the cause if it fails.
-    fn child(&self, process: Subprocess, what: &str) -> Result<(), Trouble> {
-        child(process, what, &self.log, &interrupt::run, |_| {})
+    fn child(&self, spec: &ChildSpec, what: &str) -> Result<(), Trouble> {
+        child(spec, what, &self.log, &interrupt::run, |_| {})
     }
 
-    /// A load on these databases, with the seed of this trial.
-    fn load(&self, load: &WorkloadRun, urls: &[String], record: &Path) -> Subprocess {
-        let mut spec = load.spec.clone();
-        spec.target.urls = urls.iter().map(|url| url.as_str().into()).collect();
-        spec.generator.seed = Some(self.seed);
-        let record = format!("--record={}", record.display());
-        Subprocess::of_spec(&spec, load.own.iter().map(String::as_str).chain([record.as_str(), "--quiet"]))
-    }
-
-    /// A measured run without a workload.
-    fn other(&self, words: impl Iterator<Item = String>) -> Subprocess {
-        let own =
-            [format!("--seed={}", self.seed), format!("--record={}", self.record.display()), "--quiet".to_owned()];
-        Subprocess::of_words(words.chain(own).collect())
+    /// A run on these databases, with the seed of this trial.
+    fn load(&self, run: &ChildSpec, urls: &[String], record: &Path) -> Result<ChildSpec, Trouble> {
+        let mut run = run.clone();
+        let mut databases = urls.iter().map(|url| Concealed::from(url.as_str()));
+        match &mut run.work {
+            ChildWork::Run(spec) => {
+                spec.target.urls = databases.collect();
+                spec.generator.seed = Some(self.seed);
+            }
+            ChildWork::Sql(_) if urls.len() > 1 => {
+                let cause = format!("[[run.case]] is timed on one server, not on {}", urls.len());
+                return Err(Trouble::usage(cause).hint("choose one of them with run.on"));
+            }
+            ChildWork::Sql(spec) => (spec.url, spec.seed) = (databases.next(), Some(self.seed)),
+            ChildWork::Io(spec) => spec.seed = Some(self.seed),
+        }
+        run.output = OutputSpec { record: Some(record.to_owned()), quiet: true, ..run.output };
+        Ok(run)
     }
 
     /// A run of a step, of which one metric may be shown: times in seconds.
@@ -337,10 +316,11 @@ impl Trial<'_> {
         let record = self.log.with_extension(format!("{}.json.zst", plain(&step.name)));
         let setup = &self.cell.setup;
         let targets = if step.on.is_empty() { setup.targets() } else { setup.named(&step.on) };
-        let process = self.load(&load_of_step(line, setup)?, &self.urls(&targets, nodes)?, &record);
+        let (_, load) = load_of_step(line, setup)?;
+        let run = self.load(&load, &self.urls(&targets, nodes)?, &record)?;
         let log = self.log.with_extension(format!("{}.log", plain(&step.name)));
         let beside = step.when == When::DuringMeasure;
-        child(process, "its run", &log, if beside { &interrupt::run_beside } else { &interrupt::run }, |_| {})?;
+        child(&run, "its run", &log, if beside { &interrupt::run_beside } else { &interrupt::run }, |_| {})?;
         let Some(metric) = metric else { return Ok(None) };
         let record = Record::read(&record).map_err(|error| Trouble::environment(error.to_string()))?;
         let found = assay_report::metric_value(&assay_report::findings(&record), metric);
@@ -486,9 +466,14 @@ impl Trial<'_> {
     }
 }
 
+/// A part of a trial that is not measured.
+fn aside(spec: RunSpec) -> ChildSpec {
+    ChildSpec::of_run(spec, OutputSpec { no_record: true, quiet: true, ..OutputSpec::default() })
+}
+
 /// Runs this program to its end, by `run`. What it prints is kept in `log`.
 fn child(
-    process: Subprocess,
+    spec: &ChildSpec,
     what: &str,
     log: &Path,
     run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
@@ -496,7 +481,7 @@ fn child(
 ) -> Result<(), Trouble> {
     let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {what}: {error}"));
     let file = File::create(log).map_err(failed)?;
-    let ended = process.run(file.into(), run, heard).map_err(failed)?;
+    let ended = child::execute(spec, file.into(), run, heard).map_err(failed)?;
     stopped()?;
     match ended.trouble(what) {
         Some(trouble) if ended.exited.is_none() => Err(trouble.detail(end_of(log))),

@@ -7,22 +7,26 @@ use assay_engine::Target;
 use assay_io::clock::Clock;
 use assay_lab::{Home, Server, Status, server};
 use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::events;
 use assay_process::interrupt;
-use assay_process::{events, terminal, url_text};
-use assay_recipe::{CaseFile, StatementCase, order};
+use assay_process::terminal;
+use assay_process::url_text;
+use assay_recipe::order;
 use assay_record::{Case, Cold, Execution, QueryPlan};
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
+use assay_spec::{CaseSpec, SqlSpec};
 use assay_telemetry::{StatementQuestions, read_plan};
 use sha2::{Digest, Sha256};
 
 use crate::client::{Client, text};
-use crate::command_line::SqlOptions;
 use crate::{lab, registry};
 
 /// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {
-    options: &'a SqlOptions,
-    file: &'a CaseFile,
+    spec: &'a SqlSpec,
+    /// With the statements around them.
+    described: Vec<CaseSpec>,
+    quiet: bool,
     url: &'a str,
     target: &'a Target,
     clock: Clock,
@@ -58,41 +62,40 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 impl<'a> Bench<'a> {
     /// Connects, and finds out what the server supports.
     pub(super) fn open(
-        options: &'a SqlOptions,
-        file: &'a CaseFile,
-        url: &'a str,
-        target: &'a Target,
-        clock: Clock,
-        seed: u64,
+        spec: &'a SqlSpec,
+        described: Vec<CaseSpec>,
+        (url, target): (&'a str, &'a Target),
+        (clock, seed): (Clock, u64),
+        quiet: bool,
     ) -> Result<Bench<'a>, Trouble> {
-        let server = if options.cold { Some(server_of(url)?) } else { None };
+        let server = if spec.cold { Some(server_of(url)?) } else { None };
         let client = connect(target, clock, url)?;
         let facts = client.server();
         let questions = registry::statement_questions(&facts.product, &facts.version);
-        if options.counters && questions.counters.is_empty() {
+        if spec.counters && questions.counters.is_empty() {
             return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave out --counters"));
         }
-        let case = |case: &StatementCase| Case {
+        let case = |case: &CaseSpec| Case {
             name: case.name.clone(),
             sql: case.sql.clone(),
-            setup: case.setup.0.clone(),
-            teardown: case.teardown.0.clone(),
+            setup: case.setup.clone(),
+            teardown: case.teardown.clone(),
             result: case.result.clone(),
             ..Case::default()
         };
-        let cases: Vec<Case> = file.case.iter().map(case).collect();
+        let cases: Vec<Case> = described.iter().map(case).collect();
         let shapes = vec![Vec::new(); cases.len()];
         let cold = None;
-        Ok(Bench { options, file, url, target, clock, seed, client, questions, server, cold, cases, shapes })
+        Ok(Bench { spec, described, quiet, url, target, clock, seed, client, questions, server, cold, cases, shapes })
     }
 
     /// Runs everything. `cleanup` always runs.
     pub(super) fn run(&mut self) -> Ended {
-        if let Err(trouble) = self.run_all(&self.file.prepare.0) {
+        if let Err(trouble) = self.run_all(&self.spec.prepare) {
             return Ended::Failed(trouble);
         }
         let ended = self.rounds();
-        let cleaned = self.run_all(&self.file.cleanup.0);
+        let cleaned = self.run_all(&self.spec.cleanup);
         match (ended, cleaned) {
             (Ended::Complete, Err(trouble)) => Ended::Failed(trouble),
             (ended, _) => ended,
@@ -104,21 +107,21 @@ impl<'a> Bench<'a> {
         let facts = self.client.server();
         self.client.close();
         let of = if self.questions.of_session { "session" } else { "database" };
-        (facts, self.cases, self.options.counters.then(|| of.to_owned()))
+        (facts, self.cases, self.spec.counters.then(|| of.to_owned()))
     }
 
     fn rounds(&mut self) -> Ended {
-        let warmup = self.options.warmup.unwrap_or(u64::from(!self.options.cold));
+        let warmup = self.spec.warmup_rounds();
         let mut said = Instant::now();
-        for round in 0..warmup + self.options.runs {
+        for round in 0..warmup + self.spec.runs {
             let timed = round.checked_sub(warmup).map(|round| round as u32 + 1);
             if timed == Some(1) {
                 events::tell(|| events::stage(0, 1, None, Duration::ZERO));
             }
-            if said.elapsed() >= SAY_EVERY && !self.options.result.quiet {
+            if said.elapsed() >= SAY_EVERY && !self.quiet {
                 said = Instant::now();
                 terminal::say(&match timed {
-                    Some(number) => format!("round {number} of {}\n", self.options.runs),
+                    Some(number) => format!("round {number} of {}\n", self.spec.runs),
                     None => format!("warm-up {} of {warmup}\n", round + 1),
                 });
             }
@@ -134,7 +137,7 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        if self.options.counters {
+        if self.spec.counters {
             for case in 0..self.cases.len() {
                 if interrupt::control().is_stopped() {
                     return Ended::Interrupted;
@@ -152,8 +155,8 @@ impl<'a> Bench<'a> {
         if self.server.is_some() {
             self.cool()?;
         }
-        let described = &self.file.case[case];
-        let ran = self.attempt(described, case, round);
+        let described = self.described[case].clone();
+        let ran = self.attempt(&described, case, round);
         match ran {
             Ok(()) => Ok(()),
             // Not the server's doing.
@@ -162,22 +165,22 @@ impl<'a> Bench<'a> {
                 self.cases[case].failure = Some(words);
                 // An aborted transaction would block the other cases.
                 if self.client.is_open() {
-                    let _ = self.run_words(&described.teardown.0);
+                    let _ = self.run_words(&described.teardown);
                 }
                 self.reconnect()
             }
         }
     }
 
-    fn attempt(&mut self, described: &StatementCase, case: usize, round: Option<u32>) -> Result<(), String> {
-        self.run_words(&described.setup.0)?;
-        let plan = if self.options.explain && round.is_some() { self.plan(case)? } else { None };
+    fn attempt(&mut self, described: &CaseSpec, case: usize, round: Option<u32>) -> Result<(), String> {
+        self.run_words(&described.setup)?;
+        let plan = if self.spec.explain && round.is_some() { self.plan(case)? } else { None };
         let before = self.client.now();
         let rows = self.client.ask(&described.sql, PATIENCE)?;
         let elapsed = self.client.now() - before;
         let (count, digest) = digest(&rows);
         self.client.reuse(rows);
-        self.run_words(&described.teardown.0)?;
+        self.run_words(&described.teardown)?;
         let Some(round) = round else { return Ok(()) };
         let kept = &mut self.cases[case];
         let known = kept.rows.zip(kept.digest.as_ref());
@@ -189,8 +192,8 @@ impl<'a> Bench<'a> {
 
     /// The plan that the server would use now, as an index into the case's plans.
     fn plan(&mut self, case: usize) -> Result<Option<u32>, String> {
-        let sql = &self.file.case[case].sql;
-        let Some(explain) = self.questions.explain.filter(|_| has_plan(sql)) else { return Ok(None) };
+        let sql = self.described[case].sql.clone();
+        let Some(explain) = self.questions.explain.filter(|_| has_plan(&sql)) else { return Ok(None) };
         let rows = self.client.ask(&format!("{explain}{sql}"), PATIENCE)?;
         let read = read_plan(&rows);
         self.client.reuse(rows);
@@ -212,16 +215,16 @@ impl<'a> Bench<'a> {
         if self.cases[case].failure.is_some() {
             return Ok(());
         }
-        let described = &self.file.case[case];
+        let described = self.described[case].clone();
         // Some servers count a transaction when it ends, so the statements around the case are counted, too. The first
         // read fills the server's caches for later ones.
         let counted = self.counters().and_then(|_| {
             let first = self.counters()?;
             let second = self.counters()?;
-            self.run_words(&described.setup.0)?;
+            self.run_words(&described.setup)?;
             let rows = self.client.ask(&described.sql, PATIENCE)?;
             self.client.reuse(rows);
-            self.run_words(&described.teardown.0)?;
+            self.run_words(&described.teardown)?;
             let third = self.counters()?;
             let difference = |name: &String| {
                 let at = |all: &BTreeMap<String, i64>| all.get(name).copied().unwrap_or(0);

@@ -8,10 +8,11 @@ mod bench;
 use std::path::Path;
 
 use assay_io::clock::Clock;
-use assay_recipe::{CaseFile, StatementCase, Words};
+use assay_recipe::{CaseFile, StatementCase};
 use assay_record as record;
 use assay_record::{Histogram, Latencies, Record, Status, Time};
 use assay_seam::ConnectOptions;
+use assay_spec::{CaseSpec, Concealed, OutputSpec, SqlSpec};
 
 use crate::command_line::SqlOptions;
 use crate::{live, plan, record_of, render, server_settings};
@@ -21,25 +22,50 @@ use assay_process::scratch::Scratch;
 use assay_process::terminal;
 use bench::{Bench, Ended};
 
-/// Times the cases, prints the result, and writes a record.
-pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
-    live::may_write(options.result.record.as_deref(), options.result.force)?;
-    let file = cases(options)?;
-    let base = base(options, &file)?;
-    let scratch = if options.db.is_none() { Some(Scratch::new()?) } else { None };
-    let url = match (options.db.as_deref(), &scratch) {
-        (Some("-"), _) => url_from_stdin()?,
-        (Some(url), _) => url.to_owned(),
+/// What the command line asks for. Reads files with cases, and a URL on stdin.
+pub fn spec(options: &SqlOptions) -> Result<SqlSpec, Trouble> {
+    let url = match options.db.as_deref() {
+        Some("-") => Some(url_from_stdin()?),
+        url => url.map(str::to_owned),
+    };
+    Ok(SqlSpec {
+        url: url.map(Concealed::from),
+        runs: options.runs,
+        warmup: options.warmup,
+        cold: options.cold,
+        base: options.base.clone(),
+        same_result: options.same_result,
+        explain: options.explain,
+        counters: options.counters,
+        setup: options.setup.clone(),
+        teardown: options.teardown.clone(),
+        session_sql: options.session_sql.iter().map(|sql| Concealed::from(sql.as_str())).collect(),
+        seed: options.result.seed,
+        tags: options.result.tags.iter().cloned().collect(),
+        ..cases(&options.statements)?
+    })
+}
+
+/// Times the cases, prints the result, and writes a record. `words`: the command line.
+pub fn run(spec: &SqlSpec, output: &OutputSpec, words: &[String]) -> Result<Exit, Trouble> {
+    live::may_write(output.record.as_deref(), output.force)?;
+    let all = spec.all_cases();
+    names_differ(&all)?;
+    let base = base(spec)?;
+    let scratch = if spec.url.is_none() { Some(Scratch::new()?) } else { None };
+    let url = match (&spec.url, &scratch) {
+        (Some(url), _) => url.reveal().to_owned(),
         (None, Some(scratch)) => scratch.url(),
         (None, None) => unreachable!("made when there is no URL"),
     };
-    let connect = ConnectOptions { session_sql: options.session_sql.clone(), ..ConnectOptions::default() };
+    let session_sql: Vec<String> = spec.session_sql.iter().map(|sql| sql.reveal().to_owned()).collect();
+    let connect = ConnectOptions { session_sql, ..ConnectOptions::default() };
     let target = plan::target(&url, &connect)?;
-    let seed = options.result.seed.unwrap_or_else(plan::random_seed);
+    let seed = spec.seed.unwrap_or_else(plan::random_seed);
     let started = Time::from(std::time::SystemTime::now());
     let clock = Clock::start();
     let begun = clock.now();
-    let mut bench = Bench::open(options, &file, &url, &target, clock, seed)?;
+    let mut bench = Bench::open(spec, all, (&url, &target), (clock, seed), output.quiet)?;
     let ended = bench.run();
     let cold = bench.cold;
     let (facts, cases, counters_of) = bench.finish();
@@ -74,26 +100,26 @@ pub fn run(options: &SqlOptions, words: &[String]) -> Result<Exit, Trouble> {
             workload: "sql".to_owned(),
             seed,
             sessions: vec![1],
-            limit: record::Limit { time_ns: None, transactions: Some(options.runs * cases.len() as u64) },
+            limit: record::Limit { time_ns: None, transactions: Some(spec.runs * cases.len() as u64) },
             workers: 1,
-            session_sql: record::without_secrets(&options.session_sql),
+            session_sql: spec.session_sql.iter().map(Concealed::shown).collect(),
             targets: vec![target.database.display()],
             ..record::Manifest::default()
         },
         environment: record::Environment { servers: vec![server], ..record_of::this_machine() },
         types: cases.iter().map(|case| case.name.clone()).collect(),
         stages: vec![stage],
-        tags: options.result.tags.iter().cloned().collect(),
+        tags: spec.tags.clone(),
         cases: Some(record::Cases {
             base,
-            warmup: options.warmup.unwrap_or(u64::from(!options.cold)).try_into().unwrap_or(u32::MAX),
+            warmup: spec.warmup_rounds().try_into().unwrap_or(u32::MAX),
             cold,
             counters_of,
             cases,
         }),
         ..record_of::begun_now()
     };
-    conclude(options, &record, ended)
+    conclude(output, &record, ended)
 }
 
 /// The first line of stdin. Unlike an argument, nobody else can read it.
@@ -111,9 +137,9 @@ fn url_from_stdin() -> Result<String, Trouble> {
 }
 
 /// Prints the result, writes the record, and returns how it went.
-fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit, Trouble> {
-    terminal::result(&render::result(record, options.result.format, terminal::view(false)))?;
-    if let (Some(path), false) = (live::kept(record, &options.result)?, options.result.quiet) {
+fn conclude(output: &OutputSpec, record: &Record, ended: Ended) -> Result<Exit, Trouble> {
+    terminal::result(&render::result(record, output.format, terminal::view(false)))?;
+    if let (Some(path), false) = (live::kept(record, output)?, output.quiet) {
         terminal::say(&format!("record: {}\n", path.display()));
     }
     let found = assay_report::findings(record).cases.expect("it was put there");
@@ -136,10 +162,10 @@ fn conclude(options: &SqlOptions, record: &Record, ended: Ended) -> Result<Exit,
 }
 
 /// The cases from the command line and its files, with the statements around them.
-fn cases(options: &SqlOptions) -> Result<CaseFile, Trouble> {
-    let mut all = CaseFile::default();
-    let several = options.statements.len() > 1;
-    for (word, number) in options.statements.iter().zip(1..) {
+fn cases(statements: &[String]) -> Result<SqlSpec, Trouble> {
+    let mut all = SqlSpec::default();
+    let several = statements.len() > 1;
+    for (word, number) in statements.iter().zip(1..) {
         if Path::new(word).extension().is_some_and(|ending| ending == "toml") {
             let text = std::fs::read_to_string(word)
                 .map_err(|error| Trouble::environment(format!("cannot read {word}: {error}")))?;
@@ -149,35 +175,38 @@ fn cases(options: &SqlOptions) -> Result<CaseFile, Trouble> {
                 let trouble = trouble.detail(format!("{place}{error}"));
                 error.hint.iter().cloned().fold(trouble, Trouble::hint)
             })?;
-            all.prepare.0.extend(file.prepare.0);
-            all.cleanup.0.extend(file.cleanup.0);
-            all.case.extend(file.case);
+            all.prepare.extend(file.prepare.0);
+            all.cleanup.extend(file.cleanup.0);
+            all.cases.extend(file.case.into_iter().map(case));
         } else {
             let name = if several { format!("sql{number}") } else { "sql".to_owned() };
-            all.case.push(StatementCase { name, sql: word.clone(), ..StatementCase::default() });
+            all.cases.push(CaseSpec { name, sql: word.clone(), ..CaseSpec::default() });
         }
     }
-    for case in &mut all.case {
-        case.setup = Words(options.setup.iter().chain(&case.setup.0).cloned().collect());
-        case.teardown = Words(case.teardown.0.iter().chain(&options.teardown).cloned().collect());
-        if options.same_result {
-            case.result = Some("all".to_owned());
-        }
-    }
-    let mut names: Vec<&String> = all.case.iter().map(|case| &case.name).collect();
+    Ok(all)
+}
+
+/// A case of a file or a recipe.
+pub(crate) fn case(case: StatementCase) -> CaseSpec {
+    let StatementCase { name, sql, setup, teardown, result } = case;
+    CaseSpec { name, sql, setup: setup.0, teardown: teardown.0, result }
+}
+
+fn names_differ(cases: &[CaseSpec]) -> Result<(), Trouble> {
+    let mut names: Vec<&String> = cases.iter().map(|case| &case.name).collect();
     names.sort();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => {
             Err(Trouble::usage(format!("two cases are named {}", pair[0])).hint("give each a name of its own"))
         }
-        None => Ok(all),
+        None => Ok(()),
     }
 }
 
 /// The case by which the others are divided; `None`: the fastest.
-fn base(options: &SqlOptions, file: &CaseFile) -> Result<Option<String>, Trouble> {
-    let names = || file.case.iter().map(|case| case.name.as_str());
-    match options.base.as_deref() {
+fn base(spec: &SqlSpec) -> Result<Option<String>, Trouble> {
+    let names = || spec.cases.iter().map(|case| case.name.as_str());
+    match spec.base.as_deref() {
         None => Ok(names().next().map(str::to_owned)),
         Some("fastest") => Ok(None),
         Some(name) if names().any(|known| known == name) => Ok(Some(name.to_owned())),

@@ -1,0 +1,20 @@
+//! Executes what the process that started this one asks for, on stdin (`child.rs` of this crate is the other end).
+
+use assay_process::diagnostics::{Exit, Trouble};
+use assay_spec::{ChildSpec, ChildWork};
+
+use crate::assignment::Assignment;
+use crate::commands::{io, run, sql};
+
+/// Executes it.
+pub fn run() -> Result<Exit, Trouble> {
+    let text = std::io::read_to_string(std::io::stdin())
+        .map_err(|error| Trouble::environment(format!("cannot read stdin: {error}")))?;
+    let ChildSpec { work, output, fleet } = ChildSpec::from_json(&text)?;
+    let line = |words: Vec<String>| ["assay".to_owned()].into_iter().chain(words).collect::<Vec<_>>();
+    match work {
+        ChildWork::Run(spec) => run::run(&Assignment::load(*spec)?, &output, fleet.as_ref()),
+        ChildWork::Sql(spec) => sql::run(&spec, &output, &line(spec.words())),
+        ChildWork::Io(spec) => io::run(&spec, &output, &line(spec.words())),
+    }
+}
