@@ -20,6 +20,7 @@ pub mod run;
 pub mod schedule;
 mod shared;
 mod sums;
+mod target;
 mod watchdog;
 mod worker;
 
@@ -32,3 +33,4 @@ pub use plan::{
 };
 pub use rate::{BadRate, RATE_MAX, Rate, RatePoint};
 pub use run::{Reporter, run, run_inline};
+pub use target::{NeededEndpoints, Unresolved};

@@ -9,18 +9,18 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use assay_engine::{
-    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Rate, Stage, Target,
-    sessions_per_state,
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, NeededEndpoints, OnError, Plan, Policy, Rate, Stage,
+    Target, Unresolved, sessions_per_state,
 };
 use assay_io::process::{self, FilesLimit};
-use assay_io::{Address, Backend, ConnectError, Tls};
+use assay_io::{Address, Backend, ConnectError};
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
 use assay_report::{Promise, PromisedFigure, next_rate, next_sessions};
 use assay_script::{Distribution, DistributionKind, Entry, Setup};
-use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode};
+use assay_seam::{ConnectOptions, Endpoint, Nanos};
 use assay_spec::{GeneratorSpec, IoChoice, LoadSpec, RunSpec, TargetSpec, Terminals};
 
 use crate::assignment::Assignment;
@@ -373,36 +373,25 @@ pub fn beside(url: &str) -> Result<Target, Trouble> {
 /// A database with its addresses.
 pub(crate) fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
     let database = registry::open(url, connect)?;
-    let settings = database.tls();
-    let unreachable = |error: ConnectError| {
-        let trouble = Trouble::environment(format!("cannot use {}: {}", database.display(), error.message));
+    let shown = database.display();
+    Target::resolve(database, NeededEndpoints::All, look_up).map_err(|unresolved| {
+        let (Unresolved::Tls(error) | Unresolved::Address(_, error)) = unresolved;
+        let trouble = Trouble::environment(format!("cannot use {shown}: {}", error.message));
         match error.hint {
             Some(hint) => trouble.hint(hint),
             None => trouble,
         }
-    };
-    let tls = match settings.mode {
-        TlsMode::Disable => None,
-        _ => Some(Arc::new(Tls::new(&settings).map_err(unreachable)?)),
-    };
-    let mut addresses = Vec::new();
-    for endpoint in database.endpoints() {
-        if interrupt::control().is_stopped() {
-            break;
-        }
-        addresses.extend(look_up(endpoint).map_err(unreachable)?);
-    }
-    Ok(Target { database: Arc::from(database), addresses, tls })
+    })
 }
 
 /// The addresses of an endpoint. Nothing is waited for once the user has interrupted, or after `LOOKUP_MAX`: the
 /// resolver itself cannot be stopped, so it gets a thread that may be left behind.
-fn look_up(endpoint: Endpoint) -> Result<Vec<Address>, ConnectError> {
-    let host = match &endpoint {
-        Endpoint::Tcp { host, .. } => host.clone(),
-        Endpoint::Unix(_) | Endpoint::Embedded => return Address::resolve(&endpoint),
+fn look_up(endpoint: &Endpoint) -> Result<Vec<Address>, ConnectError> {
+    let host = match endpoint {
+        Endpoint::Tcp { host, .. } => host,
+        Endpoint::Unix(_) | Endpoint::Embedded => return Address::resolve(endpoint),
     };
-    let (answer, answers) = mpsc::channel();
+    let ((answer, answers), endpoint) = (mpsc::channel(), endpoint.clone());
     std::thread::spawn(move || answer.send(Address::resolve(&endpoint)));
     let mut waited = Duration::ZERO;
     while waited < LOOKUP_MAX && !interrupt::control().is_stopped() {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use assay_engine::{
-    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, NeededEndpoints, OnError, Plan, Policy, Stage, Target,
+    Unresolved, sessions_per_state,
 };
 use assay_io::process::FilesLimit;
-use assay_io::{Address, Backend, Tls};
+use assay_io::{Address, Backend};
 use assay_options::OptionValue;
 use assay_script::{Distribution, Entry, Program, Setup};
 use assay_seam::url::encoded;
-use assay_seam::{ConnectOptions, Endpoint, Nanos, TlsMode, conninfo};
+use assay_seam::{ConnectOptions, Endpoint, Nanos, conninfo};
 
 use super::Process;
 use super::desk::Desk;
@@ -41,25 +42,12 @@ pub(super) fn target(process: &dyn Process, arguments: &Arguments) -> Result<Tar
     let purpose = if arguments.initialize { "initialization" } else { "setup" };
     let setup_failed = |text: String| format!("{text}\npgbench: error: could not create connection for {purpose}");
     let database = process.open(&url(arguments)?, &connect).map_err(setup_failed)?;
-    let settings = database.tls();
-    let tls = match settings.mode {
-        TlsMode::Disable => None,
-        _ => Some(Arc::new(Tls::new(&settings).map_err(|error| setup_failed(error.message))?)),
-    };
-    let (mut addresses, mut unknown) = (Vec::new(), None);
-    for endpoint in database.endpoints() {
-        match Address::resolve(&endpoint) {
-            Ok(found) => addresses.extend(found),
-            Err(error) => unknown = Some((endpoint, error)),
+    Target::resolve(database, NeededEndpoints::Any, Address::resolve).map_err(|unresolved| match unresolved {
+        Unresolved::Address(Endpoint::Tcp { host, .. }, _) => {
+            setup_failed(format!("could not translate host name \"{host}\" to address: Name or service not known"))
         }
-    }
-    match unknown {
-        Some((Endpoint::Tcp { host, .. }, _)) if addresses.is_empty() => {
-            Err(setup_failed(format!("could not translate host name \"{host}\" to address: Name or service not known")))
-        }
-        Some((_, error)) if addresses.is_empty() => Err(setup_failed(error.message)),
-        _ => Ok(Target { database: Arc::from(database), addresses, tls }),
-    }
+        Unresolved::Address(_, error) | Unresolved::Tls(error) => setup_failed(error.message),
+    })
 }
 
 /// The database's name may be a URL, or a whole connection string; the rest comes from libpq's variables.

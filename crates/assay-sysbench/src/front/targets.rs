@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay_engine::Target;
-use assay_io::{Address, Tls};
-use assay_seam::{Class, ConnectOptions, Endpoint, StatementError, Surroundings, TlsMode, dry, unusable};
+use assay_engine::{NeededEndpoints, Target, Unresolved};
+use assay_io::Address;
+use assay_seam::{Class, ConnectOptions, Endpoint, StatementError, Surroundings, dry, unusable};
 
 use super::process::Process;
 use crate::servers::refusal;
@@ -49,28 +49,13 @@ fn target(
     let surroundings: &dyn Surroundings = if driver == "mysql" { &PasswordOnly(all) } else { all };
     let database =
         process.open(url, connect, surroundings).map_err(|message| refusal(driver, Class::Other, message))?;
-    let settings = database.tls();
-    let tls = match settings.mode {
-        TlsMode::Disable => None,
-        _ => Some(Arc::new(Tls::new(&settings).map_err(|error| refusal(driver, Class::Encryption, error.message))?)),
-    };
-    let (mut addresses, mut unknown) = (Vec::new(), None);
-    for endpoint in database.endpoints() {
-        match Address::resolve(&endpoint) {
-            Ok(found) => addresses.extend(found),
-            Err(error) => unknown = Some((endpoint, error)),
+    Target::resolve(database, NeededEndpoints::Any, Address::resolve).map_err(|unresolved| match unresolved {
+        Unresolved::Tls(error) => refusal(driver, Class::Encryption, error.message),
+        Unresolved::Address(Endpoint::Tcp { host, .. }, _) if driver == "mysql" => {
+            refusal(driver, Class::Host, format!("Unknown server host '{host}' (-2)"))
         }
-    }
-    match unknown {
-        // One reachable host is enough.
-        Some((endpoint, error)) if addresses.is_empty() => Err(match endpoint {
-            Endpoint::Tcp { host, .. } if driver == "mysql" => {
-                refusal(driver, Class::Host, format!("Unknown server host '{host}' (-2)"))
-            }
-            _ => refusal(driver, Class::Host, error.message),
-        }),
-        _ => Ok(Target { database: Arc::from(database), addresses, tls }),
-    }
+        Unresolved::Address(_, error) => refusal(driver, Class::Host, error.message),
+    })
 }
 
 /// No files, and only the variable with the password.
