@@ -26,7 +26,7 @@ pub use error::RecipeError;
 pub use fuzz::fuzz_recipe;
 pub use grid::{Cell, Factor, Level};
 pub use journal::{Event, Progress, TrialKey, TrialResult, line};
-pub use plan::{order, remaining, seconds_left};
+pub use plan::{alternating, order, remaining, seconds_left};
 pub use recipe::{ChartAsked, Recipe, Show, TableAsked, Trials, schema};
 pub use setup::{Data, Front, Generator, Run, Server, Setup};
 pub use shipped::{from_words, shipped};

@@ -15,6 +15,12 @@ pub fn order(cells: usize, round: u32, seed: u64) -> Vec<usize> {
     order
 }
 
+/// The order of a round's cells in a duel: from first to last in odd rounds, back in even ones, so that a drift affects
+/// all cells alike.
+pub fn alternating(cells: usize, round: u64) -> Vec<usize> {
+    if round.is_multiple_of(2) { (0..cells).rev().collect() } else { (0..cells).collect() }
+}
+
 /// The remaining trials, in order. A cell that failed twice in a row is not tried again.
 pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &Progress) -> Vec<TrialKey> {
     let all =

@@ -1,5 +1,7 @@
 //! What a process of this program does for the one that started it.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -54,6 +56,21 @@ impl ChildSpec {
     /// A run or another command of a workload by this process alone.
     pub fn of_run(spec: RunSpec, output: OutputSpec) -> ChildSpec {
         ChildSpec { work: ChildWork::Run(Box::new(spec)), output, fleet: None }
+    }
+
+    /// As a trial of an experiment or a duel: with this seed unless it has its own, this record, and nothing on the
+    /// terminal.
+    #[must_use]
+    pub fn as_trial(&self, seed: u64, record: &Path) -> ChildSpec {
+        let mut trial = self.clone();
+        let own = match &mut trial.work {
+            ChildWork::Run(spec) => &mut spec.generator.seed,
+            ChildWork::Sql(spec) => &mut spec.seed,
+            ChildWork::Io(spec) => &mut spec.seed,
+        };
+        own.get_or_insert(seed);
+        (trial.output.record, trial.output.quiet) = (Some(record.to_owned()), true);
+        trial
     }
 
     /// Reads what `to_json_with_passwords` has written.

@@ -4,6 +4,7 @@ pub(crate) mod comparison_text;
 pub(crate) mod csv;
 pub(crate) mod experiment;
 pub(crate) mod json;
+pub(crate) mod lab;
 pub(crate) mod markdown;
 pub(crate) mod page;
 pub(crate) mod progress;

@@ -12,5 +12,6 @@ pub(crate) mod steadiness;
 pub(crate) mod subject;
 pub(crate) mod summary;
 pub(crate) mod telemetry;
+pub(crate) mod trial;
 pub(crate) mod warning;
 pub(crate) mod window;

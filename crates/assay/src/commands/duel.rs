@@ -1,9 +1,9 @@
 //! `assay duel A B`: runs two settings of `assay run` alternately, and compares them.
 //!
-//! The turns are A B, B A, A B, …: drift (a filling disk, a warming cache, noisy neighbors in a cloud) affects both
-//! sides alike. Every trial is a separate process, started as a person would start it: no memory, connection or
-//! statistics of one trial reach the next, and a trial that crashes affects no other. The two trials of a turn have the
-//! same seed.
+//! It is an experiment with two cells. The turns are A B, B A, A B, …: drift (a filling disk, a warming cache, noisy
+//! neighbors in a cloud) affects both sides alike. Every trial is a separate process, started as a person would start
+//! it: no memory, connection or statistics of one trial reach the next, and a trial that crashes affects no other. The
+//! two trials of a turn have the same seed.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,9 +12,10 @@ use assay_process::bar::Bar;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::{terminal, url_text};
+use assay_recipe::alternating;
 use assay_record::{DEFAULT_FOLDER, Record, Time};
-use assay_report::{Findings, Progress};
-use assay_spec::{ChildSpec, FleetSpec, Format, OutputSpec, RunSpec};
+use assay_report::{Progress, throughput_words};
+use assay_spec::{ChildSpec, Format, LoadSpec};
 
 use crate::child::{self, Ended};
 use crate::command_line::{self, DuelOptions, Invocation, Subcommand};
@@ -29,19 +30,17 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
     let mut ended = Ok(Exit::Success);
     let seed = plan::random_seed();
     let bar = if options.quiet { None } else { Bar::begin(course(&sides, options.trials)) };
-    'turns: for turn in 0..options.trials {
-        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
-        for side in order {
-            let number = turn + 1;
+    'turns: for number in 1..=options.trials {
+        for side in alternating(sides.len(), number) {
             if let Some(bar) = &bar {
                 let label = format!("trial {number} of {}, {}", options.trials, sides[side].name);
                 bar.change(|progress| progress.label = label);
             }
             let path = folder.join(format!("{}-{number}.json.zst", sides[side].name.to_lowercase()));
-            let of_trial = sides[side].trial(&path, seed.wrapping_add(turn))?;
+            let of_trial = sides[side].trial(&path, seed.wrapping_add(number - 1))?;
             let found = Record::read(&path).ok().map(|record| assay_report::findings(&record));
             if !options.quiet {
-                let tps = found.as_ref().map_or("nothing measured".into(), throughput);
+                let tps = found.as_ref().map_or("nothing measured".into(), throughput_words);
                 let say = || {
                     terminal::say(&format!("trial {number} of {}, {}: {tps}\n", options.trials, sides[side].name));
                 };
@@ -84,21 +83,22 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
 
 /// The label of a duel's progress bar.
 fn course(sides: &[Side; 2], trials: u64) -> Progress {
-    let length = |side: &Side| {
-        let load = &side.spec.load;
-        let time = plan::time_of(load).filter(|_| load.transactions.is_none())?;
-        Some(load.warmup.0.saturating_add(time.0).saturating_mul(load.steps().len() as u64))
-    };
-    let both = length(&sides[0]).zip(length(&sides[1])).map(|(a, b)| a.saturating_add(b));
+    let both = sides[0].length_ns.zip(sides[1].length_ns).map(|(a, b)| a.saturating_add(b));
     Progress { total_ns: both.map(|both| both.saturating_mul(trials)), ..Progress::default() }
+}
+
+fn length_ns(load: &LoadSpec) -> Option<u64> {
+    let time = plan::time_of(load).filter(|_| load.transactions.is_none())?;
+    Some(load.warmup.0.saturating_add(time.0).saturating_mul(load.steps().len() as u64))
 }
 
 /// One side: what a command line of `assay run` asks for.
 struct Side {
     name: &'static str,
-    spec: RunSpec,
-    output: OutputSpec,
-    fleet: Option<FleetSpec>,
+    /// What a trial does.
+    run: ChildSpec,
+    /// Planned nanoseconds of a trial; `None`: unknown.
+    length_ns: Option<u64>,
     /// As written, without passwords.
     words: Vec<String>,
 }
@@ -133,16 +133,14 @@ impl Side {
             ))
             .hint("use `assay run` for a journal, with or without --trials"));
         }
-        Ok(Side { name, spec, output, fleet: options.fleet.spec(), words })
+        let length_ns = length_ns(&spec.load);
+        let run = ChildSpec { fleet: options.fleet.spec(), ..ChildSpec::of_run(spec, output) };
+        Ok(Side { name, run, length_ns, words })
     }
 
     /// Runs one trial to its end.
     fn trial(&self, record: &Path, seed: u64) -> Result<Ended, Trouble> {
-        let mut spec = self.spec.clone();
-        spec.generator.seed = spec.generator.seed.or(Some(seed));
-        let output = OutputSpec { record: Some(record.to_owned()), quiet: true, ..self.output.clone() };
-        let trial = ChildSpec { fleet: self.fleet.clone(), ..ChildSpec::of_run(spec, output) };
-        child::execute(&trial, Stdio::inherit(), &interrupt::run, |_| {})
+        child::execute(&self.run.as_trial(seed, record), Stdio::inherit(), &interrupt::run, |_| {})
             .map_err(|error| Trouble::environment(format!("cannot start a trial: {error}")))
     }
 
@@ -177,12 +175,4 @@ fn folder(options: &DuelOptions) -> Result<PathBuf, Trouble> {
             .hint("choose another folder with --records, or delete them"));
     }
     Ok(folder)
-}
-
-fn throughput(found: &Findings) -> String {
-    if let Some(found) = &found.capacity {
-        return assay_report::capacity_words(found);
-    }
-    let rates: Vec<String> = found.stages.iter().map(|stage| assay_report::figure(stage.total.tps)).collect();
-    format!("{} tx/s", rates.join(", "))
 }

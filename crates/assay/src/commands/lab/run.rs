@@ -13,7 +13,7 @@ use assay_process::interrupt;
 use assay_process::terminal;
 use assay_recipe::{Event, Recipe, TrialKey, When, remaining, seconds_left};
 use assay_record::Record;
-use assay_report::{Advice, Findings, Progress, Warning, warning_words};
+use assay_report::{Advice, Findings, Progress, Warning, trial_words, warning_words};
 
 use crate::command_line::LabRunOptions;
 use crate::commands::lab::experiment::Experiment;
@@ -145,7 +145,7 @@ fn one(
             let mut spoiled = std::mem::take(&mut parts.outside);
             spoiled.extend(generator_limits(&findings, all_ours));
             let kept = spoiled.is_empty() || folder.progress.repeats_of(number) >= recipe.trials.repeats;
-            say(bar, &format!("  {}", throughput(&findings)));
+            say(bar, &format!("  {}", trial_words(&findings)));
             if !kept {
                 say(bar, &format!("  spoiled, will be repeated: {}", spoiled.join("; ")));
             }
@@ -184,23 +184,6 @@ fn generator_limits(findings: &Findings, servers_are_ours: bool) -> Vec<String> 
     let is_own = |advice: &Advice| servers_are_ours && *advice == Advice::SeparateFromServer;
     let outside = |warning: &&Warning| warning.delay_advice().is_some_and(|advice| !is_own(advice));
     findings.warnings.iter().filter(outside).map(|warning| warning_words(warning, findings).0).collect()
-}
-
-fn throughput(findings: &Findings) -> String {
-    if let Some(cases) = &findings.cases {
-        let one = |case: &assay_report::CaseFindings| {
-            let median = case.median_ns.map_or("failed".to_owned(), |ns| format!("{:.3} ms", ns / 1e6));
-            format!("{} {median}", case.name)
-        };
-        return cases.cases.iter().map(one).collect::<Vec<_>>().join(", ");
-    }
-    if let Some(found) = &findings.capacity {
-        return assay_report::capacity_words(found);
-    }
-    let stage = |stage: &assay_report::StageFindings| {
-        format!("{} tx/s with {}", assay_report::figure(stage.total.tps), count(stage.sessions as usize, "session"))
-    };
-    findings.stages.iter().map(stage).collect::<Vec<_>>().join(", ")
 }
 
 /// The common prefix of the names of an experiment's servers.

@@ -1,6 +1,5 @@
 //! `assay lab show`: the results of an experiment, complete or not.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use assay_process::diagnostics::{Exit, Trouble, nearest};
@@ -8,8 +7,8 @@ use assay_process::{files, terminal};
 use assay_recipe::{Show, TrialResult};
 use assay_record::{Record, TrialId};
 use assay_report::{
-    Advice, ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Factor, Findings, Level, NoChart,
-    OfTrials, PivotAsked, ShowAsked, Shown, Warning, experiment_csv, shown_markdown, shown_text,
+    ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Factor, FailedTrial, Findings, LabResults,
+    Level, NoChart, OfTrials, PivotAsked, ShowAsked, Shown, experiment_csv,
 };
 use assay_spec::values;
 
@@ -34,7 +33,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     terminal::result(&text(&folder)?)?;
     type Write<'a> = &'a dyn Fn() -> Result<String, Trouble>;
     let outputs: [(&Option<PathBuf>, Write<'_>); 3] = [
-        (&options.markdown, &|| markdown(&folder)),
+        (&options.markdown, &|| Ok(results(&folder)?.markdown())),
         (&options.csv, &|| Ok(experiment_csv(&experiment(&folder, folder.recipe.last.as_deref())?))),
         (&options.html, &|| page(&folder)),
     ];
@@ -50,130 +49,50 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
 
 /// The part for a terminal.
 pub(super) fn text(folder: &Folder) -> Result<String, Trouble> {
-    let recipe = &folder.recipe;
-    let mut text = format!("{}\n", recipe.title);
-    if !recipe.question.is_empty() {
-        text += &format!("{}\n", recipe.question);
-    }
-    text += &format!("{}\n\n", measured(folder));
     // Without any measurement, tables would be empty.
-    if folder.progress.measured() > 0 {
-        let (shown, left_out, experiment) = shown(folder)?;
-        text += &shown_text(&shown, WIDTH);
-        left_out.into_iter().chain(shared_cpus(&experiment)).for_each(|note| text += &format!("{note}\n"));
-    }
-    for failure in failures(folder) {
-        text += &format!("failed: {}\n  {}\n", failure.what, failure.cause);
-        failure.details.iter().for_each(|line| text += &format!("    {line}\n"));
-    }
-    notes(folder).into_iter().for_each(|note| text += &format!("{note}\n"));
-    Ok(text)
-}
-
-/// `8 of 12 trials · seed 1 · experiment 0123456789abcdef`. More rounds may have been measured than are planned now.
-fn measured(folder: &Folder) -> String {
-    let (recipe, progress) = (&folder.recipe, &folder.progress);
-    let all = recipe.cells.len() * progress.rounds(recipe.trials.count) as usize;
-    format!("{} of {all} trials · seed {} · experiment {}", progress.measured(), recipe.trials.seed, recipe.hash)
-}
-
-fn markdown(folder: &Folder) -> Result<String, Trouble> {
-    let (shown, left_out, experiment) = shown(folder)?;
-    let recipe = &folder.recipe;
-    let mut text = format!("# {}\n\n", recipe.title);
-    if !recipe.question.is_empty() {
-        text += &format!("{}\n\n", recipe.question);
-    }
-    text += &format!("{}\n\n{}", measured(folder), shown_markdown(&shown));
-    left_out.into_iter().chain(shared_cpus(&experiment)).for_each(|note| text += &format!("{note}\n\n"));
-    for failure in failures(folder) {
-        text += &format!("Failed: {}: {}\n\n", failure.what, failure.cause);
-        if !failure.details.is_empty() {
-            text += &format!("```text\n{}\n```\n\n", failure.details.join("\n"));
-        }
-    }
-    notes(folder).into_iter().for_each(|note| text += &format!("{note}\n\n"));
-    Ok(text)
+    let results = if folder.progress.measured() > 0 { results(folder)? } else { without_measurements(folder) };
+    Ok(results.text(WIDTH))
 }
 
 /// The page: the results, then the records by cell.
 pub(super) fn page(folder: &Folder) -> Result<String, Trouble> {
     let recipe = &folder.recipe;
-    let (shown, left_out, _) = shown(folder)?;
     let (experiment, _) = trials(folder, recipe.last.as_deref())?;
-    let mut head = vec![recipe.question.clone(), measured(folder)];
-    head.extend(left_out);
-    head.extend(shared_cpus(&experiment));
-    head.extend(failures(folder).into_iter().map(|failure| format!("Failed: {}: {}", failure.what, failure.cause)));
-    head.extend(notes(folder));
-    head.retain(|sentence| !sentence.is_empty());
-    let mut cells: Vec<Vec<(String, Findings)>> = vec![Vec::new(); recipe.cells.len()];
+    let mut cells: Vec<(String, Vec<(String, Findings)>)> =
+        recipe.cells.iter().map(|cell| (cell.name.clone(), Vec::new())).collect();
     for trial in experiment.trials {
         let round = trial.round + recipe.trials.drop as usize + 1;
-        cells[trial.cell].push((format!("round {round}"), trial.findings));
+        cells[trial.cell].1.push((format!("round {round}"), trial.findings));
     }
-    let cells = recipe.cells.iter().map(|cell| cell.name.clone()).zip(cells).collect();
-    Ok(assay_report::html(&assay_report::report_of_cells(&recipe.title, head, cells), &shown))
+    Ok(results(folder)?.page(cells))
 }
 
-/// How many trials had too few CPUs for both sides.
-fn shared_cpus(experiment: &Experiment) -> Option<String> {
-    let is_shared = |warning: &Warning| warning.delay_advice() == Some(&Advice::SeparateFromServer);
-    let trials = experiment.trials.iter().filter(|trial| trial.findings.warnings.iter().any(is_shared));
-    let trials: BTreeSet<(usize, usize)> = trials.map(|trial| (trial.round, trial.cell)).collect();
-    let number = Some(trials.len()).filter(|number| *number > 0)?;
-    Some(format!(
-        "Load generator and server competed for the CPUs in {number} of the measured trials, which adds to the latencies."
-    ))
+/// What the experiment came to.
+fn results(folder: &Folder) -> Result<LabResults<'_>, Trouble> {
+    let (shown, left_out, experiment) = shown(folder)?;
+    Ok(LabResults { shown, left_out, experiment: Some(experiment), ..without_measurements(folder) })
 }
 
-/// A failure of a cell, in one round or in several.
-struct Failure<'a> {
-    /// `memory=1G, rounds 1, 2`.
-    what: String,
-    cause: &'a str,
-    /// Details of the first failure.
-    details: &'a [String],
-}
-
-/// Failures; one that occurred in several rounds is listed once.
-fn failures(folder: &Folder) -> Vec<Failure<'_>> {
-    let mut failed: Vec<(usize, &str, Vec<String>, &[String])> = Vec::new();
-    for (key, cause, details) in folder.progress.failures() {
-        let round = key.round.to_string();
-        match failed.iter_mut().find(|(cell, known, ..)| (*cell, *known) == (key.cell, cause)) {
-            Some((_, _, rounds, _)) => rounds.push(round),
-            None => failed.push((key.cell, cause, vec![round], details)),
-        }
+fn without_measurements(folder: &Folder) -> LabResults<'_> {
+    let (recipe, progress) = (&folder.recipe, &folder.progress);
+    let failures = progress.failures().map(|(key, cause, details)| FailedTrial {
+        round: key.round,
+        cell: &recipe.cells[key.cell].name,
+        cause,
+        details,
+    });
+    LabResults {
+        title: &recipe.title,
+        question: &recipe.question,
+        look_at: &recipe.look_at,
+        measured: progress.measured(),
+        planned: recipe.cells.len() * progress.rounds(recipe.trials.count) as usize,
+        seed: recipe.trials.seed,
+        hash: &recipe.hash,
+        failures: failures.collect(),
+        disturbed: (progress.spoiled().count(), progress.repeated.len()),
+        ..LabResults::default()
     }
-    let failure = |(cell, cause, rounds, details): (usize, _, Vec<String>, _)| {
-        let plural = if rounds.len() > 1 { "s" } else { "" };
-        let what = format!("{}, round{plural} {}", folder.recipe.cells[cell].name, rounds.join(", "));
-        Failure { what, cause, details }
-    };
-    failed.into_iter().map(failure).collect()
-}
-
-/// What to know about the results: what to do about failures, how many trials were spoiled, what to look at.
-fn notes(folder: &Folder) -> Vec<String> {
-    let progress = &folder.progress;
-    let mut notes = Vec::new();
-    if progress.failures().next().is_some() {
-        notes.push("To retry what failed, run the same command with --again-failed.".to_owned());
-    }
-    let (kept, repeated) = (progress.spoiled().count(), progress.repeated.len());
-    if kept + repeated > 0 {
-        let others = match repeated {
-            0 => String::new(),
-            1 => ", and 1 other that was repeated".to_owned(),
-            many => format!(", and {many} others that were repeated"),
-        };
-        notes.push(format!("Disturbed: {kept} of the measured trials{others}; `assay lab status` says by what."));
-    }
-    if progress.measured() > 0 && !folder.recipe.look_at.is_empty() {
-        notes.push(format!("What to look at: {}", folder.recipe.look_at));
-    }
-    notes
 }
 
 /// What the recipe wants to show, as far as it was measured, with the whole experiment.

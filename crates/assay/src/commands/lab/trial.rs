@@ -288,22 +288,18 @@ impl Trial<'_> {
 
     /// A run on these databases, with the seed of this trial.
     fn load(&self, run: &ChildSpec, urls: &[String], record: &Path) -> Result<ChildSpec, Trouble> {
-        let mut run = run.clone();
+        let mut trial = run.as_trial(self.seed, record);
         let mut databases = urls.iter().map(|url| Concealed::from(url.as_str()));
-        match &mut run.work {
-            ChildWork::Run(spec) => {
-                spec.target.urls = databases.collect();
-                spec.generator.seed = Some(self.seed);
-            }
+        match &mut trial.work {
+            ChildWork::Run(spec) => spec.target.urls = databases.collect(),
             ChildWork::Sql(_) if urls.len() > 1 => {
                 let cause = format!("[[run.case]] is timed on one server, not on {}", urls.len());
                 return Err(Trouble::usage(cause).hint("choose one of them with run.on"));
             }
-            ChildWork::Sql(spec) => (spec.url, spec.seed) = (databases.next(), Some(self.seed)),
-            ChildWork::Io(spec) => spec.seed = Some(self.seed),
+            ChildWork::Sql(spec) => spec.url = databases.next(),
+            ChildWork::Io(_) => {}
         }
-        run.output = OutputSpec { record: Some(record.to_owned()), quiet: true, ..run.output };
-        Ok(run)
+        Ok(trial)
     }
 
     /// A run of a step, of which one metric may be shown: times in seconds.
