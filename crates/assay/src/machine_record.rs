@@ -5,9 +5,8 @@
 use assay_machine::{MachinePlan, Snapshot, bucket_value};
 use assay_record as record;
 use assay_record::{CounterTally, Histogram, Interval, Latencies, Record, Stage, Status, Tally, TransactionTally};
+use assay_run::record_of;
 use assay_sysbench::front::MachineReport;
-
-use crate::record_of;
 
 const EVENT: &str = "event";
 /// The largest bucket of assay-machine is at 100 s.

@@ -8,13 +8,14 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    agent, check, child, cleanup, compare, completions, duel, exec, fleet, io, lab, list, manual, pgbench, prepare,
-    report, run, server, show, sql, sysbench, tag,
+    agent, child, compare, completions, duel, fleet, io, lab, list, manual, pgbench, report, run, server, show, sql,
+    sysbench, tag,
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::{events, terminal};
 use assay_record::{Event, Exited};
+use assay_run::execute;
 
 fn main() -> ExitCode {
     install_panic_hook();
@@ -39,11 +40,11 @@ fn work() -> Result<ExitCode, Trouble> {
     let words = &invocation.words;
     ended(match &invocation.subcommand {
         Subcommand::Run(options) if options.print_spec => run::print_spec(assignment()),
-        Subcommand::Run(options) => run::run(assignment(), &options.output.output(), options.fleet.spec().as_ref()),
-        Subcommand::Prepare(options) => prepare::run(assignment(), &options.output(), options.fleet.spec().as_ref()),
-        Subcommand::Check(options) => check::run(assignment(), &options.output(), options.fleet.spec().as_ref()),
-        Subcommand::Cleanup(options) => cleanup::run(assignment(), options.common.quiet),
-        Subcommand::Exec(options) => exec::run(assignment(), options.common.quiet),
+        Subcommand::Run(options) => execute(assignment(), &options.output.output(), options.fleet.spec().as_ref()),
+        Subcommand::Prepare(options) => execute(assignment(), &options.output(), options.fleet.spec().as_ref()),
+        Subcommand::Check(options) => execute(assignment(), &options.output(), options.fleet.spec().as_ref()),
+        Subcommand::Cleanup(options) => execute(assignment(), &options.common.output(), None),
+        Subcommand::Exec(options) => execute(assignment(), &options.common.output(), None),
         Subcommand::List => list::run(words),
         Subcommand::Show(options) => show::run(options),
         Subcommand::Tag(options) => tag::run(options),

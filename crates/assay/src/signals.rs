@@ -14,11 +14,10 @@ use std::time::Duration;
 
 use assay_process::diagnostics::Trouble;
 use assay_process::{interrupt, scratch, terminal};
+use assay_run::lab;
 use signal_hook::consts::{SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
-
-use crate::lab;
 
 /// Starts handling signals. A thread of its own receives them, so handling may lock and allocate.
 pub fn listen() -> Result<(), Trouble> {

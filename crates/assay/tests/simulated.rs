@@ -6,11 +6,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use assay::command_line;
-use assay::{plan, record_of};
 use assay_engine::{Control, Notice, Observer, Outcome, Stage, run_inline};
 use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
 use assay_record::{Search, Status};
 use assay_report::{CapacityFindings, Promise, SearchState};
+use assay_run::{plan, record_of};
 use assay_seam::Nanos;
 
 /// Answers as a PostgreSQL server does (protocol 3.0) without storing data: SELECT returns one row, everything else

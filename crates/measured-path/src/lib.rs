@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use assay::command_line;
-use assay::plan;
 use assay_engine::Plan;
 use assay_io::{Address, ConnectError, Event, Io, SocketId, Tls, Waker};
+use assay_run::plan;
 use assay_seam::Nanos;
 
 /// How many answers one `wait` hands out at most.

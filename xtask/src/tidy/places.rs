@@ -16,6 +16,7 @@ const PLACES: [(&[&str], &[&str], &str); 5] = [
             "crates/assay-fleet/",
             "crates/assay-lab/src/wait.rs",
             "crates/assay-process/",
+            "crates/assay-run/",
             "crates/assay/",
         ],
         "only assay-io reads a clock; machines are told `now`",
@@ -29,7 +30,7 @@ const PLACES: [(&[&str], &[&str], &str); 5] = [
     (
         &["postgres::DRIVER", "mysql::DRIVER", "assay_sqlite::"],
         // A product's file contains its queries.
-        &["crates/assay/src/registry.rs", "crates/assay-lab/src/product/"],
+        &["crates/assay-run/src/registry.rs", "crates/assay-lab/src/product/"],
         "databases are named in the registry and nowhere else",
     ),
     (
@@ -37,14 +38,14 @@ const PLACES: [(&[&str], &[&str], &str); 5] = [
         &[
             "crates/assay-process/src/files.rs",
             // Streams, which grow during a run.
-            "crates/assay/src/journal.rs",
+            "crates/assay-run/src/journal.rs",
             "crates/assay/src/commands/pgbench.rs",
             "crates/assay/src/commands/lab/trial.rs",
             // Temporary files.
-            "crates/assay/src/fleet/parcel.rs",
+            "crates/assay-run/src/fleet/parcel.rs",
             "crates/assay/src/commands/lab/folder.rs",
             // Files of the kernel, of servers, and records, which are written in the same way.
-            "crates/assay/src/lab.rs",
+            "crates/assay-run/src/lab.rs",
             "crates/assay-lab/",
             "crates/assay-record/",
         ],
@@ -112,7 +113,7 @@ mod tests {
             &[&format!("crates/assay-wire/src/a.rs:1: {}", reason(1))],
         );
         check("crates/assay/src/run.rs", "mysql::DRIVER", &[&format!("crates/assay/src/run.rs:1: {}", reason(3))]);
-        check("crates/assay/src/registry.rs", "mysql::DRIVER", &[]);
+        check("crates/assay-run/src/registry.rs", "mysql::DRIVER", &[]);
         check("crates/assay/src/a.rs", "std::fs::write(x, y)", &[&format!("crates/assay/src/a.rs:1: {}", reason(4))]);
         check("crates/assay/src/a.rs", "files::write(x, y)", &[]);
         check("crates/assay-engine/src/run.rs", "// println! is for others\n#[cfg(test)]\nprintln!()", &[]);

@@ -73,6 +73,13 @@ impl MeasuredCommandOptions {
     }
 }
 
+impl CommonCommandOptions {
+    /// What becomes of the result: a command without a record prints what its workload says.
+    pub fn output(&self) -> OutputSpec {
+        OutputSpec { quiet: self.quiet, ..OutputSpec::default() }
+    }
+}
+
 impl OutputOptions {
     /// What becomes of the result.
     pub fn output(&self) -> OutputSpec {

@@ -1,43 +1,11 @@
 //! Options of a fleet: agents on other machines, and the commands that divide their work between them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use assay_fleet::{Nats, Pattern};
 use assay_seam::Nanos;
 use assay_spec::values;
 use clap::Args;
-
-/// Which part of a run this process does.
-#[derive(Clone, Default)]
-pub enum Role {
-    /// All of it.
-    #[default]
-    Alone,
-    /// None: it leads agents.
-    Lead,
-    /// An agent's.
-    Agent(Arc<dyn assay_engine::Fleet>),
-}
-
-impl Role {
-    /// How many of so many sessions this process has.
-    pub fn sessions_here(&self, sessions: u32) -> u32 {
-        match self {
-            Role::Alone => sessions,
-            Role::Lead => 0,
-            Role::Agent(fleet) => fleet.agent().part_of(sessions.into()) as u32,
-        }
-    }
-
-    /// The other processes, for the plan.
-    pub fn fleet(&self) -> Option<Arc<dyn assay_engine::Fleet>> {
-        match self {
-            Role::Agent(fleet) => Some(fleet.clone()),
-            Role::Alone | Role::Lead => None,
-        }
-    }
-}
 
 /// Load from many machines.
 #[derive(Args, Clone)]

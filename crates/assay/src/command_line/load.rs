@@ -1,11 +1,11 @@
 //! Options of a run's load: how much work, and when.
 
+use assay_run::load_model;
 use assay_seam::Nanos;
 use assay_spec::{Arrival, RateSpec, Sessions, Terminals, values};
 use clap::Args;
 
 use crate::command_line::shared::{at_least_one, one_of};
-use crate::load_model;
 
 /// How much work, and when.
 #[derive(Args, Clone)]

@@ -2,9 +2,8 @@
 
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
+use assay_run::{library, registry};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-
-use crate::{library, registry};
 
 /// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one on the command
 /// line, if any. `words`: the command line.

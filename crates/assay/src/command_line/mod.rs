@@ -46,8 +46,8 @@ use clap::builder::StyledStr;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 
-use crate::assignment::{self, Assignment, option_value, shown};
-use crate::{library, registry};
+use assay_run::assignment::{self, Assignment, option_value, shown};
+use assay_run::{library, registry};
 use mistakes::explain;
 use options::CommandLine;
 

@@ -230,7 +230,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::plan::{THINK_SCALE, TIME_DEFAULT};
+    use assay_run::plan::{THINK_SCALE, TIME_DEFAULT};
 
     /// The numbers in the help of an option, in order, apart from examples and the defaults that clap itself states.
     /// Those of options that are not in this list have none.

@@ -147,5 +147,5 @@ pub struct OutputOptions {
 }
 
 fn host_url(text: &str) -> Result<String, String> {
-    text.parse::<crate::telemetry::HostUrl>().map(|_| text.to_owned())
+    text.parse::<assay_run::telemetry::HostUrl>().map(|_| text.to_owned())
 }

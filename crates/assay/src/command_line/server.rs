@@ -1,8 +1,13 @@
 //! Options of `assay server`.
 
+use assay_lab::placement::{Cpus, Transparent};
+use assay_lab::{Description, Placement};
+use assay_process::diagnostics::Trouble;
+use assay_run::lab;
 use assay_seam::Nanos;
 use assay_spec::values;
 use clap::Args;
+use std::time::Duration;
 
 use crate::command_line::shared::at_least_one;
 
@@ -144,4 +149,33 @@ pub struct ImageOptions {
     /// Remove an image
     #[arg(long, value_name = "IMAGE")]
     pub remove: Vec<String>,
+}
+
+impl StartOptions {
+    /// What to start.
+    pub fn description(&self) -> Result<Description, Trouble> {
+        Ok(Description {
+            name: self.name.clone(),
+            binaries: self.binaries.clone(),
+            settings: lab::settings(&self.set),
+            file: self.config.as_deref().map(lab::read).transpose()?,
+            placement: Placement {
+                cpus: self.cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
+                memory_bytes: self.memory,
+                huge_pages_bytes: self.huge_pages,
+                transparent: self.thp.as_deref().map(thp).transpose()?,
+            },
+            run_as: self.run_as.clone(),
+            data: self.data.clone(),
+            port: self.port,
+            replicas: self.replicas,
+            fronts: lab::fronts(&self.front, &self.front_set)?,
+            patience: Duration::from_nanos(self.patience.0),
+            ..Description::of(self.product.parse()?)
+        })
+    }
+}
+
+fn thp(word: &str) -> Result<Transparent, Trouble> {
+    word.parse().map_err(|reason| Trouble::usage(format!("--thp {word}: {reason}")))
 }

@@ -8,11 +8,11 @@ use assay_io::process::{FilesLimit, HostFacts};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
+use assay_run::fleet::DATABASE_VARIABLE;
+use assay_run::fleet::share::{AgentHost, serve};
+use assay_run::plan;
 
 use crate::command_line::AgentOptions;
-use crate::fleet::DATABASE_VARIABLE;
-use crate::fleet::share::{AgentHost, serve};
-use crate::plan;
 
 /// Between two looks whether somebody wants it to end.
 const LOOK_AROUND: Duration = Duration::from_millis(100);

@@ -1,10 +1,11 @@
 //! Executes what the process that started this one asks for, on stdin (`child.rs` of this crate is the other end).
 
 use assay_process::diagnostics::{Exit, Trouble};
+use assay_run::assignment::Assignment;
+use assay_run::execute;
 use assay_spec::{ChildSpec, ChildWork};
 
-use crate::assignment::Assignment;
-use crate::commands::{io, run, sql};
+use crate::commands::{io, sql};
 
 /// Executes it.
 pub fn run() -> Result<Exit, Trouble> {
@@ -13,7 +14,7 @@ pub fn run() -> Result<Exit, Trouble> {
     let ChildSpec { work, output, fleet } = ChildSpec::from_json(&text)?;
     let line = |words: Vec<String>| ["assay".to_owned()].into_iter().chain(words).collect::<Vec<_>>();
     match work {
-        ChildWork::Run(spec) => run::run(&Assignment::load(*spec)?, &output, fleet.as_ref()),
+        ChildWork::Run(spec) => execute(&Assignment::load(*spec)?, &output, fleet.as_ref()),
         ChildWork::Sql(spec) => sql::run(&spec, &output, &line(spec.words())),
         ChildWork::Io(spec) => io::run(&spec, &output, &line(spec.words())),
     }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::terminal;
-use assay_report::{Comparison, Condition, ConditionFindings, Findings, Group, Side};
+use assay_report::{Comparison, Condition, ConditionFindings, Group};
+use assay_run::render;
 use assay_spec::Format;
 
 use crate::command_line::{CompareOptions, JudgmentOptions};
@@ -18,7 +19,7 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
     let groups = if options.records.is_empty() {
         let (baseline, candidate) = (read(&options.baseline)?, read(&options.candidate)?);
         trials::check_sides(&baseline, &candidate)?;
-        vec![group("baseline", trials::pairs(baseline)), group("candidate", trials::pairs(candidate))]
+        vec![render::group("baseline", trials::pairs(baseline)), render::group("candidate", trials::pairs(candidate))]
     } else {
         assay_report::groups(trials::pairs(read(&options.records)?))
     };
@@ -27,7 +28,7 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
         let comparisons = others.iter().map(|other| compared(first, other, &options.judgment)).collect();
         conclude(comparisons, &options.judgment, options.format)
     } else if options.judgment.fail_if.is_empty() {
-        terminal::result(&summary(first, options.format))?;
+        terminal::result(&render::summary(first, options.format))?;
         Ok(Exit::Success)
     } else {
         let cause = format!("--fail-if has nothing to compare: all records have the same settings ({})", first.name);
@@ -49,25 +50,9 @@ fn show_agents(groups: &[Group]) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The trials of one setting, under a name.
-pub(crate) fn group(name: &str, trials: Vec<(String, Findings)>) -> Group {
-    let (records, trials) = trials.into_iter().unzip();
-    Group { name: name.to_owned(), records, trials }
-}
-
 /// Two settings, compared.
 pub(crate) fn compared(baseline: &Group, candidate: &Group, options: &JudgmentOptions) -> Comparison {
-    assay_report::compare(side(baseline), side(candidate), options.margin)
-}
-
-/// The summary of one setting's trials, in the requested format.
-pub(crate) fn summary(of: &Group, format: Format) -> String {
-    let summary = assay_report::summarize(side(of));
-    match format {
-        Format::Text => assay_report::summary_text(&summary),
-        Format::Json => assay_report::json(&summary),
-        Format::Csv => assay_report::summary_csv(&summary),
-    }
+    assay_report::compare(render::side(baseline), render::side(candidate), options.margin)
 }
 
 /// Judges the conditions, prints everything, and fails if one holds.
@@ -117,10 +102,6 @@ fn judged(condition: &Condition, comparison: &Comparison) -> Result<ConditionFin
         Some(near) => trouble.hint(format!("did you mean {near}?")),
         None => trouble.hint(format!("the metrics are: {}", names.join(", "))),
     })
-}
-
-fn side(group: &Group) -> Side<'_> {
-    Side { name: &group.name, records: &group.records, trials: &group.trials }
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<Trial>, Trouble> {

@@ -15,12 +15,13 @@ use assay_process::{terminal, url_text};
 use assay_recipe::alternating;
 use assay_record::{DEFAULT_FOLDER, Record, Time};
 use assay_report::{Progress, throughput_words};
+use assay_run::plan;
+use assay_run::render;
 use assay_spec::{ChildSpec, Format, LoadSpec};
 
 use crate::child::{self, Ended};
 use crate::command_line::{self, DuelOptions, Invocation, Subcommand};
 use crate::commands::compare;
-use crate::plan;
 
 /// Runs the trials, compares the sides. Trials before an interrupt or a failure are compared, too.
 pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
@@ -70,7 +71,7 @@ pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
         let line = |side: &Side| format!("{}  {}\n", side.name, url_text::shell_line(&side.words));
         terminal::result(&format!("{}{}\n", line(&sides[0]), line(&sides[1])))?;
     }
-    let compared = compare::compared(&compare::group("A", a), &compare::group("B", b), &options.judgment);
+    let compared = compare::compared(&render::group("A", a), &render::group("B", b), &options.judgment);
     let concluded = compare::conclude(vec![compared], &options.judgment, options.format);
     if !options.quiet {
         terminal::say(&format!("records: {}\n", folder.display()));

@@ -7,9 +7,9 @@ use assay_fleet::{Bus, PROTOCOL, Presence, container_file, manifest};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_record::{AgentPart, DEFAULT_FOLDER, Record, Share, Status};
+use assay_run::live::{existing, may_write, unwritable};
 
 use crate::command_line::{CollectOptions, FleetAction, FleetCommandOptions, ManifestOptions, NatsOptions};
-use crate::live::{existing, may_write, unwritable};
 
 /// Who connects.
 const NAME: &str = "assay fleet";

@@ -14,9 +14,8 @@ use assay_process::scratch::Scratch;
 use assay_process::{events, terminal};
 use assay_record as record;
 use assay_record::{Latencies, OptionValue, Place, Record, Status, Time};
+use assay_run::{live, plan, record_of, render};
 use assay_spec::{IoSpec, OutputSpec, Wrong};
-
-use crate::{live, plan, record_of, render};
 
 /// Creates the files, runs the ladder, prints the result, and writes a record. `words`: the command line.
 pub fn run(spec: &IoSpec, output: &OutputSpec, words: &[String]) -> Result<Exit, Trouble> {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::workload::Workload;
-use crate::{library, registry};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
+use assay_run::workload::Workload;
+use assay_run::{library, registry};
 
 /// Prints name, description and commands of every built-in workload.
 pub fn run(words: &[String]) -> Result<Exit, Trouble> {

@@ -14,10 +14,11 @@ use assay_pgbench::front::{self, Process};
 use assay_process::diagnostics::Trouble;
 use assay_process::interrupt;
 use assay_process::terminal;
+use assay_run::{library, plan, registry};
 use assay_script::Library;
 use assay_seam::{ConnectOptions, Database, Dialect};
 
-use crate::{library, plan, registry, signals};
+use crate::signals;
 
 /// Runs a command line, starting with the program's name.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {

@@ -5,19 +5,18 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use assay_lab::binaries::{self, PRODUCTS, Source};
-use assay_lab::product::{InEffect, Origin};
+use assay_lab::product::Origin;
 use assay_lab::{Account, Description, Fault, Home, Server, Status, Topology, image, topology};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
 use assay_process::url_text;
+use assay_run::assignment::Assignment;
+use assay_run::lab;
 use assay_spec::OutputSpec;
 use assay_spec::values::display_duration;
 
-use crate::assignment::Assignment;
 use crate::command_line::{self, ImageOptions, Invocation, ServerAction, ServerOptions, StartOptions, StopOptions};
-use crate::commands::prepare;
-use crate::lab;
 
 /// Runs the requested action.
 pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
@@ -73,7 +72,7 @@ fn prepared(home: &Home, description: Description, line: &str, say: &dyn Fn(&str
     let words = assignment.spec.words().split_off(1);
     let load = |topology: &Topology| {
         assignment.spec.target.urls = vec![topology.primary.url("app").into()];
-        prepare::run(&assignment, &OutputSpec::default(), None).map(drop)
+        assay_run::prepare::run(&assignment, &OutputSpec::default(), None).map(drop)
     };
     lab::load_once(home, &description, &words, say, load)?.start(home, description, say)
 }
@@ -118,18 +117,8 @@ fn told(started: &Topology) -> String {
         let method = if restored.method == image::Method::Reflink { "shared blocks" } else { "copied" };
         text += &format!("  data: {} MB {method} in {:.1} s\n", restored.bytes >> 20, restored.took.as_secs_f64());
     }
-    text += &differences(&started.in_effect);
+    text += &lab::differences(&started.in_effect);
     text + &format!("  stop it: assay server stop {name} --remove\n")
-}
-
-/// Settings that the server changed.
-pub fn differences(in_effect: &[InEffect]) -> String {
-    let differs = |one: &&InEffect| !one.same && one.value.is_some();
-    let line = |one: &InEffect| {
-        let (asked, value) = (one.asked.as_deref().unwrap_or("on"), one.value.as_deref().unwrap_or_default());
-        format!("  {}: requested {asked}, in effect {value}\n", one.name)
-    };
-    in_effect.iter().filter(differs).map(line).collect()
 }
 
 fn origin(origin: Origin) -> &'static str {

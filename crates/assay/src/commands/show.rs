@@ -6,9 +6,9 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_record::Record;
 use assay_report::View;
+use assay_run::render;
 
 use crate::command_line::ShowOptions;
-use crate::render;
 
 /// Prints the report.
 pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {

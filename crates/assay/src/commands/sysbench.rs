@@ -15,12 +15,13 @@ use assay_process::interrupt;
 use assay_process::surroundings::ThisMachine;
 use assay_process::terminal;
 use assay_record::Existing;
+use assay_run::{library, registry};
 use assay_script::{Installed, Library};
 use assay_seam::{ConnectOptions, Database, Dialect, Surroundings};
 use assay_sysbench::front::{self, MachineReport, Process};
 use assay_sysbench::originals;
 
-use crate::{library, machine_record, registry, signals};
+use crate::{machine_record, signals};
 
 /// Runs a command line, starting with the program's name.
 pub fn run(words: Vec<String>) -> Result<ExitCode, Trouble> {

@@ -483,7 +483,7 @@ fn numbers_in_the_documents_are_those_of_the_code() {
     assert!(found >= 4, "only {found} defaults were found: is the pattern still right?");
 
     let uring = assay_io::SESSIONS_FOR_URING;
-    let (time, images) = (assay::plan::TIME_DEFAULT, assay_lab::image::BOUND_DEFAULT >> 30);
+    let (time, images) = (assay_run::plan::TIME_DEFAULT, assay_lab::image::BOUND_DEFAULT >> 30);
     let (packed, unpacked) = (assay_record::COMPRESSED_BYTES_MAX >> 20, assay_record::DECOMPRESSED_BYTES_MAX >> 30);
     let (records, rows) = (assay::commands::report::RECORDS_MAX, assay_report::ROWS_MAX);
     let points = format!("{},{:03}", assay_report::POINTS_MAX / 1000, assay_report::POINTS_MAX % 1000);

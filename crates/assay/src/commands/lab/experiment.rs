@@ -5,9 +5,9 @@ use std::path::Path;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
 use assay_recipe::{Recipe, RecipeError, from_words, shipped};
+use assay_run::assignment::Assignment;
 use assay_spec::RunSpec;
 
-use crate::assignment::Assignment;
 use crate::command_line::{self, RecipeOptions};
 
 /// A recipe and its origin.

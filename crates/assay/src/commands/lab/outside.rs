@@ -9,11 +9,10 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+use assay_run::telemetry::throttled_us;
 use assay_telemetry::procfs;
 use nix::errno::Errno;
 use nix::libc::O_NONBLOCK;
-
-use crate::telemetry::throttled_us;
 
 /// CPU time of other processes that disturbs, as a share of the machine's.
 const OTHERS: f64 = 0.05;

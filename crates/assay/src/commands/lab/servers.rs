@@ -10,13 +10,13 @@ use assay_lab::{Account, Description, Home, binaries, image};
 use assay_options::OptionValue;
 use assay_process::diagnostics::Trouble;
 use assay_recipe::{Action, Server};
+use assay_run::lab;
+use assay_run::workload::Workload;
 use nix::sys::statvfs::statvfs;
 
 use crate::commands::lab::experiment::{Experiment, WrongKey};
 use crate::commands::lab::setup::{Runs, description, prepare_words};
 use crate::commands::lab::trial::loading;
-use crate::lab;
-use crate::workload::Workload;
 
 /// The part of `plan` about servers.
 pub(super) struct Found {

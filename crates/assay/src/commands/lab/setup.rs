@@ -9,16 +9,16 @@ use assay_options::OptionValue;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
 use assay_recipe::{Action, Cell, Recipe, Server, Setup, Step, When, Word};
+use assay_run::assignment::Assignment;
+use assay_run::plan::TIME_DEFAULT;
 use assay_seam::Nanos;
 use assay_spec::{
     ChildSpec, ChildWork, Concealed, IoSpec, OutputSpec, RunSpec, Sessions, SpecOption, SqlSpec, Wrong, values,
 };
 
-use crate::assignment::Assignment;
 use crate::command_line::{self, Invocation, Subcommand};
 use crate::commands::lab::experiment::WrongKey;
 use crate::commands::sql;
-use crate::plan::TIME_DEFAULT;
 
 /// What the trials of a cell execute, checked.
 pub(super) struct Runs {

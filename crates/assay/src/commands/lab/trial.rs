@@ -22,15 +22,16 @@ use assay_process::url_text;
 use assay_recipe::{Action, Cell, Step, When};
 use assay_record::{Attribute, Event, Record};
 use assay_report::MetricUnit;
+use assay_run::assignment::Assignment;
+use assay_run::client::{Client, text};
+use assay_run::lab::{self, Kept};
+use assay_run::plan;
 use assay_seam::{ConnectOptions, Nanos};
 use assay_spec::{ChildSpec, ChildWork, Concealed, OutputSpec, RunSpec};
 
-use crate::assignment::Assignment;
-use crate::client::{Client, text};
+use crate::child;
 use crate::commands::lab::outside::Outside;
 use crate::commands::lab::setup::{Runs, asked, description, duration, load_of_step, prepare_words, warm_up};
-use crate::lab::{self, Kept};
-use crate::{child, plan};
 
 /// What a trial needs.
 pub(super) struct Trial<'a> {

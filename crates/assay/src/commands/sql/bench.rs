@@ -13,13 +13,12 @@ use assay_process::terminal;
 use assay_process::url_text;
 use assay_recipe::order;
 use assay_record::{Case, Cold, Execution, QueryPlan};
+use assay_run::client::{Client, text};
+use assay_run::{lab, registry};
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
 use assay_telemetry::{StatementQuestions, read_plan};
 use sha2::{Digest, Sha256};
-
-use crate::client::{Client, text};
-use crate::{lab, registry};
 
 /// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {

@@ -15,11 +15,11 @@ use assay_seam::ConnectOptions;
 use assay_spec::{CaseSpec, Concealed, OutputSpec, SqlSpec};
 
 use crate::command_line::SqlOptions;
-use crate::{live, plan, record_of, render, server_settings};
 use assay_process::diagnostics::{Exit, Trouble, nearest};
 use assay_process::interrupt;
 use assay_process::scratch::Scratch;
 use assay_process::terminal;
+use assay_run::{live, plan, record_of, render, server_settings};
 use bench::{Bench, Ended};
 
 /// What the command line asks for. Reads files with cases, and a URL on stdin.

@@ -37,7 +37,7 @@ impl Assignment {
     }
 
     /// Gives the options of the workload their kinds.
-    pub(crate) fn new(mut spec: RunSpec, program: Arc<Program>, words: Vec<String>) -> Result<Assignment, Wrong> {
+    pub fn new(mut spec: RunSpec, program: Arc<Program>, words: Vec<String>) -> Result<Assignment, Wrong> {
         for (key, value) in &mut spec.workload.options {
             let wrong = |value: &str, reason: &str| Wrong::value(format!("workload.options.{key}"), value, reason);
             let declared = program.options().iter().find(|option| option.key() == *key);
@@ -50,7 +50,7 @@ impl Assignment {
     }
 
     /// Applies every rule that needs no server.
-    pub(crate) fn check(&self) -> Result<(), Wrong> {
+    pub fn check(&self) -> Result<(), Wrong> {
         let spec = &self.spec;
         for promise in &spec.load.find_rate {
             let parsed: Result<Promise, _> = promise.parse();
@@ -83,7 +83,7 @@ impl Assignment {
 }
 
 /// The dialect of a spec's databases, which its script sees. `url`: instead of its own.
-pub(crate) fn dialect(spec: &RunSpec, url: Option<String>) -> Result<Dialect, Trouble> {
+pub fn dialect(spec: &RunSpec, url: Option<String>) -> Result<Dialect, Trouble> {
     // A product is also a scheme; an invalid one is refused when the server is started.
     let product = spec.server.as_ref().and_then(|server| server.product.split(':').next());
     let product = product.filter(|name| assay_lab::binaries::product(name).is_ok()).map(|name| format!("{name}:"));
@@ -95,7 +95,7 @@ pub(crate) fn dialect(spec: &RunSpec, url: Option<String>) -> Result<Dialect, Tr
 }
 
 /// The spec of a recorded run, with the seed that it had.
-pub(crate) fn recorded(path: &Path) -> Result<RunSpec, Trouble> {
+pub fn recorded(path: &Path) -> Result<RunSpec, Trouble> {
     let manifest = Record::read(path)?.manifest;
     let Some(spec) = &manifest.spec else {
         return Err(Trouble::usage(format!("{} does not say what to repeat", path.display()))
@@ -108,7 +108,7 @@ pub(crate) fn recorded(path: &Path) -> Result<RunSpec, Trouble> {
 }
 
 /// A spec in a file, or on stdin if that is `-`.
-pub(crate) fn written(path: &Path) -> Result<RunSpec, Trouble> {
+pub fn written(path: &Path) -> Result<RunSpec, Trouble> {
     let text = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()),
         _ => std::fs::read_to_string(path),
@@ -137,7 +137,7 @@ fn typed(option: &OptionDeclaration, value: &OptionValue) -> Result<OptionValue,
 }
 
 /// Parses a workload option. An empty value clears it, as sysbench scripts expect.
-pub(crate) fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
+pub fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
     Ok(match kind {
         OptionKind::Bool => OptionValue::Bool(values::switch(text)?),
         OptionKind::Int | OptionKind::Double | OptionKind::Size if text.is_empty() => OptionValue::Number(0.0),
@@ -153,7 +153,7 @@ pub(crate) fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, 
 }
 
 /// A value as written on the command line.
-pub(crate) fn shown(value: &OptionValue) -> String {
+pub fn shown(value: &OptionValue) -> String {
     match value {
         OptionValue::None => String::new(),
         OptionValue::Bool(on) => if *on { "on" } else { "off" }.to_owned(),

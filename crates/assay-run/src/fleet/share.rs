@@ -15,10 +15,10 @@ use assay_seam::{ConnectOptions, Endpoint};
 use assay_spec::{Concealed, RunSpec};
 
 use crate::assignment::Assignment;
-use crate::command_line::Role;
 use crate::fleet::link::{Link, Reporter, sign};
 use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
 use crate::plan::Process;
+use crate::plan::Role;
 use crate::workload::Workload;
 use crate::{failure, plan, record_of, registry};
 

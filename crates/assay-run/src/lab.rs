@@ -1,11 +1,12 @@
-//! Connects the command line and the lab: descriptions of servers, and servers that must not outlive this process.
+//! Servers that a run starts: from a spec to the lab's description, until they must be gone, and what the record says of
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use assay_lab::placement::{Cpus, Transparent};
+use assay_lab::placement::Cpus;
 use assay_lab::product::InEffect;
 use assay_lab::server::What;
 use assay_lab::{Asked, Description, Fault, FrontDescription, Home, Placement, Server, Topology, image, topology};
@@ -15,33 +16,7 @@ use assay_record::{self as record, Attribute, AttributeScope};
 use assay_spec::{Concealed, ServerSpec};
 use sha2::{Digest, Sha256};
 
-use crate::command_line::StartOptions;
 use crate::library;
-
-impl StartOptions {
-    /// What to start.
-    pub fn description(&self) -> Result<Description, Trouble> {
-        Ok(Description {
-            name: self.name.clone(),
-            binaries: self.binaries.clone(),
-            settings: settings(&self.set),
-            file: self.config.as_deref().map(read).transpose()?,
-            placement: Placement {
-                cpus: self.cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
-                memory_bytes: self.memory,
-                huge_pages_bytes: self.huge_pages,
-                transparent: self.thp.as_deref().map(thp).transpose()?,
-            },
-            run_as: self.run_as.clone(),
-            data: self.data.clone(),
-            port: self.port,
-            replicas: self.replicas,
-            fronts: fronts(&self.front, &self.front_set)?,
-            patience: Duration::from_nanos(self.patience.0),
-            ..Description::of(self.product.parse()?)
-        })
-    }
-}
 
 /// The server of a run.
 pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
@@ -59,21 +34,19 @@ pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
     })
 }
 
-fn settings(words: &[String]) -> Vec<Asked> {
+/// Settings as given: `NAME=VALUE`.
+pub fn settings(words: &[String]) -> Vec<Asked> {
     words.iter().map(|word| Asked::parse(word)).collect()
 }
 
-fn thp(word: &str) -> Result<Transparent, Trouble> {
-    word.parse().map_err(|reason| Trouble::usage(format!("--thp {word}: {reason}")))
-}
-
-fn read(path: &Path) -> Result<String, Trouble> {
+/// A configuration file.
+pub fn read(path: &Path) -> Result<String, Trouble> {
     std::fs::read_to_string(path)
         .map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
 }
 
 /// All settings belong to the last front: the one that gets the load.
-fn fronts(words: &[String], set: &[String]) -> Result<Vec<FrontDescription>, Trouble> {
+pub fn fronts(words: &[String], set: &[String]) -> Result<Vec<FrontDescription>, Trouble> {
     let mut fronts = words.iter().map(|word| FrontDescription::parse(word)).collect::<Result<Vec<_>, Fault>>()?;
     if let Some(last) = fronts.last_mut() {
         last.settings = settings(set);
@@ -313,4 +286,14 @@ pub fn drop_caches() -> Result<(), Trouble> {
         Trouble::environment(format!("cannot empty the page cache: {error}"))
             .hint("this needs root; without this step, restarted servers find a warm page cache")
     })
+}
+
+/// Settings that the server changed.
+pub fn differences(in_effect: &[InEffect]) -> String {
+    let differs = |one: &&InEffect| !one.same && one.value.is_some();
+    let line = |one: &InEffect| {
+        let (asked, value) = (one.asked.as_deref().unwrap_or("on"), one.value.as_deref().unwrap_or_default());
+        format!("  {}: requested {asked}, in effect {value}\n", one.name)
+    };
+    in_effect.iter().filter(differs).map(line).collect()
 }

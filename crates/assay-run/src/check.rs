@@ -5,7 +5,7 @@ use assay_process::terminal;
 use assay_spec::{FleetSpec, OutputSpec};
 
 use crate::assignment::Assignment;
-use crate::commands::exec;
+use crate::exec;
 use crate::workload::Workload;
 
 /// Runs the workload's `check`; its findings are in the lines it printed.
@@ -24,6 +24,6 @@ pub fn run(assignment: &Assignment, output: &OutputSpec, fleet: Option<&FleetSpe
 
 /// The error if `check` found something; `when` it was found: nothing, or " after the run". The workload says what to
 /// do about it: it knows whether the tables have a different size, are damaged, or half loaded.
-pub(crate) fn difference(workload: &Workload, when: &str) -> Trouble {
+pub fn difference(workload: &Workload, when: &str) -> Trouble {
     Trouble::new(Exit::Difference, format!("the tables of {} are not correct{when}", workload.name))
 }

@@ -9,11 +9,11 @@ use assay_process::{interrupt, terminal};
 use assay_spec::{FleetSpec, OutputSpec};
 
 use crate::assignment::Assignment;
-use crate::command_line::Role;
 use crate::fleet::crew::{self, Work};
 use crate::live::may_write;
 use crate::measured::Measured;
 use crate::plan::Process;
+use crate::plan::Role;
 use crate::watch::Watch;
 use crate::workload::Workload;
 use crate::{failure, plan, record_of, registry};
@@ -29,7 +29,7 @@ pub fn run(assignment: &Assignment, quiet: bool) -> Result<Exit, Trouble> {
 }
 
 /// Runs a command on each given database: each has tables of its own.
-pub(crate) fn on_databases(assignment: &Assignment, quiet: bool) -> Result<Vec<Outcome>, Trouble> {
+pub fn on_databases(assignment: &Assignment, quiet: bool) -> Result<Vec<Outcome>, Trouble> {
     databases(assignment)?.iter().map(|url| on_database(assignment, quiet, url)).collect()
 }
 
@@ -46,7 +46,7 @@ fn databases(assignment: &Assignment) -> Result<Vec<String>, Trouble> {
 
 /// Runs a command on each database and writes a record of each, whose path is printed after `told` has printed the
 /// outcome.
-pub(crate) fn measured_on_databases(
+pub fn measured_on_databases(
     assignment: &Assignment,
     output: &OutputSpec,
     fleet: Option<&FleetSpec>,
@@ -117,7 +117,7 @@ pub(crate) fn measured_on_databases(
 }
 
 /// `PATH-2.json.zst` of `PATH.json.zst`.
-pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
+pub fn numbered(path: &Path, number: u64) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // A name may begin with a dot.
     let end = name[1.min(name.len())..].find('.').map_or(name.len(), |at| at + 1);
@@ -125,7 +125,7 @@ pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
 }
 
 /// Runs a command on one database. Errors and interrupts are troubles.
-pub(crate) fn on_database(assignment: &Assignment, quiet: bool, url: &str) -> Result<Outcome, Trouble> {
+pub fn on_database(assignment: &Assignment, quiet: bool, url: &str) -> Result<Outcome, Trouble> {
     let (plan, outcome) = attempt(assignment, quiet, url)?;
     conclude(&assignment.spec.task, &assignment.workload, &plan, outcome)
 }
@@ -142,7 +142,7 @@ fn conclude(command: &str, workload: &Workload, plan: &Plan, outcome: Outcome) -
 }
 
 /// Runs a command on one database, however it ends.
-pub(crate) fn attempt(assignment: &Assignment, quiet: bool, url: &str) -> Result<(Plan, Outcome), Trouble> {
+pub fn attempt(assignment: &Assignment, quiet: bool, url: &str) -> Result<(Plan, Outcome), Trouble> {
     let process = Process { quiet, ..Process::default() };
     let plan = plan::of_command(assignment, &process, &[url.to_owned()])?;
     let mut watch = Watch::of_command(&plan, quiet, None);

@@ -1,7 +1,7 @@
 //! `assay cleanup WORKLOAD`: removes the tables. The workload itself reports which ones it removed.
 
 use crate::assignment::Assignment;
-use crate::commands::exec;
+use crate::exec;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 

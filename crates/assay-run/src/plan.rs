@@ -24,7 +24,6 @@ use assay_seam::{ConnectOptions, Endpoint, Nanos};
 use assay_spec::{GeneratorSpec, IoChoice, LoadSpec, RunSpec, TargetSpec, Terminals};
 
 use crate::assignment::Assignment;
-use crate::command_line::Role;
 use crate::workload::Workload;
 use crate::{load_model, registry};
 
@@ -51,6 +50,37 @@ const BATCH_MAX: usize = 4096;
 const FILES_OF_OUR_OWN: u64 = 56;
 /// Event loop, its waker, the scheduler's account.
 const FILES_PER_WORKER: u64 = 4;
+
+/// Which part of a run this process does.
+#[derive(Clone, Default)]
+pub enum Role {
+    /// All of it.
+    #[default]
+    Alone,
+    /// None: it leads agents.
+    Lead,
+    /// An agent's.
+    Agent(Arc<dyn assay_engine::Fleet>),
+}
+
+impl Role {
+    /// How many of so many sessions this process has.
+    pub fn sessions_here(&self, sessions: u32) -> u32 {
+        match self {
+            Role::Alone => sessions,
+            Role::Lead => 0,
+            Role::Agent(fleet) => fleet.agent().part_of(sessions.into()) as u32,
+        }
+    }
+
+    /// The other processes, for the plan.
+    pub fn fleet(&self) -> Option<Arc<dyn assay_engine::Fleet>> {
+        match self {
+            Role::Agent(fleet) => Some(fleet.clone()),
+            Role::Alone | Role::Lead => None,
+        }
+    }
+}
 
 /// What a process adds to a spec.
 #[derive(Clone, Default)]
@@ -371,7 +401,7 @@ pub fn beside(url: &str) -> Result<Target, Trouble> {
 }
 
 /// A database with its addresses.
-pub(crate) fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
+pub fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
     let database = registry::open(url, connect)?;
     let shown = database.display();
     Target::resolve(database, NeededEndpoints::All, look_up).map_err(|unresolved| {

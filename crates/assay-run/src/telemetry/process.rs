@@ -191,7 +191,7 @@ fn numbers_in(folder: &str) -> Vec<u32> {
 }
 
 /// How long the control group of this process was out of its CPU limit so far, in microseconds.
-pub(crate) fn throttled_us() -> Option<u64> {
+pub fn throttled_us() -> Option<u64> {
     let found = Cgroup::of(std::process::id())?.read();
     found.into_iter().find(|(metric, _)| *metric == "cgroup_throttled_us").map(|(_, us)| us)
 }

@@ -324,7 +324,7 @@ impl Live {
 }
 
 /// What to sample beside the load.
-pub(crate) fn beside(telemetry: &TelemetrySpec) -> Result<Option<Beside>, Trouble> {
+pub fn beside(telemetry: &TelemetrySpec) -> Result<Option<Beside>, Trouble> {
     if telemetry.level == TelemetryLevel::Off {
         return Ok(None);
     }
@@ -374,7 +374,7 @@ fn is_away(number: usize, outcome: &Outcome) -> bool {
 }
 
 /// Writes the record of a command that measures without a workload; `None`: none is wanted.
-pub(crate) fn kept(record: &Record, output: &OutputSpec) -> Result<Option<PathBuf>, Trouble> {
+pub fn kept(record: &Record, output: &OutputSpec) -> Result<Option<PathBuf>, Trouble> {
     match &output.record {
         _ if output.no_record => Ok(None),
         Some(path) => record.create(path, existing(output.force)).map(|()| Some(path.clone())).map_err(unwritable),
@@ -383,16 +383,17 @@ pub(crate) fn kept(record: &Record, output: &OutputSpec) -> Result<Option<PathBu
 }
 
 /// Refuses to start anything whose record would replace another one.
-pub(crate) fn may_write(path: Option<&Path>, force: bool) -> Result<(), Trouble> {
+pub fn may_write(path: Option<&Path>, force: bool) -> Result<(), Trouble> {
     path.map_or(Ok(()), |path| assay_record::may_create(path, existing(force))).map_err(unwritable)
 }
 
 /// `force`: the option.
-pub(crate) fn existing(force: bool) -> Existing {
+pub fn existing(force: bool) -> Existing {
     if force { Existing::Replace } else { Existing::Keep }
 }
 
-pub(crate) fn unwritable(error: WriteError) -> Trouble {
+/// The message about a record that cannot be written.
+pub fn unwritable(error: WriteError) -> Trouble {
     if let WriteError::Exists { .. } = error {
         return Trouble::usage(error.to_string()).hint("choose another path, or replace it with `--force`");
     }

@@ -26,7 +26,7 @@ use assay_seam::Nanos;
 
 pub use host::HostUrl;
 pub use machine::facts as machine_facts;
-pub(crate) use process::throttled_us;
+pub use process::throttled_us;
 
 use host::Host;
 use machine::Machine;

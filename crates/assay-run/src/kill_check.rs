@@ -24,7 +24,7 @@ use crate::watch::Watch;
 use crate::{failure, plan};
 
 /// Watches a run, and crashes its server half-way through the measured part.
-pub(crate) struct Crash<'a, 'b> {
+pub struct Crash<'a, 'b> {
     watch: &'b mut Watch<'a>,
     command: String,
     after: Duration,
@@ -39,14 +39,14 @@ struct Running {
 
 impl<'a, 'b> Crash<'a, 'b> {
     /// `command` is for the shell; `plan` has a time limit and one stage.
-    pub(crate) fn new(watch: &'b mut Watch<'a>, command: &str, plan: &Plan) -> Crash<'a, 'b> {
+    pub fn new(watch: &'b mut Watch<'a>, command: &str, plan: &Plan) -> Crash<'a, 'b> {
         let half = plan.limit.time.map_or(0, |time| time.0 / 2);
         let after = Duration::from_nanos(plan.warmup.0 + half);
         Crash { watch, command: command.to_owned(), after, running: None }
     }
 
     /// The run is over; an error if the command did not do its work during it.
-    pub(crate) fn finish(self, outcome: &Outcome) -> Result<(), Trouble> {
+    pub fn finish(self, outcome: &Outcome) -> Result<(), Trouble> {
         let Some(Running { cancel, thread }) = self.running else { return Ok(()) };
         drop(cancel);
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -104,7 +104,7 @@ fn crash(command: &str) -> Result<(), Trouble> {
 }
 
 /// Looks for what was acknowledged, in the one database at `url`.
-pub(crate) fn verify(keys: Vec<Key>, assignment: &Assignment, quiet: bool, url: &str) -> Result<(), Trouble> {
+pub fn verify(keys: Vec<Key>, assignment: &Assignment, quiet: bool, url: &str) -> Result<(), Trouble> {
     let workload = &assignment.workload;
     if keys.is_empty() {
         return Err(Trouble::new(Exit::Workload, format!("workload {} acknowledged nothing", workload.name)).hint(

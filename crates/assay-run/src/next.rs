@@ -11,7 +11,7 @@ use crate::assignment::Assignment;
 use crate::{plan, registry};
 
 /// A command to try after this run, of which `path` is the record: the next thing a newcomer has not done yet.
-pub(crate) fn command(assignment: &Assignment, path: &Path) -> String {
+pub fn command(assignment: &Assignment, path: &Path) -> String {
     let Assignment { spec, workload, .. } = assignment;
     let record = path.display().to_string();
     let again = |more: &[&str]| {
@@ -50,13 +50,13 @@ const STEPS_TO: u32 = 64;
 
 /// The number of sessions that the tables need, if that is not just a matter of speed: a script whose `prepare` runs
 /// once may create something for each session of the run.
-pub(crate) fn sessions_to_prepare(assignment: &Assignment) -> Option<u32> {
+pub fn sessions_to_prepare(assignment: &Assignment) -> Option<u32> {
     let most = Some(assignment.spec.load.sessions_max());
     most.filter(|sessions| *sessions > 1 && !plan::is_parallel(&assignment.workload, "prepare"))
 }
 
 /// The command that creates the tables for this run.
-pub(crate) fn prepare_command(assignment: &Assignment) -> String {
+pub fn prepare_command(assignment: &Assignment) -> String {
     let databases = assignment.spec.target.urls.iter().flat_map(|url| ["--db".to_owned(), url.shown()]);
     let mut tables = tables(assignment);
     let name = tables.remove(0);
@@ -65,66 +65,10 @@ pub(crate) fn prepare_command(assignment: &Assignment) -> String {
 }
 
 /// The arguments of `assay prepare` that determine the tables for this run.
-pub(crate) fn tables(assignment: &Assignment) -> Vec<String> {
+pub fn tables(assignment: &Assignment) -> Vec<String> {
     let sessions = sessions_to_prepare(assignment).map(Sessions::from);
     let load = LoadSpec { sessions, ..LoadSpec::default() };
     let mut words = RunSpec { workload: assignment.spec.workload.clone(), load, ..RunSpec::default() }.words();
     words.remove(0);
     words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::command_line::{self, Invocation};
-
-    /// What is suggested after this command line. It must be a valid command line itself.
-    #[track_caller]
-    fn suggested(line: &str) -> String {
-        let parse = |line: &str| {
-            let words = url_text::shell_words(line).unwrap();
-            let parsed = command_line::parse(words.into_iter().map(Into::into));
-            parsed.unwrap_or_else(|trouble| panic!("{line}: {}", trouble.text(false))).expect("it asks for no help")
-        };
-        let Invocation { assignment, .. } = parse(line);
-        let assignment = assignment.unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("my run.json");
-        let mut record = assay_record::Record { format: assay_record::FORMAT, ..Default::default() };
-        record.manifest.spec = Some(assignment.spec.to_value());
-        record.create(&path, assay_record::Existing::Keep).unwrap();
-        let next = command(&assignment, &path);
-        parse(&next);
-        next.replace(&format!("{}/", folder.path().display()), "")
-    }
-
-    #[test]
-    fn what_is_suggested_after_a_run_is_a_command_that_can_be_given() {
-        let db = "--db sqlite:a.db";
-        let show = "assay show 'my run.json'";
-        let again = "assay run --again 'my run.json'";
-        let of_run = |line: &str| suggested(&format!("assay run {line}"));
-        assert_eq!(
-            of_run("oltp_read_only --tables 4 --time=5s --record a.json"),
-            format!("{again} --prepare --db postgres://USER@HOST/DATABASE")
-        );
-        assert_eq!(of_run("oltp_read_only --prepare"), format!("{again} --db postgres://USER@HOST/DATABASE"));
-        assert_eq!(of_run(&format!("tpcc {db}")), format!("{again} --sessions 1,2,4,8,16"));
-        assert_eq!(of_run(&format!("tpcc --sessions 16 {db}")), format!("{again} --sessions 16,32,64"));
-        for told_otherwise in [
-            "--sessions 64",
-            "--sessions 1,2",
-            "--rate 100",
-            "--find-rate 'p99 < 1s'",
-            "--sessions auto",
-            "--terminals 10",
-            "--terminals 10 --connections 4",
-            "--time 0",
-            "--time 5s --kill-check true",
-        ] {
-            assert_eq!(of_run(&format!("tpcc {db} {told_otherwise}")), show, "{told_otherwise}");
-        }
-        // Its tables are created for this many sessions.
-        assert_eq!(of_run(&format!("bulk_insert {db}")), show);
-    }
 }

@@ -123,7 +123,7 @@ fn planned(plan: &Plan, assignment: &Assignment) -> Record {
 }
 
 /// A record of this program that starts now, still empty.
-pub(crate) fn begun_now() -> Record {
+pub fn begun_now() -> Record {
     Record {
         format: record::FORMAT,
         tool: Tool { name: "assay".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
@@ -247,7 +247,7 @@ fn option((key, value): (String, OptionValue)) -> Option<(String, record::Option
 }
 
 /// The machine of the load generator.
-pub(crate) fn this_machine() -> record::Environment {
+pub fn this_machine() -> record::Environment {
     let host = HostFacts::get();
     record::Environment {
         host: record::Host {
@@ -263,7 +263,8 @@ pub(crate) fn this_machine() -> record::Environment {
     }
 }
 
-pub(crate) fn place(target: &Target) -> Place {
+/// Where a database is, as seen from here.
+pub fn place(target: &Target) -> Place {
     let local = |address: &Address| match address {
         Address::Tcp(address) => address.ip().is_loopback(),
         Address::Unix(_) => true,

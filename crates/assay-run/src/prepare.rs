@@ -7,7 +7,7 @@ use assay_spec::{FleetSpec, OutputSpec};
 use indicatif::HumanCount;
 
 use crate::assignment::Assignment;
-use crate::commands::exec;
+use crate::exec;
 use crate::workload::Workload;
 
 /// Runs the workload's `prepare`.
@@ -18,7 +18,7 @@ pub fn run(assignment: &Assignment, output: &OutputSpec, fleet: Option<&FleetSpe
 }
 
 /// Prints what was loaded, and how fast.
-pub(crate) fn conclude(workload: &Workload, outcome: &Outcome, quiet: bool) -> Result<(), Trouble> {
+pub fn conclude(workload: &Workload, outcome: &Outcome, quiet: bool) -> Result<(), Trouble> {
     if !outcome.success {
         return Err(Trouble::new(Exit::Workload, format!("prepare of workload {} failed", workload.name)));
     }
