@@ -13,17 +13,11 @@ use std::time::UNIX_EPOCH;
 
 use crate::account::Account;
 use crate::container::{self, ContainerImage};
-use crate::fault::{At, Fault, Result, nearest};
+use crate::fault::{At, Fault, Result};
 use crate::home::Home;
 use crate::process::{is_on_path, missing_library, output};
-use crate::product::mariadb::MariaDb;
-use crate::product::mysql::MySql;
-use crate::product::postgres::Postgres;
 use crate::product::{Artifact, Binaries, Content, Origin, Product};
 use crate::version::{Version, Wanted};
-
-/// Every product with data.
-pub static PRODUCTS: [&dyn Product; 3] = [&Postgres, &MySql, &MariaDb];
 
 /// A version that can be started, perhaps after fetching it.
 #[derive(Clone, Debug)]
@@ -34,22 +28,6 @@ pub enum Source {
     Catalog(&'static str, &'static Artifact),
     /// It can be unpacked.
     Container(ContainerImage),
-}
-
-/// The product with this name; the fault names the nearest one.
-pub fn product(name: &str) -> Result<&'static dyn Product> {
-    let found = PRODUCTS.into_iter().find(|product| product.name() == name);
-    found.ok_or_else(|| {
-        let names = || PRODUCTS.iter().map(|product| product.name());
-        let known = names().collect::<Vec<_>>().join(", ");
-        let fault = Fault::usage(format!("unknown server {name}")).detail(format!("known: {known}"));
-        let synonym = [("pg", "postgres"), ("postgresql", "postgres"), ("maria", "mariadb"), ("percona", "mysql")];
-        let meant = synonym.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant);
-        match meant.or_else(|| nearest(name, names())) {
-            Some(near) => fault.hint(format!("did you mean {near}?")),
-            None => fault,
-        }
-    })
 }
 
 /// All versions of a product, the best first: local ones before downloads, the newest first.
@@ -88,7 +66,7 @@ pub fn find(
     account: &Account,
     say: &dyn Fn(&str),
 ) -> Result<Binaries> {
-    let product = product(&wanted.product)?;
+    let product = home.products.product(&wanted.product)?;
     if let Some(path) = named {
         let found = match container::named(path) {
             Some(name) => out_of_container(home, product, container::engine_of(&name)?, &name, account, say)?,
@@ -165,7 +143,7 @@ fn out_of_container(
         container::unpack(engine, name, &content)?;
         Ok(content)
     })?;
-    let folders = container::places(&tree);
+    let folders = container::places(&tree).into_iter().chain(product.places(&tree)).collect::<Vec<_>>();
     let candidates = folders.iter().flat_map(|folder| product.programs().iter().map(move |name| folder.join(name)));
     let mut last = None;
     for program in candidates.filter(|program| program.is_file()) {
@@ -278,7 +256,7 @@ fn asked(
     }
 }
 
-/// Libraries that archives of MySQL need and fresh systems lack.
+/// Libraries that downloaded servers need and fresh systems lack.
 fn package_of(library: &str) -> String {
     let known = [("libaio.so.1", "libaio1"), ("libnuma.so.1", "libnuma1"), ("libncurses.so.5", "libncurses5")];
     let package = known.iter().find(|(name, _)| *name == library);
@@ -287,7 +265,7 @@ fn package_of(library: &str) -> String {
 
 fn installed(product: &dyn Product, account: &Account) -> Vec<Binaries> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = product.places().into_iter().chain(std::env::split_paths(&path));
+    let folders = product.places(Path::new("/")).into_iter().chain(std::env::split_paths(&path));
     let candidates = folders.flat_map(|folder| product.programs().iter().map(move |name| folder.join(name)));
     let mut seen = Vec::new();
     let mut found: Vec<Binaries> = Vec::new();

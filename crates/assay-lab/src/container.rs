@@ -84,11 +84,11 @@ pub(crate) fn unpack(engine: &str, name: &str, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Folders in which an image may have its programs.
+/// Folders in which an image may have the programs of any product.
 pub(crate) fn places(tree: &Path) -> Vec<PathBuf> {
-    let usual = ["usr/sbin", "usr/local/sbin", "usr/bin", "usr/local/bin", "usr/libexec", "usr/local/pgsql/bin"];
+    let usual = ["usr/sbin", "usr/local/sbin", "usr/bin", "usr/local/bin", "usr/libexec"];
     let mut places: Vec<PathBuf> = usual.iter().map(|place| tree.join(place)).collect();
-    for above in ["usr/lib/postgresql", "usr", "opt", "usr/local"] {
+    for above in ["usr", "opt", "usr/local"] {
         let folders = fs::read_dir(tree.join(above)).into_iter().flatten().flatten();
         places.extend(folders.map(|folder| folder.path().join("bin")));
     }

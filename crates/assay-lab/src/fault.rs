@@ -100,7 +100,7 @@ impl fmt::Display for Fault {
 }
 
 /// Adds the path to an I/O error.
-pub(crate) trait At<T> {
+pub trait At<T> {
     /// `doing`: a verb, such as `read`.
     fn at(self, doing: &str, path: &Path) -> Result<T>;
 }

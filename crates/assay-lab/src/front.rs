@@ -2,13 +2,14 @@
 //! the rest is the same as for a server.
 
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use crate::product::Asked;
+use crate::product::ServerSetting;
 use crate::version::Version;
 
 /// A front.
-pub trait Front: Sync {
+pub trait Front: Debug + Sync {
     /// The name users write, and its program.
     fn name(&self) -> &'static str;
 
@@ -26,8 +27,17 @@ pub trait Front: Sync {
     /// The argument that prints the version.
     fn version_argument(&self) -> &'static str;
 
-    /// Its configuration files; the first contains the settings.
+    /// Names of its configuration files, in its folder; the first contains the settings.
+    fn configuration_files(&self) -> &'static [&'static str];
+
+    /// Its configuration files, with their paths, in the same order.
     fn configuration(&self, place: &Place<'_>) -> Vec<(PathBuf, String)>;
+
+    /// Its unix socket, if it has one.
+    fn socket(&self, folder: &Path, port: u16) -> Option<PathBuf> {
+        let _ = (folder, port);
+        None
+    }
 
     /// Arguments of its program.
     fn arguments(&self, place: &Place<'_>) -> Vec<OsString>;
@@ -42,7 +52,7 @@ pub struct Place<'a> {
     /// Ports of the servers behind it, on 127.0.0.1. Not empty.
     pub behind: &'a [u16],
     /// With the front's own names.
-    pub settings: &'a [Asked],
-    /// Names and passwords for logins with SCRAM; empty: `app` and `postgres` get in without one.
+    pub settings: &'a [ServerSetting],
+    /// Names and passwords for logins with SCRAM; empty: `app` and the administrator get in without one.
     pub accounts: &'a [(String, String)],
 }

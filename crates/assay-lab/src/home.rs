@@ -7,23 +7,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::account::is_root;
 use crate::fault::{At, Fault, Result};
+use crate::products::Products;
 
 /// The environment variable for the lab's folder.
 pub const VARIABLE: &str = "ASSAY_LAB";
 
-/// The lab's folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The lab's folder, and what it can start.
+#[derive(Clone, Debug)]
 pub struct Home {
     /// A folder for each server.
     pub servers: PathBuf,
     /// Binaries and images.
     pub cache: PathBuf,
+    /// What can be started.
+    pub products: &'static Products,
 }
 
 impl Home {
     /// `ASSAY_LAB` if it is set; for root `/var/cache/assay`, because an unprivileged user must be able to read it;
     /// otherwise `$XDG_CACHE_HOME/assay` or `~/.cache/assay`.
-    pub fn usual() -> Home {
+    pub fn usual(products: &'static Products) -> Home {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = || variable("XDG_CACHE_HOME").or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
         let folder = match variable(VARIABLE) {
@@ -31,13 +34,13 @@ impl Home {
             None if is_root() => PathBuf::from("/var/cache/assay"),
             None => base().unwrap_or_else(std::env::temp_dir).join("assay"),
         };
-        Home::at(folder)
+        Home::at(folder, products)
     }
 
     /// Everything in one folder.
-    pub fn at(folder: impl Into<PathBuf>) -> Home {
+    pub fn at(folder: impl Into<PathBuf>, products: &'static Products) -> Home {
         let cache = folder.into();
-        Home { servers: cache.join("servers"), cache }
+        Home { servers: cache.join("servers"), cache, products }
     }
 
     /// The folder of a server.

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::account::Account;
 use crate::fault::{At, Fault, Result};
 use crate::home::Home;
-use crate::product::{Asked, Binaries};
+use crate::product::{Binaries, ServerSetting};
 use crate::wait::{self, Stopwatch};
 
 /// The environment variable that limits the total size of all images, in bytes or with K, M, G, T.
@@ -39,18 +39,18 @@ pub struct Contents {
     /// Binaries of one version that were built differently may write different files.
     pub program: PathBuf,
     /// Settings that determined the layout.
-    pub layout: Vec<Asked>,
+    pub layout: Vec<ServerSetting>,
     /// What was loaded, as a command line; empty for nothing.
     pub prepared: String,
     /// A hash of what the command line does not contain: the text of the workload.
     pub workload: String,
     /// Settings during the load, which may affect how data is stored.
-    pub settings: Vec<Asked>,
+    pub settings: Vec<ServerSetting>,
 }
 
 impl Contents {
     /// Contents of an empty data directory.
-    pub(crate) fn empty(binaries: &Binaries, layout: &[Asked]) -> Contents {
+    pub(crate) fn empty(binaries: &Binaries, layout: &[ServerSetting]) -> Contents {
         Contents {
             product: binaries.product.clone(),
             version: binaries.version.to_string(),
@@ -479,6 +479,9 @@ const BETWEEN_WORDS: Duration = Duration::from_secs(3);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::products::Products;
+
+    static NOTHING: Products = Products { databases: Vec::new(), fronts: Vec::new() };
 
     fn contents(prepared: &str) -> Contents {
         Contents {
@@ -499,7 +502,7 @@ mod tests {
         fs::create_dir_all(data.join("base/1")).unwrap();
         fs::write(data.join("base/1/table"), vec![7; 100_000]).unwrap();
         fs::write(data.join("VERSION"), "15").unwrap();
-        let home = Home::at(folder.path().join("lab"));
+        let home = Home::at(folder.path().join("lab"), &NOTHING);
         (folder, home, data)
     }
 

@@ -1,9 +1,9 @@
 //! The lab: starts any server with any settings, from a clean image, outside the measured path.
 //!
-//! `Topology::start` turns a `Description` into running servers. Everything about a product is in its file in
-//! `product`; `binaries` finds programs, `placement` assigns CPUs and memory, `image` copies data directories, `server`
-//! manages one server. The lab never touches a server that it did not start, prints nothing, and knows nothing about
-//! workloads.
+//! `Topology::start` turns a `Description` into running servers. Everything about a product is in its crate, which
+//! implements the traits of `product`; `binaries` finds programs, `placement` assigns CPUs and memory, `image` copies
+//! data directories, `server` manages one server. The lab never touches a server that it did not start, prints nothing,
+//! and knows nothing about workloads.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ mod inspect;
 pub mod placement;
 pub mod process;
 pub mod product;
+pub mod products;
 pub mod server;
 mod settings;
 pub mod sql;
@@ -29,7 +30,8 @@ pub use account::Account;
 pub use fault::{Blame, Fault, Result};
 pub use home::Home;
 pub use placement::Placement;
-pub use product::Asked;
+pub use product::ServerSetting;
+pub use products::Products;
 pub use server::{Server, Status};
 pub use topology::{Behind, Description, FrontDescription, Timing, Topology};
 pub use version::Wanted;

@@ -211,7 +211,7 @@ pub fn log_tail(folder: &Path, lines: usize) -> String {
 
 /// Runs a program to its end and returns its output. `doing`: what the error message says has failed, such as
 /// `initialize the data directory`, followed by the program's own output.
-pub(crate) fn output(doing: &str, command: &mut Command) -> Result<String> {
+pub fn output(doing: &str, command: &mut Command) -> Result<String> {
     let program = PathBuf::from(command.get_program());
     let output = command.stdin(Stdio::null()).output().at("run", &program)?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();

@@ -17,30 +17,16 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
-use crate::binaries::product;
 use crate::fault::{At, Fault, Result};
-use crate::front::{Front, Place};
+use crate::front::Place;
 use crate::home::{Home, free_port};
 use crate::placement::{Placement, Undo, memory};
 use crate::process::{self, Identity, Launch, PID_FILE, Running, log_tail, missing_library};
-use crate::product::haproxy::HaProxy;
-use crate::product::pgbouncer::PgBouncer;
-use crate::product::{Asked, Binaries, InEffect, Product, Role, Site, Wishes};
+use crate::product::{Binaries, Configuration, InEffect, Product, Role, ServerSetting, Site};
+use crate::products::Products;
 use crate::settings;
 use crate::sql::SqlClient;
 use crate::wait::{self, Stopwatch};
-
-/// Every front.
-pub static FRONTS: [&dyn Front; 2] = [&PgBouncer, &HaProxy];
-
-/// The front with this name.
-pub fn front(name: &str) -> Result<&'static dyn Front> {
-    let found = FRONTS.into_iter().find(|front| front.name() == name);
-    found.ok_or_else(|| {
-        let known: Vec<&str> = FRONTS.iter().map(|front| front.name()).collect();
-        Fault::usage(format!("unknown front {name}")).detail(format!("known: {}", known.join(", ")))
-    })
-}
 
 /// The content of `server.json` in a server's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -81,10 +67,10 @@ pub enum What {
         /// Its role in a topology.
         role: Role,
         /// With the server's own names; without those that determined the layout.
-        settings: Vec<Asked>,
+        settings: Vec<ServerSetting>,
         /// The user's configuration file.
         file: Option<String>,
-        /// Lines of pg_hba.conf.
+        /// Lines about who may log in.
         access: Vec<String>,
         /// The settings in effect.
         in_effect: Vec<InEffect>,
@@ -94,7 +80,7 @@ pub enum What {
         /// Ports.
         behind: Vec<u16>,
         /// With the front's own names.
-        settings: Vec<Asked>,
+        settings: Vec<ServerSetting>,
         /// Names and passwords.
         accounts: Vec<(String, String)>,
         /// URL scheme of the servers behind it: `postgres`.
@@ -169,13 +155,13 @@ impl State {
         }
     }
 
-    /// The product, if it has data.
-    pub fn product(&self) -> Option<&'static dyn Product> {
-        matches!(self.what, What::Database { .. }).then(|| product(&self.binaries.product).ok()).flatten()
+    fn product(&self, products: &Products) -> Option<&'static dyn Product> {
+        matches!(self.what, What::Database { .. }).then(|| products.product(&self.binaries.product).ok()).flatten()
     }
 
-    fn title(&self) -> String {
-        let title = self.product().map_or_else(|| self.binaries.product.clone(), |product| product.title().to_owned());
+    fn title(&self, products: &Products) -> String {
+        let product = self.product(products);
+        let title = product.map_or_else(|| self.binaries.product.clone(), |product| product.title().to_owned());
         format!("{title} {}", self.binaries.version)
     }
 }
@@ -252,12 +238,20 @@ impl Server {
         self.state().port
     }
 
-    /// Its unix socket.
+    /// Its product, if it has data.
+    pub fn product(&self) -> Option<&'static dyn Product> {
+        self.state().product(self.home.products)
+    }
+
+    /// Its unix socket; for a front without one, its folder.
     pub fn socket(&self) -> PathBuf {
         let (state, folder) = (self.snapshot(), self.folder());
-        match (state.product(), &state.what) {
+        match (self.product(), &state.what) {
             (Some(product), What::Database { data, .. }) => product.socket(&site(&state, &folder, data)),
-            _ => folder.join(format!(".s.PGSQL.{}", state.port)),
+            _ => {
+                let front = self.home.products.front(&state.binaries.product).ok();
+                front.and_then(|front| front.socket(&folder, state.port)).unwrap_or(folder)
+            }
         }
     }
 
@@ -272,15 +266,12 @@ impl Server {
         format!("{scheme}://app@127.0.0.1:{}/{database}", state.port)
     }
 
-    /// A URL over its unix socket.
+    /// A URL over its unix socket; for a front, over TCP.
     pub fn socket_url(&self, database: &str) -> String {
-        let socket = self.socket();
-        let state = self.state();
-        let scheme = &state.binaries.product;
-        match socket.parent().filter(|_| scheme == "postgres") {
-            // PostgreSQL names the socket's folder; the port is part of the file name.
-            Some(folder) => format!("{scheme}://app@/{database}?host={}&port={}", folder.display(), state.port),
-            None => format!("{scheme}://app@localhost/{database}?socket={}", socket.display()),
+        let (state, folder) = (self.snapshot(), self.folder());
+        match (self.product(), &state.what) {
+            (Some(product), What::Database { data, .. }) => product.socket_url(&site(&state, &folder, data), database),
+            _ => self.url(database),
         }
     }
 
@@ -307,15 +298,19 @@ impl Server {
 
     /// Its configuration files as written.
     pub fn configuration(&self) -> Vec<(PathBuf, String)> {
-        let names = ["postgresql.conf", "pg_hba.conf", "my.cnf", "pgbouncer.ini", "haproxy.cfg"];
-        let paths = names.map(|name| self.folder().join(name));
-        paths.into_iter().filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, text))).collect()
+        let front = || self.home.products.front(&self.state().binaries.product).ok();
+        let names = match self.product() {
+            Some(product) => product.configuration_files(),
+            None => front().map_or(&[][..], |front| front.configuration_files()),
+        };
+        let paths = names.iter().map(|name| self.folder().join(name));
+        paths.filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, text))).collect()
     }
 
     /// An administrator's connection. Fronts have none.
     pub fn session(&self) -> Result<SqlClient> {
         let (state, folder) = (self.snapshot(), self.folder());
-        let (Some(product), What::Database { data, .. }) = (state.product(), &state.what) else {
+        let (Some(product), What::Database { data, .. }) = (self.product(), &state.what) else {
             return Err(Fault::usage(format!("{} is not a database server", state.name)));
         };
         let url = product.administrator(&site(&state, &folder, data));
@@ -326,11 +321,11 @@ impl Server {
     /// The client program for it, and its arguments.
     pub fn client(&self) -> Option<(PathBuf, Vec<String>)> {
         let (state, folder) = (self.snapshot(), self.folder());
-        let (names, arguments) = match (state.product(), &state.what) {
+        let (names, arguments) = match (self.product(), &state.what) {
             (Some(product), What::Database { data, .. }) => product.client(&site(&state, &folder, data)),
             (_, What::Front { scheme, .. }) => {
                 // For a front: as if it were the server behind it.
-                let behind = product(scheme).ok()?;
+                let behind = self.home.products.product(scheme).ok()?;
                 behind.client(&Site { port: state.port, ..site(&state, &folder, &folder) })
             }
             _ => return None,
@@ -420,11 +415,11 @@ impl Server {
         let program = &state.binaries.program;
         let (files, arguments, command, environment) = match &state.what {
             What::Database { data, role, settings, file, access, .. } => {
-                let product = product(&state.binaries.product)?;
+                let product = self.home.products.product(&state.binaries.product)?;
                 let site = site(state, &folder, data);
                 let all = settings::all(product, file.as_deref(), settings);
-                let wishes = Wishes { file: file.as_deref(), settings, all: &all, access, role };
-                settings::check(product, &site, &wishes)?;
+                let wanted = Configuration { file: file.as_deref(), settings, all: &all, access, role };
+                settings::check(product, &site, &wanted)?;
                 // Left by a killed process, whose id stays in use until somebody has waited for it.
                 let mut lock = product.socket(&site).into_os_string();
                 lock.push(".lock");
@@ -435,11 +430,11 @@ impl Server {
                     }
                 }
                 let environment = product.environment(&state.binaries);
-                let files = product.configuration(&site, &wishes)?;
+                let files = product.configuration(&site, &wanted)?;
                 (files, product.arguments(&site), site.command(program), environment)
             }
             What::Front { behind, settings, accounts, .. } => {
-                let front = front(&state.binaries.product)?;
+                let front = self.home.products.front(&state.binaries.product)?;
                 let place = Place { folder: &folder, port: state.port, behind, settings, accounts };
                 (front.configuration(&place), front.arguments(&place), Command::new(program), Vec::new())
             }
@@ -472,7 +467,7 @@ impl Server {
             return Ok(());
         }
         let seconds = watch.elapsed().as_secs();
-        Err(Fault::server(format!("{} does not answer after {seconds} s", state.title()))
+        Err(Fault::server(format!("{} does not answer after {seconds} s", state.title(self.home.products)))
             .detail(format!("last attempt to connect: {last}"))
             .detail(self.log_tail(LOG_LINES))
             .hint("if it is only slow, give it more time with `--patience`"))
@@ -482,7 +477,7 @@ impl Server {
         let words = self.log_tail(LOG_LINES);
         let fault = Fault::server(format!(
             "{} did not start: {}",
-            state.title(),
+            state.title(self.home.products),
             status.replace("exit status: ", "it exited with status ")
         ))
         .detail(&words);
@@ -504,7 +499,8 @@ impl Server {
             return Ok(Ended { by: None, took: watch.elapsed() });
         };
         let state = self.snapshot();
-        let signals = state.product().map_or(&[Signal::SIGTERM][..], |product| product.stop_signals());
+        let signals =
+            state.product(self.home.products).map_or(&[Signal::SIGTERM][..], |product| product.stop_signals());
         let processes: Vec<Identity> = identity.children().into_iter().chain([identity.clone()]).collect();
         for (number, signal) in signals.iter().enumerate() {
             identity.signal(*signal);
@@ -570,7 +566,7 @@ impl Server {
     /// Compares the requested settings with those in effect, and stores the result.
     pub(crate) fn ask_what_is_in_effect(&self) -> Result<Vec<InEffect>> {
         let mut state = self.snapshot();
-        let Some(product) = state.product() else { return Ok(Vec::new()) };
+        let Some(product) = state.product(self.home.products) else { return Ok(Vec::new()) };
         let What::Database { settings, file, in_effect, .. } = &mut state.what else { return Ok(Vec::new()) };
         let asked = settings::all(product, file.as_deref(), settings);
         if asked.is_empty() {

@@ -1,27 +1,27 @@
 //! Server settings: their names come from the server's program; after the start, the values in effect are compared.
 
 use crate::fault::{Fault, Result, nearest};
-use crate::product::{Asked, Product, Site, Wishes};
+use crate::product::{Configuration, Product, ServerSetting, Site};
 
 /// Refuses settings that the server does not know, with the nearest name.
-pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wishes: &Wishes<'_>) -> Result<()> {
-    if wishes.all.is_empty() {
+pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wanted: &Configuration<'_>) -> Result<()> {
+    if wanted.all.is_empty() {
         return Ok(());
     }
     let known = product.known_settings(site)?;
-    for asked in wishes.all {
+    for asked in wanted.all {
         let name = plain(&asked.name);
         let variants = ["", "skip_", "disable_", "enable_"];
         let is_known = variants
             .iter()
             .any(|prefix| name.strip_prefix(prefix).is_some_and(|name| known.iter().any(|known| plain(known) == name)));
         // Layout settings were checked when the data directory was created.
-        if is_known || product.may_know(site, &asked.name, wishes) {
+        if is_known || product.may_know(site, &asked.name, wanted) {
             continue;
         }
         let version = &site.binaries.version;
         let fault = Fault::usage(format!("{} {version} has no setting {}", product.title(), asked.name));
-        let line = wishes.file.filter(|_| !wishes.settings.contains(asked)).and_then(|file| line_of(file, &asked.name));
+        let line = wanted.file.filter(|_| !wanted.settings.contains(asked)).and_then(|file| line_of(file, &asked.name));
         let fault = match line {
             Some((number, line)) => fault.detail(format!("line {number} of the configuration file: {line}")),
             None => fault,
@@ -35,9 +35,9 @@ pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wishes: &Wishes<'_>)
 }
 
 /// Settings of a file and from the command line: of two with the same name, the later one wins.
-pub(crate) fn all(product: &dyn Product, file: Option<&str>, settings: &[Asked]) -> Vec<Asked> {
-    let given: Vec<Asked> = file.map(|text| product.settings_of_file(text)).unwrap_or_default();
-    let mut kept: Vec<Asked> = Vec::new();
+pub(crate) fn all(product: &dyn Product, file: Option<&str>, settings: &[ServerSetting]) -> Vec<ServerSetting> {
+    let given: Vec<ServerSetting> = file.map(|text| product.settings_of_file(text)).unwrap_or_default();
+    let mut kept: Vec<ServerSetting> = Vec::new();
     for asked in given.into_iter().chain(settings.iter().cloned()) {
         kept.retain(|earlier| plain(&earlier.name) != plain(&asked.name));
         kept.push(asked);
@@ -61,6 +61,6 @@ fn line_of<'a>(file: &'a str, name: &str) -> Option<(usize, &'a str)> {
 }
 
 /// Splits settings into those that determine the layout of the data directory and the others.
-pub(crate) fn divide(product: &dyn Product, all: &[Asked]) -> (Vec<Asked>, Vec<Asked>) {
+pub(crate) fn divide(product: &dyn Product, all: &[ServerSetting]) -> (Vec<ServerSetting>, Vec<ServerSetting>) {
     all.iter().cloned().partition(|asked| product.layout().contains(&&*plain(&asked.name)))
 }

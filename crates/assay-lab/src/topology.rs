@@ -10,14 +10,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
-use crate::binaries::{self, product};
+use crate::binaries;
 use crate::fault::{At, Fault, Result};
 use crate::front::Front;
 use crate::home::Home;
 use crate::image::{self, Contents, Restored};
 use crate::placement::Placement;
-use crate::product::{Asked, Binaries, InEffect, Origin, Product, Role, Settled};
-use crate::server::{self, Ended, Server, Status, What, front};
+use crate::product::{Binaries, InEffect, Origin, Product, Role, ServerSetting, Settled};
+use crate::products::Products;
+use crate::server::{self, Ended, Server, Status, What};
 use crate::settings;
 use crate::version::{Version, Wanted};
 use crate::wait::{self, Stopwatch};
@@ -32,10 +33,11 @@ pub struct Description {
     /// A folder, an archive, or the server program; `None`: the first of `binaries::sources`.
     pub binaries: Option<PathBuf>,
     /// With the server's own names.
-    pub settings: Vec<Asked>,
+    pub settings: Vec<ServerSetting>,
     /// The text of a whole file in the product's own format.
     pub file: Option<String>,
-    /// PostgreSQL: lines of pg_hba.conf that replace those that let in everybody on this machine.
+    /// Lines about who may log in, in the product's own format; they replace those that let in everybody on this
+    /// machine.
     pub access: Vec<String>,
     /// CPUs and memory for each server of the topology.
     pub placement: Placement,
@@ -61,8 +63,9 @@ pub struct FrontDescription {
     /// `pgbouncer` or `haproxy`.
     pub name: String,
     /// With its own names.
-    pub settings: Vec<Asked>,
-    /// PgBouncer: names and passwords for logins with SCRAM; empty: `app` and `postgres` without a password.
+    pub settings: Vec<ServerSetting>,
+    /// Names and passwords for logins with SCRAM, for a front that has its own; empty: `app` and the administrator
+    /// without a password.
     pub accounts: Vec<(String, String)>,
     /// What it fronts, if it is the nearest to the servers.
     pub behind: Behind,
@@ -127,8 +130,14 @@ impl Description {
 
     /// The contents of an image of it after `prepared`, a command line, was run on it. `workload`: a hash of what the
     /// command line does not contain.
-    pub fn contents(&self, binaries: &Binaries, prepared: &str, workload: &str) -> Result<Contents> {
-        let product = product(&self.wanted.product)?;
+    pub fn contents(
+        &self,
+        products: &Products,
+        binaries: &Binaries,
+        prepared: &str,
+        workload: &str,
+    ) -> Result<Contents> {
+        let product = products.product(&self.wanted.product)?;
         let (layout, settings) =
             settings::divide(product, &settings::all(product, self.file.as_deref(), &self.settings));
         let (prepared, workload) = (prepared.to_owned(), workload.to_owned());
@@ -168,9 +177,12 @@ impl Topology {
     /// `let_stay`.
     pub fn start(home: &Home, description: &Description, say: &dyn Fn(&str)) -> Result<Topology> {
         let watch = Stopwatch::start();
-        let product = product(&description.wanted.product)?;
+        let product = home.products.product(&description.wanted.product)?;
         let account = Account::choose(description.run_as.as_deref())?;
-        let fronts = front_programs(description, product, &account)?;
+        if description.replicas > 0 && product.replication().is_none() {
+            return Err(Fault::usage(format!("{} has no replicas", product.title())));
+        }
+        let fronts = front_programs(home.products, description, product, &account)?;
         let binaries = binaries::find(home, &description.wanted, description.binaries.as_deref(), &account, say)?;
         let timings = vec![Timing { part: "binaries".to_owned(), took: watch.elapsed() }];
         let mut start = Start { home, description, product, account, binaries, say, timings, made: Vec::new() };
@@ -202,7 +214,7 @@ impl Topology {
     /// Settles the primary, for at most `patience`: see `Product::settle`.
     pub fn settle(&self, patience: Duration) -> Result<Settled> {
         let state = self.primary.snapshot();
-        let product = state.product().expect("a primary has data");
+        let product = self.primary.product().expect("a primary has data");
         let settled = product.settle(&mut self.primary.session()?, &state.binaries.version, patience);
         settled.map_err(|words| Fault::server("cannot settle the server").detail(words))
     }
@@ -210,7 +222,7 @@ impl Topology {
     /// Makes the primary write everything that is only in memory, for at most `patience`.
     pub fn checkpoint(&self, patience: Duration) -> Result<Settled> {
         let state = self.primary.snapshot();
-        let product = state.product().expect("a primary has data");
+        let product = self.primary.product().expect("a primary has data");
         let done = product.checkpoint(&mut self.primary.session()?, &state.binaries.version, patience);
         done.map_err(|words| Fault::server("the server made no checkpoint").detail(words))
     }
@@ -333,7 +345,7 @@ impl Start<'_> {
     }
 
     /// A server's folder. `name`: as requested, or `None` for the first free one.
-    fn create(&mut self, name: &Option<String>, role: Role, settings: &[Asked]) -> Result<Server> {
+    fn create(&mut self, name: &Option<String>, role: Role, settings: &[ServerSetting]) -> Result<Server> {
         let description = self.description;
         if let Some(name) = name {
             check_name(name)?;
@@ -414,12 +426,8 @@ impl Start<'_> {
             return Err(Fault::usage(format!("{place} contains data, but images and replicas need an empty folder")));
         }
         let found = self.product.data_version(data).and_then(|text| text.parse::<Version>().ok());
-        // PostgreSQL writes the part that must be the same; the others migrate older versions.
         match found {
-            Some(version) if self.product.name() == "postgres" && !self.binaries.version.is_a(&version) => {
-                Err(self.other_version(data, &version))
-            }
-            Some(version) if self.product.name() != "postgres" && version > self.binaries.version => {
+            Some(version) if !self.product.can_use(&self.binaries.version, &version) => {
                 Err(self.other_version(data, &version))
             }
             _ => Ok(()),
@@ -437,7 +445,7 @@ impl Start<'_> {
     }
 
     /// The image of an empty data directory with the user and the database `app`; created if there is none.
-    fn empty_image(&mut self, layout: &[Asked]) -> Result<String> {
+    fn empty_image(&mut self, layout: &[ServerSetting]) -> Result<String> {
         let contents = Contents::empty(&self.binaries, layout);
         let key = contents.key();
         // Held while it is created: others wait instead of creating another one.
@@ -455,7 +463,7 @@ impl Start<'_> {
         made.map(|()| key)
     }
 
-    fn make_empty(&self, contents: &Contents, layout: &[Asked]) -> Result<()> {
+    fn make_empty(&self, contents: &Contents, layout: &[ServerSetting]) -> Result<()> {
         let name = format!("making-{}-{}", contents.key(), std::process::id());
         let data = self.home.server(&name).join("data");
         let what = What::Database {
@@ -475,7 +483,7 @@ impl Start<'_> {
         made
     }
 
-    fn initialize(&self, server: &Server, data: &Path, layout: &[Asked]) -> Result<()> {
+    fn initialize(&self, server: &Server, data: &Path, layout: &[ServerSetting]) -> Result<()> {
         let (state, folder) = (server.snapshot(), server.folder());
         self.product.initialize(&server::site(&state, &folder, data), layout)?;
         server.start()?;
@@ -492,11 +500,12 @@ impl Start<'_> {
 
     /// Starts a replica and waits until it has caught up.
     fn follow(&self, primary: &Server, replica: &Server, number: u32) -> Result<()> {
+        let replication = self.product.replication().expect("checked before the start");
         let role = Role::Replica { primary: primary.port(), number };
         replica.set_role(&role)?;
         let (state, folder) = (replica.snapshot(), replica.folder());
         let What::Database { data, .. } = &state.what else { unreachable!("a replica has data") };
-        self.product.become_replica(&server::site(&state, &folder, data), &role)?;
+        replication.become_replica(&server::site(&state, &folder, data), &role)?;
         replica.start()?;
         let version = &self.binaries.version;
         let (mut one, mut other) = (primary.session()?, replica.session()?);
@@ -505,9 +514,9 @@ impl Start<'_> {
                 .detail(words)
                 .detail(replica.log_tail(10))
         };
-        self.product.follow(version, (&mut one, primary.port()), &mut other).map_err(refused)?;
+        replication.follow(version, (&mut one, primary.port()), &mut other).map_err(refused)?;
         let caught_up = || {
-            let caught = self.product.caught_up(version, &mut one, &mut other, number);
+            let caught = replication.caught_up(version, &mut one, &mut other, number);
             caught.map(|yes| yes.then_some(())).map_err(refused)
         };
         match wait::until(self.description.patience, caught_up)? {
@@ -541,7 +550,7 @@ impl Start<'_> {
 /// Starts a front before a running server, as the same user. It is a group of its own.
 pub fn before(home: &Home, name: &str, server: &Server, described: &FrontDescription) -> Result<Server> {
     let account = server.snapshot().account;
-    let programs = front_binaries(front(&described.name)?, &account)?;
+    let programs = front_binaries(home.products.front(&described.name)?, &account)?;
     start_front(home, front_state(name, name, &[server], described, &programs, &account))
 }
 
@@ -580,6 +589,7 @@ fn start_front(home: &Home, state: server::State) -> Result<Server> {
 
 /// The programs of all fronts, found before anything is started.
 fn front_programs(
+    products: &Products,
     description: &Description,
     product: &dyn Product,
     account: &Account,
@@ -598,13 +608,13 @@ fn front_programs(
         if servers == 0 {
             return Err(Fault::usage(format!("there are no replicas behind {name}")).hint("add them with `--replicas`"));
         }
-        if servers > 1 && !front(name)?.takes_several() {
+        if servers > 1 && !products.front(name)?.takes_several() {
             return Err(Fault::usage(format!("{name} supports one server, not {servers}"))
                 .hint("put haproxy in front of the servers, and it in front of haproxy"));
         }
     }
     let of = |described: &FrontDescription| {
-        let front = front(&described.name)?;
+        let front = products.front(&described.name)?;
         if !front.speaks(product.name()) {
             return Err(Fault::usage(format!("{} does not work with {}", front.name(), product.title())));
         }

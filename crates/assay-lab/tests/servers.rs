@@ -12,14 +12,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use assay_lab::binaries::{self, PRODUCTS, Source};
+use assay_lab::binaries::{self, Source};
 use assay_lab::placement::{Cpus, Transparent, cpus, memory};
 use assay_lab::process::{Identity, PID_FILE};
 use assay_lab::server::What;
 use assay_lab::{
-    Account, Asked, Blame, Description, Fault, FrontDescription, Home, Placement, Server, Status, Topology,
+    Account, Blame, Description, Fault, FrontDescription, Home, Placement, Server, ServerSetting, Status, Topology,
 };
 use assay_lab::{image, topology};
+use assay_products::products;
 use nix::sys::signal::Signal;
 use testkit::{Kind, Mounted, aloud, installed, root};
 
@@ -96,12 +97,16 @@ fn a_server_has_the_settings_that_were_asked_for_and_says_what_it_made_of_them()
     for wanted in here() {
         let settings = match wanted.starts_with("postgres") {
             true => {
-                vec![Asked::new("work_mem", "5MB"), Asked::new("SHARED_BUFFERS", "20480kB"), Asked::new("my.own", "x")]
+                vec![
+                    ServerSetting::new("work_mem", "5MB"),
+                    ServerSetting::new("SHARED_BUFFERS", "20480kB"),
+                    ServerSetting::new("my.own", "x"),
+                ]
             }
             false => vec![
-                Asked::new("sort-buffer-size", "5M"),
-                Asked::new("innodb_buffer_pool_size", "130M"),
-                Asked::parse("skip-name-resolve"),
+                ServerSetting::new("sort-buffer-size", "5M"),
+                ServerSetting::new("innodb_buffer_pool_size", "130M"),
+                ServerSetting::parse("skip-name-resolve"),
             ],
         };
         let topology = start(&Description { settings, ..of(wanted) });
@@ -137,7 +142,7 @@ fn a_configuration_file_is_checked_and_compared_as_single_settings_are() {
             ),
         };
         // A setting given by name overrides the file.
-        let settings = vec![Asked::new("max_connections", "41")];
+        let settings = vec![ServerSetting::new("max_connections", "41")];
         let topology = start(&Description { file: Some(text.to_owned()), settings, ..of(wanted) });
         let found: Vec<(String, Option<String>, bool)> =
             topology.in_effect.iter().map(|one| (one.name.clone(), one.value.clone(), one.same)).collect();
@@ -156,13 +161,13 @@ fn an_unknown_setting_is_refused_with_the_nearest_name_and_a_wrong_value_in_the_
             true => ("shared_bufers", "shared_buffers", ("shared_buffers", "many")),
             false => ("innodb-bufer-pool-size", "innodb_buffer_pool_size", ("innodb_flush_method", "sometimes")),
         };
-        let fault = refused(&Description { settings: vec![Asked::new(name, "1GB")], ..of(wanted) });
+        let fault = refused(&Description { settings: vec![ServerSetting::new(name, "1GB")], ..of(wanted) });
         assert_eq!(
             (fault.blame, &*fault.hints[0]),
             (Blame::Usage, &*format!("did you mean {near}?")),
             "{wanted}: {fault}"
         );
-        let fault = refused(&Description { settings: vec![Asked::new(wrong.0, wrong.1)], ..of(wanted) });
+        let fault = refused(&Description { settings: vec![ServerSetting::new(wrong.0, wrong.1)], ..of(wanted) });
         let words = fault.details.join("\n");
         assert!(fault.cause.contains("did not start") && words.contains(wrong.1), "{wanted}: {fault}");
     }
@@ -289,7 +294,7 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
         };
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let Some(mounted) = Mounted::new(&["-o", "loop", disk.to_str().unwrap()]) else { return };
-        let home = Home::at(mounted.path().join("lab"));
+        let home = Home::at(mounted.path().join("lab"), products());
         let topology =
             Topology::start(&home, &of(wanted), &|_| ()).map(Guard).unwrap_or_else(|fault| panic!("{fault}"));
         let restored = topology.restored.unwrap();
@@ -309,7 +314,7 @@ fn a_full_disk_is_said_and_leaves_nothing_half_made() {
     // Too small to initialize a data directory; then large enough for that, but too small for its image.
     for size in ["size=20M", "size=62M"] {
         let Some(mounted) = Mounted::new(&["-t", "tmpfs", "-o", size, "tmpfs"]) else { return };
-        let home = Home::at(mounted.path().join("lab"));
+        let home = Home::at(mounted.path().join("lab"), products());
         let fault = Topology::start(&home, &of(wanted), &|_| ()).map(Guard).map(drop).unwrap_err();
         let words = fault.to_string();
         assert!(words.contains("free some space") && fault.blame == Blame::Environment, "{size}: {words}");
@@ -486,20 +491,17 @@ fn fronts_stand_before_a_server_one_behind_the_other() {
     if !Kind::Postgres.present() || !Kind::PgBouncer.present() || !installed(HAPROXY) {
         return;
     }
-    let fronts = vec![front("pgbouncer", vec![Asked::new("pool_mode", "session")]), front("haproxy", Vec::new())];
+    let fronts =
+        vec![front("pgbouncer", vec![ServerSetting::new("pool_mode", "session")]), front("haproxy", Vec::new())];
     let topology = start(&Description { fronts, ..of("postgres") });
     assert!(topology.url().contains(&topology.fronts[1].port().to_string()));
     let url = format!("{}?sslmode=disable", topology.url());
-    let mut session = assay_lab::sql::SqlClient::open(
-        &assay_lab::product::Product::driver(&assay_lab::product::postgres::Postgres),
-        &url,
-        PATIENCE,
-    )
-    .unwrap();
+    let mut session =
+        assay_lab::sql::SqlClient::open(assay_products::driver("postgres").unwrap(), &url, PATIENCE).unwrap();
     assert_eq!(session.value("SELECT current_user").unwrap(), "app");
     let (_, text) = &topology.fronts[0].configuration()[0];
     assert!(text.ends_with("pool_mode = session\n"), "{text}");
-    let wrong = front("pgbouncer", vec![Asked::new("pool_mode", "sometimes")]);
+    let wrong = front("pgbouncer", vec![ServerSetting::new("pool_mode", "sometimes")]);
     let fault = refused(&Description { fronts: vec![wrong], ..of("postgres") });
     assert!(fault.cause.contains("did not start"), "{fault}");
 }
@@ -517,7 +519,7 @@ fn a_proxy_stands_before_several_servers() {
             true => "SELECT pg_is_in_recovery()::int",
             false => "SELECT @@GLOBAL.read_only",
         };
-        let driver = topology.primary.snapshot().product().unwrap().driver();
+        let driver = topology.primary.product().unwrap().driver();
         let query = if wanted.starts_with("postgres") { "?sslmode=disable" } else { "?ssl-mode=disabled" };
         let url = format!("{}{query}", topology.url());
         let ask = |_| assay_lab::sql::SqlClient::open(&driver, &url, PATIENCE).unwrap().value(which).unwrap();
@@ -552,7 +554,7 @@ fn an_image_of_loaded_data_starts_another_server_with_it() {
             assert_ne!(value(&first.primary, "SELECT @@innodb_max_dirty_pages_pct + 0"), "0");
         }
         let unique = format!("test {} of {}", description.name.as_ref().unwrap(), std::process::id());
-        let contents = description.contents(&first.primary.snapshot().binaries, &unique, "").unwrap();
+        let contents = description.contents(products(), &first.primary.snapshot().binaries, &unique, "").unwrap();
         assert!(!image::exists(&home(), &contents));
         first.keep_image(&home(), &contents, &|_| ()).unwrap();
         assert_eq!(value(&first.primary, &format!("SELECT count(*) FROM {table}")), "2");
@@ -662,7 +664,7 @@ fn huge_pages_are_used_and_given_back_and_transparent_ones_are_as_before() {
         // The start itself verifies it: some of the server's memory is in huge pages.
         let started = Topology::start(
             &home(),
-            &Description { placement, settings: vec![Asked::parse(buffers)], ..of(wanted) },
+            &Description { placement, settings: vec![ServerSetting::parse(buffers)], ..of(wanted) },
             &|_| (),
         );
         let topology = match started.map(Guard) {
@@ -696,9 +698,9 @@ fn myrocks_is_used_where_its_plugin_is() {
         return;
     }
     let settings = vec![
-        Asked::new("plugin_load_add", "ha_rocksdb"),
-        Asked::new("default_storage_engine", "rocksdb"),
-        Asked::new("rocksdb_block_cache_size", "64M"),
+        ServerSetting::new("plugin_load_add", "ha_rocksdb"),
+        ServerSetting::new("default_storage_engine", "rocksdb"),
+        ServerSetting::new("rocksdb_block_cache_size", "64M"),
     ];
     let topology = start(&Description { settings, ..of("mariadb") });
     assert!(topology.in_effect[1..].iter().all(|one| one.same), "{:?}", topology.in_effect);
@@ -716,7 +718,7 @@ fn myrocks_is_used_where_its_plugin_is() {
 #[test]
 fn sources_name_what_is_here_and_what_can_be_fetched() {
     let account = Account::choose(None).unwrap();
-    for product in PRODUCTS {
+    for product in products().databases.iter().copied() {
         let all = binaries::sources(&home(), product, &account);
         let versions: Vec<String> = all.iter().map(|source| binaries::version_of(source).to_string()).collect();
         let oldest = product.catalog()[0].version;

@@ -4,7 +4,7 @@
 //! from its machine or from other settings.
 
 /// The default of a setting of MySQL 5.7; `None`: there is none that is the same everywhere.
-pub fn mysql_5_7(name: &str) -> Option<&'static str> {
+pub(crate) fn mysql_5_7(name: &str) -> Option<&'static str> {
     TEXT.lines().find_map(|line| line.split_once('=').filter(|(known, _)| *known == name)).map(|(_, value)| value)
 }
 

@@ -2,9 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-pub mod defaults;
+mod defaults;
 mod protocol;
 mod questions;
+mod server;
+mod settings;
 
 pub use protocol::{DRIVER, fuzz_mysql};
 pub use questions::QUESTIONS;
+pub use server::{MARIADB, MYSQL, Member};
+pub use settings::SETTINGS;

@@ -4,6 +4,10 @@
 
 mod protocol;
 mod questions;
+mod server;
+mod settings;
 
 pub use protocol::{DRIVER, fuzz_postgres};
 pub use questions::QUESTIONS;
+pub use server::Postgres;
+pub use settings::SETTINGS;

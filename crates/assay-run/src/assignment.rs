@@ -86,11 +86,12 @@ impl Assignment {
 pub fn dialect(spec: &RunSpec, url: Option<String>) -> Result<Dialect, Trouble> {
     // A product is also a scheme; an invalid one is refused when the server is started.
     let product = spec.server.as_ref().and_then(|server| server.product.split(':').next());
-    let product = product.filter(|name| assay_lab::binaries::product(name).is_ok()).map(|name| format!("{name}:"));
+    let product =
+        product.filter(|name| assay_products::products().product(name).is_ok()).map(|name| format!("{name}:"));
     let url = url.or_else(|| spec.target.urls.first().map(|url| url.reveal().to_owned())).or(product);
     match url {
         Some(url) => registry::driver_of(&url).map(|driver| driver.dialect),
-        None => Ok(registry::EMBEDDED.dialect),
+        None => Ok(assay_products::EMBEDDED.dialect),
     }
 }
 

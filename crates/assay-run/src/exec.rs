@@ -16,7 +16,7 @@ use crate::plan::Process;
 use crate::plan::Role;
 use crate::watch::Watch;
 use crate::workload::Workload;
-use crate::{failure, plan, record_of, registry};
+use crate::{failure, plan, record_of};
 
 /// Runs the given command.
 pub fn run(assignment: &Assignment, quiet: bool) -> Result<Exit, Trouble> {
@@ -38,8 +38,10 @@ fn databases(assignment: &Assignment) -> Result<Vec<String>, Trouble> {
     let (task, urls) = (&assignment.spec.task, assignment.urls());
     plan::must_have(&assignment.workload, task)?;
     if urls.is_empty() {
-        return Err(Trouble::usage(format!("{task} needs a database: --db URL"))
-            .hint(format!("use {}", registry::EXAMPLES.map(|url| format!("--db {url}")).join(", "))));
+        return Err(Trouble::usage(format!("{task} needs a database: --db URL")).hint(format!(
+            "use {}",
+            assay_products::examples().iter().map(|url| format!("--db {url}")).collect::<Vec<_>>().join(", ")
+        )));
     }
     Ok(urls)
 }

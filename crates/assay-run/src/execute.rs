@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
-use assay_lab::{Description, Home, Topology};
+use assay_lab::{Description, Topology};
 use assay_process::diagnostics::{Exit, Trouble, nearest};
 use assay_process::scratch::Scratch;
 use assay_process::{interrupt, terminal, url_text};
@@ -109,7 +109,7 @@ impl Run<'_> {
 
     /// On a server that is started for the run. Loaded data comes from an image, or becomes one.
     fn on_started(&self, description: Description) -> Result<Exit, Trouble> {
-        let (home, workload, quiet) = (Home::usual(), self.workload(), self.output.quiet);
+        let (home, workload, quiet) = (assay_products::home(), self.workload(), self.output.quiet);
         let say = |words: &str| {
             if !quiet {
                 terminal::say(&format!("{words}\n"));

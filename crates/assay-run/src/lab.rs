@@ -9,7 +9,9 @@ use std::time::Duration;
 use assay_lab::placement::Cpus;
 use assay_lab::product::InEffect;
 use assay_lab::server::What;
-use assay_lab::{Asked, Description, Fault, FrontDescription, Home, Placement, Server, Topology, image, topology};
+use assay_lab::{
+    Description, Fault, FrontDescription, Home, Placement, Server, ServerSetting, Topology, image, topology,
+};
 use assay_process::diagnostics::Trouble;
 use assay_process::terminal;
 use assay_record::{self as record, Attribute, AttributeScope};
@@ -35,8 +37,8 @@ pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
 }
 
 /// Settings as given: `NAME=VALUE`.
-pub fn settings(words: &[String]) -> Vec<Asked> {
-    words.iter().map(|word| Asked::parse(word)).collect()
+pub fn settings(words: &[String]) -> Vec<ServerSetting> {
+    words.iter().map(|word| ServerSetting::parse(word)).collect()
 }
 
 /// A configuration file.
@@ -120,7 +122,7 @@ pub fn load_once(
     load: impl FnOnce(&Topology) -> Result<(), Trouble>,
 ) -> Result<Loaded, Trouble> {
     let binaries = description.find_binaries(home, say)?;
-    let contents = description.contents(&binaries, &line.join(" "), &hash_of_workload(line.first()))?;
+    let contents = description.contents(home.products, &binaries, &line.join(" "), &hash_of_workload(line.first()))?;
     if image::exists(home, &contents) {
         return Ok(Loaded { key: contents.key(), servers: None });
     }
@@ -154,7 +156,7 @@ fn kept() -> std::sync::MutexGuard<'static, Vec<(Home, String)>> {
 impl Kept {
     /// Keeps running servers.
     pub fn new(topology: Topology) -> Kept {
-        kept().extend(topology.servers().map(|server| (Home::usual(), server.name())));
+        kept().extend(topology.servers().map(|server| (assay_products::home(), server.name())));
         Kept(Some(topology))
     }
 

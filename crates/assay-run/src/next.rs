@@ -8,7 +8,7 @@ use assay_seam::Nanos;
 use assay_spec::{LoadSpec, RunSpec, Sessions};
 
 use crate::assignment::Assignment;
-use crate::{plan, registry};
+use crate::plan;
 
 /// A command to try after this run, of which `path` is the record: the next thing a newcomer has not done yet.
 pub fn command(assignment: &Assignment, path: &Path) -> String {
@@ -20,7 +20,7 @@ pub fn command(assignment: &Assignment, path: &Path) -> String {
     };
     if spec.target.urls.is_empty() && spec.server.is_none() {
         let prepare = (workload.has_command("prepare") && !spec.prepare).then_some("--prepare");
-        return again(&prepare.into_iter().chain(["--db", registry::EXAMPLES[1]]).collect::<Vec<_>>());
+        return again(&prepare.into_iter().chain(["--db", assay_products::server_example()]).collect::<Vec<_>>());
     }
     match further_steps(assignment) {
         Some(steps) => again(&["--sessions", &steps]),

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use assay_engine::Target;
 use assay_io::clock::Clock;
-use assay_mysql::defaults::mysql_5_7;
 use assay_process::interrupt;
+use assay_products::setting_facts;
 use assay_record::{self as record, Place};
 use assay_seam::{Nanos, Rows};
-use assay_telemetry::Identity;
+use assay_telemetry::{Identity, SettingFacts};
 
 use crate::client::{Client, text};
 use crate::telemetry;
@@ -46,17 +46,17 @@ impl ServerSettings {
 
 /// The settings of one server; none if it refuses.
 pub fn read(target: &Target, place: Place) -> ServerSettings {
-    let queries = target.database.settings_queries();
-    if queries.is_empty() {
+    let facts = setting_facts(target.database.driver());
+    if facts.queries.is_empty() {
         return ServerSettings::default();
     }
     let patience = if interrupt::control().is_stopped() { PATIENCE_INTERRUPTED } else { PATIENCE };
     let Ok(mut client) = Client::open_as_session(target, Clock::start(), patience, None) else {
         return ServerSettings::default();
     };
-    let rows = queries.iter().find_map(|sql| client.ask(sql, patience).ok());
-    let mut found = rows.map_or_else(ServerSettings::default, |rows| settings(&rows));
-    keep_what_differs(&mut found);
+    let rows = facts.queries.iter().find_map(|sql| client.ask(sql, patience).ok());
+    let mut found = rows.map_or_else(ServerSettings::default, |rows| settings(&rows, facts));
+    keep_what_differs(&mut found, facts);
     found.identity = Some(client.identity(patience));
     if place == Place::Local {
         found.facts = telemetry::server_facts(&mut client);
@@ -65,15 +65,13 @@ pub fn read(target: &Target, place: Place) -> ServerSettings {
     found
 }
 
-/// MySQL 5.7 lists every variable without its origin: those with their compiled-in defaults are omitted.
-fn keep_what_differs(found: &mut ServerSettings) {
-    let is_5_7 = found.values.get("version").is_some_and(|version| version.starts_with("5.7."));
-    if !is_5_7 || !found.origins.is_empty() {
-        return;
-    }
+/// Omits settings with their compiled-in defaults, from a server that does not report which differ from them.
+fn keep_what_differs(found: &mut ServerSettings, facts: &SettingFacts) {
+    let defaults = found.values.get("version").and_then(|version| (facts.defaults)(version));
+    let Some(defaults) = defaults.filter(|_| found.origins.is_empty()) else { return };
     let origins = &mut found.origins;
-    found.values.retain(|name, value| match mysql_5_7(name) {
-        Some(default) if default == value => MATTER.contains(&name.as_str()),
+    found.values.retain(|name, value| match (defaults.of)(name) {
+        Some(default) if default == value => defaults.recorded.contains(&name.as_str()),
         Some(_) => {
             origins.insert(name.clone(), "not compiled in".to_owned());
             true
@@ -83,42 +81,18 @@ fn keep_what_differs(found: &mut ServerSettings) {
     });
 }
 
-/// Shown for every server, whether they differ or not.
-const MATTER: [&str; 14] = [
-    "binlog_format",
-    "character_set_server",
-    "innodb_adaptive_hash_index",
-    "innodb_buffer_pool_size",
-    "innodb_doublewrite",
-    "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method",
-    "innodb_io_capacity",
-    "innodb_log_buffer_size",
-    "innodb_log_file_size",
-    "log_bin",
-    "max_connections",
-    "performance_schema",
-    "sync_binlog",
-];
-
 /// Name, value and origin of each row.
-fn settings(rows: &Rows) -> ServerSettings {
+fn settings(rows: &Rows, facts: &SettingFacts) -> ServerSettings {
     let mut found = ServerSettings::default();
     for row in 0..rows.len(0) {
         let (Some(name), Some(value)) = (text(rows, row, 0), text(rows, row, 1)) else { continue };
         if let Some(origin) = text(rows, row, 2) {
             found.origins.insert(name.clone(), origin);
         }
-        let value = if may_hold_secrets(&name) && !value.is_empty() { "***".to_owned() } else { value };
+        let value = if facts.may_hold_secret(&name) && !value.is_empty() { "***".to_owned() } else { value };
         found.values.insert(name, value);
     }
     found
-}
-
-/// Connection strings, and shell commands in which people put passwords.
-fn may_hold_secrets(name: &str) -> bool {
-    let inside = ["conninfo", "passphrase", "secret"];
-    name.ends_with("password") || name.ends_with("_command") || inside.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
@@ -136,7 +110,7 @@ mod tests {
         ];
         let values = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut found = ServerSettings { values, ..ServerSettings::default() };
-        keep_what_differs(&mut found);
+        keep_what_differs(&mut found, setting_facts("mysql"));
         let names: Vec<&str> = found.values.keys().map(String::as_str).collect();
         assert_eq!(names, ["innodb_buffer_pool_size", "port", "sync_binlog", "version"]);
         assert_eq!(found.origins.keys().collect::<Vec<_>>(), ["innodb_buffer_pool_size"]);
@@ -153,7 +127,7 @@ mod tests {
             rows.push_text(value.as_bytes()).unwrap();
             rows.push_null();
         }
-        let values = settings(&rows).values.into_values().collect::<Vec<_>>();
+        let values = settings(&rows, setting_facts("pgsql")).values.into_values().collect::<Vec<_>>();
         assert_eq!(values, ["", "md5", "***"]);
     }
 }

@@ -105,13 +105,6 @@ pub trait Database: Send + Sync {
         self.connection()
     }
 
-    /// Queries for the server's settings that affect performance or differ from their defaults: rows of a name, a
-    /// value, and the value's origin (NULL: default or unknown). The first query that is not refused is used; which one
-    /// works depends on product and version. Empty if the database has none. Executed once, outside the measured path.
-    fn settings_queries(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// What its connections did in another way than the fastest, because the server refused that: a sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()

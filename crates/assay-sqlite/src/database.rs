@@ -38,14 +38,6 @@ impl Database for SqliteDatabase {
         TlsSettings::default()
     }
 
-    fn settings_queries(&self) -> &'static [&'static str] {
-        // Other pragmas (mmap_size, wal_autocheckpoint) have no table form.
-        &["SELECT 'journal_mode', journal_mode, NULL FROM pragma_journal_mode \
-           UNION ALL SELECT 'synchronous', synchronous, NULL FROM pragma_synchronous \
-           UNION ALL SELECT 'page_size', page_size, NULL FROM pragma_page_size \
-           UNION ALL SELECT 'cache_size', cache_size, NULL FROM pragma_cache_size"]
-    }
-
     fn connection(&self) -> Box<dyn Connection> {
         Box::new(SqliteConnection::new(Arc::clone(&self.settings), self.made.fetch_add(1, Ordering::Relaxed)))
     }

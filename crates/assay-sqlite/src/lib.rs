@@ -21,7 +21,7 @@ mod split;
 pub use fuzz::fuzz_split;
 
 use assay_seam::{ConnectOptions, Database, Dialect, Driver, Surroundings, TargetError};
-use assay_telemetry::{Questions, ServerQuestions, StatementQuestions};
+use assay_telemetry::{Questions, ServerQuestions, SettingFacts, StatementQuestions};
 
 use crate::database::SqliteDatabase;
 use crate::settings::FileSettings;
@@ -38,6 +38,15 @@ pub const QUESTIONS: Questions = Questions {
         no_counters: "SQLite has no counters",
         ..StatementQuestions::default()
     },
+};
+
+/// How to read its settings. Other pragmas (mmap_size, wal_autocheckpoint) have no table form.
+pub const SETTINGS: SettingFacts = SettingFacts {
+    queries: &["SELECT 'journal_mode', journal_mode, NULL FROM pragma_journal_mode \
+                UNION ALL SELECT 'synchronous', synchronous, NULL FROM pragma_synchronous \
+                UNION ALL SELECT 'page_size', page_size, NULL FROM pragma_page_size \
+                UNION ALL SELECT 'cache_size', cache_size, NULL FROM pragma_cache_size"],
+    ..SettingFacts::NONE
 };
 
 fn open(url: &str, options: &ConnectOptions, _: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError> {

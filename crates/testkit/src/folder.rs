@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock};
 
 use anyhow::Result;
 use assay_lab::Home;
+use assay_products::products;
 use nix::unistd::geteuid;
 
 /// The folder kept between runs: the lab's binaries and images of empty data directories.
@@ -64,7 +65,7 @@ pub fn home() -> Result<Home> {
     }
     drop(guard);
     let (servers, _) = PROCESS.get().expect("set above");
-    Ok(Home { servers: servers.clone(), cache: cache() })
+    Ok(Home { servers: servers.clone(), cache: cache(), products: products() })
 }
 
 /// One folder for `ASSAY_LAB` of all programs under test: servers that they start end with this process.

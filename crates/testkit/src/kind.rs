@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow};
-use assay_lab::binaries::PRODUCTS;
 use assay_lab::{Description, Home, Wanted};
+use assay_products::products;
 
 use crate::{absent, cache};
 
@@ -141,7 +141,10 @@ pub fn versions() -> Vec<String> {
 
 /// Those that are in the Maven repository but not on this machine, with megabytes.
 pub fn missing_versions() -> Vec<(String, u32)> {
-    let all = PRODUCTS.iter().flat_map(|product| product.catalog().iter().map(move |artifact| (product, artifact)));
+    let all = products()
+        .databases
+        .iter()
+        .flat_map(|product| product.catalog().iter().map(move |artifact| (product, artifact)));
     let named = all.map(|(product, artifact)| (format!("{}:{}", product.name(), artifact.version), artifact.megabytes));
     let wanted = catalog(|place, last| place == 0 || place == last);
     let missing = |wanted: &str| !cache().join("binaries").join(wanted.replace(':', "-")).exists();
@@ -152,7 +155,7 @@ pub fn missing_versions() -> Vec<(String, u32)> {
 pub fn fetch_versions() -> Result<()> {
     for (wanted, _) in missing_versions() {
         let description = Description::of(wanted.parse().expect("it is well written"));
-        let found = description.find_binaries(&Home::at(cache()), &|words| println!("{words}"));
+        let found = description.find_binaries(&Home::at(cache(), products()), &|words| println!("{words}"));
         found.map_err(|fault| anyhow!("{fault}"))?;
     }
     Ok(())
@@ -161,7 +164,7 @@ pub fn fetch_versions() -> Result<()> {
 /// From each product's catalog, in which the oldest version comes first, those selected by position.
 fn catalog(chosen: impl Fn(usize, usize) -> bool) -> Vec<String> {
     let mut all = Vec::new();
-    for product in PRODUCTS {
+    for product in &products().databases {
         let versions = product.catalog();
         let places = (0..versions.len()).filter(|place| chosen(*place, versions.len() - 1));
         all.extend(places.map(|place| format!("{}:{}", product.name(), versions[place].version)));

@@ -76,7 +76,7 @@ impl Server {
         }
         let described = FrontDescription {
             name: "pgbouncer".to_owned(),
-            settings: vec![assay_lab::Asked::new("max_client_conn", &max_clients.to_string())],
+            settings: vec![assay_lab::ServerSetting::new("max_client_conn", &max_clients.to_string())],
             accounts: accounts.iter().map(|(name, password)| ((*name).to_owned(), (*password).to_owned())).collect(),
             behind: assay_lab::Behind::Primary,
         };

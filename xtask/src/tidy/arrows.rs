@@ -1,9 +1,10 @@
 //! Which crate may depend on which, and what no crate may depend on.
 //!
-//! A crate exists to forbid a dependency, so the table below is the architecture: protocols (postgres, mysql), scripts
-//! (script) and schedules (engine) meet in the seam and do not know each other's internals, only assay-io uses the
-//! kernel's interfaces, results (record, stats, report) do not depend on how they were measured, and only assay-run and
-//! the binary above it know everything. A new arrow is an event: it needs a paragraph in its commit.
+//! A crate exists to forbid a dependency, so the table below is the architecture: products (postgres, mysql), scripts
+//! (script) and schedules (engine) meet in the seam and do not know each other's internals, the lab starts servers
+//! without knowing a product, only assay-io uses the kernel's interfaces, results (record, stats, report) do not depend
+//! on how they were measured, and only assay-run and the binary above it know everything. A new arrow is an event: it
+//! needs a paragraph in its commit.
 
 use serde_json::Value;
 
@@ -12,14 +13,14 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 30] = [
+const ARROWS: [(&str, &[&str], &[&str]); 32] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
     ("assay-measure", &[], &[]),
     ("assay-wire", &["assay-seam"], &[]),
-    ("assay-postgres", &["assay-seam", "assay-telemetry", "assay-wire"], &[]),
-    ("assay-mysql", &["assay-seam", "assay-telemetry", "assay-wire"], &[]),
+    ("assay-postgres", &["assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
+    ("assay-mysql", &["assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-sqlite", &["assay-random", "assay-seam", "assay-telemetry"], &[]),
     ("assay-luajit", &[], &[]),
     ("assay-script", &["assay-luajit", "assay-options", "assay-random", "assay-seam"], &[]),
@@ -32,7 +33,21 @@ const ARROWS: [(&str, &[&str], &[&str]); 30] = [
     ("assay-telemetry", &["assay-seam"], &[]),
     ("assay-machine", &["assay-random"], &[]),
     ("assay-fleet", &[], &[]),
-    ("assay-lab", &["assay-mysql", "assay-postgres", "assay-seam"], &["testkit"]),
+    ("assay-lab", &["assay-seam"], &["assay-products", "testkit"]),
+    ("assay-fronts", &["assay-lab"], &[]),
+    (
+        "assay-products",
+        &[
+            "assay-fronts",
+            "assay-lab",
+            "assay-mysql",
+            "assay-postgres",
+            "assay-seam",
+            "assay-sqlite",
+            "assay-telemetry",
+        ],
+        &[],
+    ),
     ("assay-recipe", &["assay-random", "assay-record"], &[]),
     ("assay-record", &["assay-measure"], &[]),
     ("assay-spec", &["assay-options", "assay-record", "assay-seam"], &[]),
@@ -65,17 +80,15 @@ const ARROWS: [(&str, &[&str], &[&str]); 30] = [
             "assay-fleet",
             "assay-io",
             "assay-lab",
-            "assay-mysql",
             "assay-options",
             "assay-pgbench",
-            "assay-postgres",
             "assay-process",
+            "assay-products",
             "assay-record",
             "assay-report",
             "assay-script",
             "assay-seam",
             "assay-spec",
-            "assay-sqlite",
             "assay-telemetry",
             "assay-workloads",
         ],
@@ -92,6 +105,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 30] = [
             "assay-options",
             "assay-pgbench",
             "assay-process",
+            "assay-products",
             "assay-recipe",
             "assay-record",
             "assay-report",
@@ -106,7 +120,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 30] = [
         &["measured-path", "testkit"],
     ),
     ("measured-path", &["assay", "assay-engine", "assay-io", "assay-run", "assay-seam"], &[]),
-    ("testkit", &["assay-lab"], &[]),
+    ("testkit", &["assay-lab", "assay-products"], &[]),
     (
         "xtask",
         &["assay-record", "testkit"],

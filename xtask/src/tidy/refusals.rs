@@ -1,7 +1,8 @@
 //! What each crate must not know: enforces the last column of ARCHITECTURE.md's table.
 //!
 //! Each word of the column is listed below with the packages that a crate with this word must not reach in any way, and
-//! with text that must not occur in its code.
+//! with text that must not occur in its code. `in protocol: sockets` restricts one module of a crate: the crate may
+//! reach the packages, but the module's code must not name them.
 
 use std::collections::BTreeSet;
 
@@ -12,24 +13,30 @@ use super::metadata::{list, text};
 use super::places::product_lines;
 
 /// A word of the column, the packages it stands for, and text that reveals them.
-const WORDS: [(&str, &[&str], &[&str]); 15] = [
+const WORDS: [(&str, &[&str], &[&str]); 17] = [
     ("sockets", &["assay-io", "mio", "io-uring"], &["std::net", "os::unix::net"]),
     ("clocks", &["assay-io"], &CLOCKS),
     ("time", &["assay-io"], &CLOCKS),
     (
         "protocols",
-        &["assay-wire", "assay-mysql", "assay-postgres", "assay-sqlite", "postgres-protocol"],
+        &["assay-wire", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite", "postgres-protocol"],
         &["postgres::", "mysql::"],
     ),
     (
         "databases",
-        &["assay-wire", "assay-mysql", "assay-postgres", "assay-sqlite", "rusqlite"],
+        &["assay-wire", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite", "rusqlite"],
         &["mysql", "pgsql", "postgres", "sqlite"],
     ),
     ("Lua", &["assay-luajit", "assay-script", "mlua-sys"], &["lua_State"]),
     // Options of workloads reach the engine as values, through assay-script.
     ("option names", &["clap"], &["\"--", "`--"]),
     ("files", &[], &["std::fs", "File::open", "File::create"]),
+    ("processes", &["assay-lab", "nix"], &["std::process", "crate::server"]),
+    (
+        "products",
+        &["assay-fronts", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite"],
+        &["Postgres", "MySql", "MariaDb", "PgBouncer", "HaProxy"],
+    ),
     ("terminals", &["indicatif"], &["is_terminal", "\\x1b", "\\u{1b}"]),
     ("the live types of the engine", &["assay-engine"], &[]),
     ("formatting", &[], &["format!(", "write!(", "Display for"]),
@@ -52,19 +59,37 @@ pub(super) fn complaints(metadata: &Value, files: &[File]) -> Vec<String> {
     }
     for (name, refuses) in rows {
         let reached = reached(metadata, name);
-        for word in refuses.split(", ").filter(|word| *word != "–") {
+        let (module, words) = module(refuses);
+        for word in words.split(", ").filter(|word| *word != "–") {
             let Some((_, packages, texts)) = WORDS.iter().find(|(known, _, _)| *known == word) else {
                 complaints
                     .push(format!("ARCHITECTURE.md: what {name} refuses to know, {word:?}, is not in refusals.rs"));
                 continue;
             };
-            let packages = packages.iter().filter(|package| **package != name && reached.contains(**package));
-            complaints
-                .extend(packages.map(|package| format!("{name}: refuses to know {word}, and depends on {package}")));
-            complaints.extend(given_away(name, word, texts, files));
+            let Some(module) = module else {
+                let packages = packages.iter().filter(|package| **package != name && reached.contains(**package));
+                complaints.extend(
+                    packages.map(|package| format!("{name}: refuses to know {word}, and depends on {package}")),
+                );
+                complaints.extend(given_away(name, &format!("crates/{name}/src/"), word, texts, files));
+                continue;
+            };
+            let inside = format!("crates/{name}/src/{module}/");
+            if !files.iter().any(|file| file.path.starts_with(&inside)) {
+                complaints.push(format!("ARCHITECTURE.md: {name} has no module {module}"));
+            }
+            let paths: Vec<String> = packages.iter().map(|package| package.replace('-', "_") + "::").collect();
+            let texts: Vec<&str> = texts.iter().copied().chain(paths.iter().map(String::as_str)).collect();
+            complaints.extend(given_away(&format!("{name}'s {module}"), &inside, word, &texts, files));
         }
     }
     complaints
+}
+
+/// `in protocol: sockets, clocks`: the module that refuses, and what it refuses.
+fn module(refuses: &str) -> (Option<&str>, &str) {
+    let split = refuses.strip_prefix("in ").and_then(|rest| rest.split_once(": "));
+    split.map_or((None, refuses), |(module, words)| (Some(module.trim_matches('`')), words))
 }
 
 /// Crate and refusals of a line of the table; `None` for a line about several crates, which refuse nothing.
@@ -99,10 +124,9 @@ fn reached<'a>(metadata: &'a Value, name: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// Lines of a crate's code with text that reveals the word.
-fn given_away(name: &str, word: &str, texts: &[&str], files: &[File]) -> Vec<String> {
-    let inside = format!("crates/{name}/src/");
-    let sources = files.iter().filter(|file| file.path.starts_with(&inside));
+/// Lines of the code in a folder with text that reveals the word. `name`: whose code it is.
+fn given_away(name: &str, inside: &str, word: &str, texts: &[&str], files: &[File]) -> Vec<String> {
+    let sources = files.iter().filter(|file| file.path.starts_with(inside));
     let mut found = Vec::new();
     for file in sources {
         for (number, line) in product_lines(file) {
@@ -162,6 +186,26 @@ mod tests {
         let found = ["crates/assay-stats/src/a.rs:2: assay-stats refuses to know formatting"];
         check("clocks, formatting", &none, "// format!(\nlet x = format!(\"\");\n", &found);
         check("formatting", &none, "#[cfg(test)]\nmod tests { format!(\"\") }\n", &[]);
+    }
+
+    #[test]
+    fn a_module_must_not_name_what_its_crate_may_reach() {
+        let table = format!("{TABLE}| assay-stats | numbers | in `pure`: sockets, processes |\n");
+        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let check = |path: &str, text: &str| {
+            let pure = file("crates/assay-stats/src/pure/mod.rs", "");
+            let files = [file("ARCHITECTURE.md", &table), pure, file(path, text)];
+            complaints(&workspace("between", None), &files)
+        };
+        let inside = "crates/assay-stats/src/pure/a.rs";
+        let found = |word: &str| [format!("{inside}:1: assay-stats's pure refuses to know {word}")];
+        assert_eq!(check(inside, "use std::net::TcpStream;\n"), found("sockets"));
+        assert_eq!(check(inside, "use assay_io::Io;\n"), found("sockets"));
+        assert_eq!(check(inside, "use crate::server::start;\n"), found("processes"));
+        assert_eq!(check(inside, "use assay_lab::Server;\n"), found("processes"));
+        assert_eq!(check("crates/assay-stats/src/other.rs", "use std::net::TcpStream;\n"), [""; 0]);
+        let gone = complaints(&workspace("between", None), &[file("ARCHITECTURE.md", &table)]);
+        assert_eq!(gone, ["ARCHITECTURE.md: assay-stats has no module pure"; 2]);
     }
 
     #[test]

@@ -31,37 +31,6 @@ struct MySql {
     beside: Arc<Server>,
 }
 
-/// Always shown, whether they differ or not. A name that a product or version does not have is omitted.
-macro_rules! settings_that_matter {
-    () => {
-        "'binlog_format', 'character_set_server', \
-         'innodb_adaptive_hash_index', 'innodb_buffer_pool_instances', 'innodb_buffer_pool_size', \
-         'innodb_doublewrite', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'innodb_io_capacity', \
-         'innodb_io_capacity_max', 'innodb_log_buffer_size', 'innodb_log_file_size', 'innodb_page_size', \
-         'innodb_redo_log_capacity', 'log_bin', 'max_connections', 'max_prepared_stmt_count', 'performance_schema', \
-         'query_cache_type', 'sync_binlog', 'table_open_cache', 'thread_handling', 'thread_pool_size', \
-         'transaction_isolation', 'tx_isolation'"
-    };
-}
-
-/// Since 8.0 a value's origin is known; older servers list every variable, but not which ones differ.
-const MYSQL_8_SETTINGS: &str = concat!(
-    "SELECT LOWER(g.VARIABLE_NAME), g.VARIABLE_VALUE, NULLIF(i.VARIABLE_SOURCE, 'COMPILED') \
-     FROM performance_schema.global_variables g JOIN performance_schema.variables_info i \
-     ON i.VARIABLE_NAME = g.VARIABLE_NAME WHERE i.VARIABLE_SOURCE <> 'COMPILED' OR g.VARIABLE_NAME IN (",
-    settings_that_matter!(),
-    ")"
-);
-
-/// What MariaDB calculated at its start (`AUTO`) depends on the machine, and so differs from the compiled-in value.
-const MARIADB_SETTINGS: &str = concat!(
-    "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, NULLIF(GLOBAL_VALUE_ORIGIN, 'COMPILE-TIME') \
-     FROM information_schema.SYSTEM_VARIABLES WHERE GLOBAL_VALUE IS NOT NULL \
-     AND (GLOBAL_VALUE_ORIGIN <> 'COMPILE-TIME' OR LOWER(VARIABLE_NAME) IN (",
-    settings_that_matter!(),
-    "))"
-);
-
 impl Database for MySql {
     fn dialect(&self) -> Dialect {
         DRIVER.dialect
@@ -81,10 +50,6 @@ impl Database for MySql {
 
     fn connect_timeout(&self) -> Option<Nanos> {
         self.server.connect_timeout
-    }
-
-    fn settings_queries(&self) -> &'static [&'static str] {
-        &[MYSQL_8_SETTINGS, MARIADB_SETTINGS, "SHOW GLOBAL VARIABLES"]
     }
 
     fn connection(&self) -> Box<dyn Connection> {

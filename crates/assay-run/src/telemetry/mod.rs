@@ -72,7 +72,7 @@ struct Handle {
 /// Facts about a local server's process and the drive under its data directory; none if it was not found.
 pub fn server_facts(client: &mut Client) -> BTreeMap<String, String> {
     let server = client.server();
-    let plan = crate::registry::server_questions(&server.product, &server.version);
+    let plan = assay_products::server_questions(&server.product, &server.version);
     process::find(client, &plan.process).map_or_else(|_| BTreeMap::new(), |found| found.facts)
 }
 

@@ -12,7 +12,7 @@ use super::pace::Pace;
 use super::process::{self, Device, Tree};
 use super::sampler::{Moment, Own, Readings, Source};
 use crate::client::{Client, Sent, text};
-use crate::registry::server_questions;
+use assay_products::server_questions;
 
 /// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Nanos = Nanos::from_secs(1);

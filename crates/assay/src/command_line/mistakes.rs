@@ -2,7 +2,7 @@
 
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
-use assay_run::{library, registry};
+use assay_run::library;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Help and version go to stdout; anything else becomes a trouble in our own form. `workload`: the one on the command
@@ -121,7 +121,7 @@ fn having(option: &str, words: &[String]) -> Option<String> {
     const NAMED_MAX: usize = 3;
     let name = option.trim_start_matches('-');
     let has = |of: &&str| {
-        let program = library::load(of, "list", words, registry::EMBEDDED.dialect);
+        let program = library::load(of, "list", words, assay_products::EMBEDDED.dialect);
         program.is_ok_and(|program| program.options().iter().any(|option| option.name.replace('_', "-") == name))
     };
     let runnable = assay_workloads::builtin().iter().filter(|builtin| builtin.runnable).map(|builtin| builtin.name);

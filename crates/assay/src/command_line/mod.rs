@@ -212,7 +212,7 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
         if name == "server" {
             // A product is also a scheme; an invalid one is refused when the server is started.
             let product = value.and_then(|value| value.split(':').next());
-            let known = product.filter(|name| assay_lab::binaries::product(name).is_ok());
+            let known = product.filter(|name| assay_products::products().product(name).is_ok());
             database = database.or(known.map(|name| format!("{name}:")));
         }
         base = match (name, value) {
@@ -233,7 +233,7 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
     let Some(name) = names.iter().find(|name| library::is_script(name)).or(names.first()) else { return Ok(None) };
     let driver = match database {
         Some(url) => registry::driver_of(&url)?.dialect,
-        None => registry::EMBEDDED.dialect,
+        None => assay_products::EMBEDDED.dialect,
     };
     if let Some(file) = library::library().passed_over(name) {
         terminal::say(&format!("{name} is the built-in workload here; to run the file of this folder, write {file}\n"));

@@ -93,7 +93,7 @@ impl Process for ThisProcess {
     }
 
     fn dialect(&self, name: &'static str) -> Dialect {
-        registry::dialect(name)
+        assay_products::dialect(name)
     }
 
     fn library(&self) -> &'static Arc<Library> {

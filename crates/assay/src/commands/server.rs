@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use assay_lab::binaries::{self, PRODUCTS, Source};
+use assay_lab::binaries::{self, Source};
 use assay_lab::product::Origin;
 use assay_lab::{Account, Description, Fault, Home, Server, Status, Topology, image, topology};
 use assay_process::diagnostics::{Exit, Trouble};
@@ -20,7 +20,7 @@ use crate::command_line::{self, ImageOptions, Invocation, ServerAction, ServerOp
 
 /// Runs the requested action.
 pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
-    let home = Home::usual();
+    let home = assay_products::home();
     match &options.action {
         ServerAction::Start(options) => start(&home, options),
         ServerAction::List => list(&home),
@@ -96,7 +96,7 @@ fn prepare_of(line: &str, product: &str) -> Result<Assignment, Trouble> {
 /// Information about servers that were just started.
 fn told(started: &Topology) -> String {
     let state = started.primary.snapshot();
-    let title = state.product().map_or("", |product| product.title());
+    let title = started.primary.product().map_or("", |product| product.title());
     let took: Duration = started.timings.iter().map(|timing| timing.took).sum();
     let name = &state.name;
     let mut text = format!(
@@ -188,8 +188,8 @@ fn stop(home: &Home, options: &StopOptions) -> Result<Exit, Trouble> {
 fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
     let account = Account::choose(None)?;
     let products = match named {
-        Some(name) => vec![binaries::product(name)?],
-        None => PRODUCTS.to_vec(),
+        Some(name) => vec![home.products.product(name)?],
+        None => home.products.databases.clone(),
     };
     let mut rows = Vec::new();
     for product in products {

@@ -39,7 +39,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     if options.again_failed && folder.progress.failures().next().is_some() {
         folder.add(Event::Forgiven)?;
     }
-    let home = Home::usual();
+    let home = assay_products::home();
     remove_left_over(&home, &folder)?;
     let done = folder.progress.outcomes.len();
     if done > 0 {

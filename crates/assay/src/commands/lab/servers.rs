@@ -44,7 +44,7 @@ struct Disk {
 /// settings not checked.
 pub(super) fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn(&str)>) -> Result<Found, Trouble> {
     let recipe = &experiment.recipe;
-    let home = Home::usual();
+    let home = assay_products::home();
     let mut products: BTreeMap<String, String> = BTreeMap::new();
     let mut checked: Vec<&Server> = Vec::new();
     let mut all = Disk::default();
@@ -75,7 +75,7 @@ pub(super) fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn
                 }
             };
             if !checked.contains(&server) {
-                described.check_settings(&programs).map_err(|fault| {
+                described.check_settings(home.products, &programs).map_err(|fault| {
                     let unknown = |asked: &&String| fault.cause.ends_with(&format!(" has no setting {asked}"));
                     let setting = server.settings.keys().find(unknown);
                     let key = ["server", name, "settings"].into_iter().chain(setting.map(String::as_str));
@@ -87,7 +87,7 @@ pub(super) fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn
             let loading = loading(&described, &cell.setup, prepare, &programs)?;
             let line = prepare_words(prepare).join(" ");
             let hash = lab::hash_of_workload(Some(&prepare.workload.name));
-            let key = loading.contents(&programs, &line, &hash)?.key();
+            let key = loading.contents(home.products, &programs, &line, &hash)?.key();
             let kept = image::list(&home)?.into_iter().find(|one| one.key == key);
             let bytes = match kept {
                 Some(kept) => {
@@ -147,7 +147,7 @@ fn found(home: &Home, server: &Server, fetch: Option<&dyn Fn(&str)>) -> Result<P
     };
     let wanted = &described.wanted;
     if described.binaries.is_none() {
-        let all = binaries::sources(home, binaries::product(&wanted.product)?, &Account::choose(None)?);
+        let all = binaries::sources(home, home.products.product(&wanted.product)?, &Account::choose(None)?);
         let source = all.iter().find(|source| wanted.fits(&binaries::version_of(source)));
         match (source, fetch) {
             (None, _) => return Ok(Programs::Missing(format!("see `assay server sources {}`", wanted.product))),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use assay_lab::placement::{Cpus, Transparent};
-use assay_lab::{Asked, Behind, Description, FrontDescription, Placement};
+use assay_lab::{Behind, Description, FrontDescription, Placement, ServerSetting};
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
@@ -48,7 +48,7 @@ impl Runs {
         let of_cell = |cell: &Cell| {
             for (name, server) in &cell.setup.server {
                 let product = server.product.iter().filter_map(|product| product.split(':').next()).next();
-                product.map(assay_lab::binaries::product).transpose().map_err(|fault| {
+                product.map(|name| assay_products::products().product(name)).transpose().map_err(|fault| {
                     let key = ["server", name, "product"].map(str::to_owned).to_vec();
                     WrongKey { trouble: within(&key.join("."), fault.into()), key }
                 })?;
@@ -508,8 +508,8 @@ pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
 }
 
 /// Settings with the server's own names; some have no value.
-pub(super) fn asked(settings: &std::collections::BTreeMap<String, Word>) -> Vec<Asked> {
-    let one = |(name, Word(value)): (&String, &Word)| Asked {
+pub(super) fn asked(settings: &std::collections::BTreeMap<String, Word>) -> Vec<ServerSetting> {
+    let one = |(name, Word(value)): (&String, &Word)| ServerSetting {
         name: name.clone(),
         value: (!value.is_empty()).then(|| value.clone()),
     };

@@ -586,7 +586,9 @@ pub(super) fn loading(
     binaries: &assay_lab::product::Binaries,
 ) -> Result<Description, Trouble> {
     let line = prepare_words(prepare).join(" ");
-    let layout = description.contents(binaries, &line, &lab::hash_of_workload(Some(&prepare.workload.name)))?.layout;
+    let layout = description
+        .contents(assay_products::products(), binaries, &line, &lab::hash_of_workload(Some(&prepare.workload.name)))?
+        .layout;
     Ok(Description {
         settings: layout.into_iter().chain(asked(&setup.data.settings)).collect(),
         file: None,

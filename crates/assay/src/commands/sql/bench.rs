@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use assay_engine::Target;
 use assay_io::clock::Clock;
-use assay_lab::{Home, Server, Status, server};
+use assay_lab::{Server, Status, server};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::events;
 use assay_process::interrupt;
@@ -14,7 +14,7 @@ use assay_process::url_text;
 use assay_recipe::order;
 use assay_record::{Case, Cold, Execution, QueryPlan};
 use assay_run::client::{Client, text};
-use assay_run::{lab, registry};
+use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
 use assay_telemetry::{StatementQuestions, read_plan};
@@ -70,7 +70,7 @@ impl<'a> Bench<'a> {
         let server = if spec.cold { Some(server_of(url)?) } else { None };
         let client = connect(target, clock, url)?;
         let facts = client.server();
-        let questions = registry::statement_questions(&facts.product, &facts.version);
+        let questions = assay_products::statement_questions(&facts.product, &facts.version);
         if spec.counters && questions.counters.is_empty() {
             return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave out --counters"));
         }
@@ -297,12 +297,12 @@ fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> 
 
 /// The lab's running server with this URL.
 fn server_of(url: &str) -> Result<Server, Trouble> {
-    let home = Home::usual();
+    let home = assay_products::home();
     let leads_to = |server: &Server| {
         let own = server.url("");
         let place = own.split_once('@').map_or("", |(_, place)| place);
         let place = place.trim_end_matches('/');
-        server.snapshot().product().is_some() && url.contains(&format!("@{place}/"))
+        server.product().is_some() && url.contains(&format!("@{place}/"))
     };
     let running = |server: &Server| matches!(server.status(), Status::Running | Status::Stale);
     server::all(&home).into_iter().find(|server| running(server) && leads_to(server)).ok_or_else(|| {

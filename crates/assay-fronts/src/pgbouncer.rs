@@ -1,12 +1,13 @@
 //! PgBouncer in front of one PostgreSQL server, in transaction mode by default.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::front::{Front, Place};
-use crate::version::Version;
+use assay_lab::front::{Front, Place};
+use assay_lab::version::Version;
 
 /// The pooler.
+#[derive(Debug)]
 pub struct PgBouncer;
 
 impl Front for PgBouncer {
@@ -24,6 +25,10 @@ impl Front for PgBouncer {
 
     fn version_argument(&self) -> &'static str {
         "--version"
+    }
+
+    fn configuration_files(&self) -> &'static [&'static str] {
+        &["pgbouncer.ini", "users.txt"]
     }
 
     fn configuration(&self, place: &Place<'_>) -> Vec<(PathBuf, String)> {
@@ -54,8 +59,12 @@ impl Front for PgBouncer {
         ];
         // If a name occurs twice, the later line wins.
         let settings = place.settings.iter();
-        lines.extend(settings.map(|asked| format!("{} = {}", asked.name, asked.value.as_deref().unwrap_or_default())));
+        lines.extend(settings.map(|one| format!("{} = {}", one.name, one.value.as_deref().unwrap_or_default())));
         vec![(place.folder.join("pgbouncer.ini"), lines.join("\n") + "\n"), (users, listed.concat())]
+    }
+
+    fn socket(&self, folder: &Path, port: u16) -> Option<PathBuf> {
+        Some(folder.join(format!(".s.PGSQL.{port}")))
     }
 
     fn arguments(&self, place: &Place<'_>) -> Vec<OsString> {

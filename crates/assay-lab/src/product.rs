@@ -1,8 +1,10 @@
-//! What is needed to run a product: one file for each; the rest of the tree knows no products.
+//! What the lab needs to know about a product to run its servers. Each product's crate answers that; the lab itself
+//! knows no product.
 //!
 //! A `Product` is a database server. Programs in front of servers, without data of their own, are in `front.rs`.
 
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -16,13 +18,6 @@ use crate::container;
 use crate::fault::Result;
 use crate::sql::SqlClient;
 use crate::version::Version;
-
-pub mod family;
-pub mod haproxy;
-pub mod mariadb;
-pub mod mysql;
-pub mod pgbouncer;
-pub mod postgres;
 
 /// Programs of one version of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,9 +106,9 @@ pub enum Content {
     Folder(&'static str),
 }
 
-/// One setting, with the server's own name. `value` is `None` for one without a value, such as `skip-log-bin`.
+/// A requested setting, with the server's own name. `value` is `None` for one without a value, such as `skip-log-bin`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ServerSetting {
     /// As written.
     pub name: String,
     /// As written.
@@ -136,7 +131,7 @@ pub struct Site<'a> {
 
 impl Site<'_> {
     /// A command for one of the server's programs.
-    pub(crate) fn command(&self, program: &Path) -> Command {
+    pub fn command(&self, program: &Path) -> Command {
         let parent = self.data.parent().unwrap_or(self.data);
         self.binaries.command(self.account, program, &[self.folder, parent])
     }
@@ -159,15 +154,16 @@ pub enum Role {
     },
 }
 
-/// The configuration of a server.
-pub struct Wishes<'a> {
+/// The requested configuration of a server.
+pub struct Configuration<'a> {
     /// A whole file in the product's own format; its lines come after ours.
     pub file: Option<&'a str>,
     /// They come after the file's.
-    pub settings: &'a [Asked],
+    pub settings: &'a [ServerSetting],
     /// Both, as combined by `settings::all`.
-    pub all: &'a [Asked],
-    /// PostgreSQL: lines of pg_hba.conf that replace those that let in everybody on this machine.
+    pub all: &'a [ServerSetting],
+    /// Lines about who may log in, in the product's own format; they replace those that let in everybody on this
+    /// machine.
     pub access: &'a [String],
     /// What it is to others.
     pub role: &'a Role,
@@ -195,10 +191,15 @@ pub struct Settled {
     pub complete: bool,
 }
 
-/// A database server.
-pub trait Product: Sync {
+/// A database server. Its parts are the traits below.
+pub trait Product: Install + Configure + Lifecycle {
     /// The name users write: `postgres`.
     fn name(&self) -> &'static str;
+
+    /// Other names that users write, for hints.
+    fn other_names(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// The product's proper name: `PostgreSQL`.
     fn title(&self) -> &'static str;
@@ -206,16 +207,25 @@ pub trait Product: Sync {
     /// Its driver.
     fn driver(&self) -> Driver;
 
+    /// How its replicas are made; `None`: it has none.
+    fn replication(&self) -> Option<&dyn Replicate> {
+        None
+    }
+}
+
+/// Where its programs come from.
+pub trait Install: Debug + Sync {
     /// Names of the server program, the usual one first.
     fn programs(&self) -> &'static [&'static str];
 
-    /// Folders where an installed server program may be, besides those of `PATH`.
-    fn places(&self) -> Vec<PathBuf>;
+    /// Folders where an installed server program may be, besides those of `PATH`. `root`: `/`, or the files of a
+    /// container image.
+    fn places(&self, root: &Path) -> Vec<PathBuf>;
 
     /// The package that contains it, for hints: the argument of `apt-get install`.
     fn package(&self) -> &'static str;
 
-    /// Versions that can be downloaded.
+    /// Versions that can be downloaded, the oldest first.
     fn catalog(&self) -> &'static [Artifact];
 
     /// The version in a program's output of `--version`; `None`: it is another product.
@@ -226,45 +236,72 @@ pub trait Product: Sync {
         let _ = binaries;
         Vec::new()
     }
+}
 
+/// Its settings, and the files that contain them.
+pub trait Configure {
     /// Settings that are fixed when the data directory is created.
     fn layout(&self) -> &'static [&'static str];
 
-    /// Creates an empty data directory at `site.data`. `layout`: requested settings of `layout()`.
-    fn initialize(&self, site: &Site<'_>, layout: &[Asked]) -> Result<()>;
+    /// Settings that make it use huge pages, or fail.
+    fn huge_page_settings(&self) -> Vec<ServerSetting>;
 
-    /// A URL for the administrator over the unix socket, without a password.
-    fn administrator(&self, site: &Site<'_>) -> String;
+    /// Names of its configuration files, in the server's folder; the first contains the settings.
+    fn configuration_files(&self) -> &'static [&'static str];
 
-    /// The unix socket.
-    fn socket(&self, site: &Site<'_>) -> PathBuf;
-
-    /// Statements that create the user and the database `app` in a new data directory.
-    fn first_statements(&self) -> &'static [&'static str];
-
-    /// The configuration files, with their paths; the first contains the settings.
-    fn configuration(&self, site: &Site<'_>, wishes: &Wishes<'_>) -> Result<Vec<(PathBuf, String)>>;
+    /// The configuration files, with their paths, in the same order.
+    fn configuration(&self, site: &Site<'_>, wanted: &Configuration<'_>) -> Result<Vec<(PathBuf, String)>>;
 
     /// Arguments of the server program.
     fn arguments(&self, site: &Site<'_>) -> Vec<OsString>;
+
+    /// Puts into an empty folder what the program needs to list its settings for it, as if it were a data directory.
+    fn pretend_data(&self, data: &Path) -> std::io::Result<()> {
+        let _ = data;
+        Ok(())
+    }
 
     /// Names of all settings that it knows, spelled as in its configuration file, obtained from the program itself.
     fn known_settings(&self, site: &Site<'_>) -> Result<Vec<String>>;
 
     /// Whether a setting that is not listed is valid all the same: of an extension that may be loaded.
-    fn may_know(&self, site: &Site<'_>, name: &str, wishes: &Wishes<'_>) -> bool;
+    fn may_know(&self, site: &Site<'_>, name: &str, wanted: &Configuration<'_>) -> bool;
 
     /// The server's settings in a file of the product's own format, in order.
-    fn settings_of_file(&self, text: &str) -> Vec<Asked>;
+    fn settings_of_file(&self, text: &str) -> Vec<ServerSetting>;
 
-    /// The settings in effect.
-    fn in_effect(&self, session: &mut SqlClient, asked: &[Asked]) -> std::result::Result<Vec<InEffect>, String>;
+    /// The requested settings, and their values in effect.
+    fn in_effect(
+        &self,
+        session: &mut SqlClient,
+        settings: &[ServerSetting],
+    ) -> std::result::Result<Vec<InEffect>, String>;
+}
 
-    /// Signals that end it, from the gentlest on; SIGKILL is the last resort.
-    fn stop_signals(&self) -> &'static [Signal];
+/// From an empty folder to a stopped server.
+pub trait Lifecycle {
+    /// Creates an empty data directory at `site.data`. `layout`: requested settings of `Configure::layout`.
+    fn initialize(&self, site: &Site<'_>, layout: &[ServerSetting]) -> Result<()>;
 
-    /// The client program, and its arguments for a server on `site`: `psql …`.
-    fn client(&self, site: &Site<'_>) -> (&'static [&'static str], Vec<String>);
+    /// Settings for the first start, in which the user and the database `app` are created.
+    fn first_settings(&self) -> Vec<ServerSetting>;
+
+    /// Statements that create the user and the database `app` in a new data directory.
+    fn first_statements(&self) -> &'static [&'static str];
+
+    /// Whether a nonempty folder is a data directory of this product.
+    fn is_data(&self, data: &Path) -> bool;
+
+    /// The version of a data directory; `None`: unknown.
+    fn data_version(&self, data: &Path) -> Option<String>;
+
+    /// Whether programs of one version can use a data directory of another. By default, later ones migrate it.
+    fn can_use(&self, programs: &Version, data: &Version) -> bool {
+        data <= programs
+    }
+
+    /// Who is using a data directory, in words; `None`: nobody.
+    fn in_use(&self, data: &Path) -> Option<String>;
 
     /// Files of the data directory that mark a running server, and that name a process id which may by now belong to
     /// another process.
@@ -272,18 +309,40 @@ pub trait Product: Sync {
         &[]
     }
 
-    /// The version of a data directory; `None`: unknown.
-    fn data_version(&self, data: &Path) -> Option<String>;
+    /// The unix socket.
+    fn socket(&self, site: &Site<'_>) -> PathBuf;
 
-    /// Who is using a data directory, in words; `None`: nobody.
-    fn in_use(&self, data: &Path) -> Option<String>;
+    /// A URL for the administrator over the unix socket, without a password.
+    fn administrator(&self, site: &Site<'_>) -> String;
 
-    /// Whether a nonempty folder is a data directory of this product.
-    fn is_data(&self, data: &Path) -> bool;
+    /// A URL for the user `app` over the unix socket.
+    fn socket_url(&self, site: &Site<'_>, database: &str) -> String;
 
-    /// Settings for the first start, in which the user and the database `app` are created.
-    fn first_settings(&self) -> Vec<Asked>;
+    /// The client program, and its arguments for a server on `site`: `psql …`.
+    fn client(&self, site: &Site<'_>) -> (&'static [&'static str], Vec<String>);
 
+    /// Settles it: deferred work is done now, for at most `patience`.
+    fn settle(
+        &self,
+        session: &mut SqlClient,
+        version: &Version,
+        patience: Duration,
+    ) -> std::result::Result<Settled, String>;
+
+    /// Writes everything that is only in memory to the data directory, for at most `patience`.
+    fn checkpoint(
+        &self,
+        session: &mut SqlClient,
+        version: &Version,
+        patience: Duration,
+    ) -> std::result::Result<Settled, String>;
+
+    /// Signals that end it, from the gentlest on; SIGKILL is the last resort.
+    fn stop_signals(&self) -> &'static [Signal];
+}
+
+/// Replicas: copies of a data directory that follow their primary.
+pub trait Replicate {
     /// Turns a copied data directory into a replica's, before its first start.
     fn become_replica(&self, site: &Site<'_>, role: &Role) -> Result<()>;
 
@@ -303,38 +362,19 @@ pub trait Product: Sync {
         replica: &mut SqlClient,
         number: u32,
     ) -> std::result::Result<bool, String>;
-
-    /// Settles it: deferred work is done now, for at most `patience`.
-    fn settle(
-        &self,
-        session: &mut SqlClient,
-        version: &Version,
-        patience: Duration,
-    ) -> std::result::Result<Settled, String>;
-
-    /// Writes everything that is only in memory to the data directory, for at most `patience`.
-    fn checkpoint(
-        &self,
-        session: &mut SqlClient,
-        version: &Version,
-        patience: Duration,
-    ) -> std::result::Result<Settled, String>;
-
-    /// Settings that make it use huge pages, or fail.
-    fn huge_page_settings(&self) -> Vec<Asked>;
 }
 
-impl Asked {
+impl ServerSetting {
     /// A setting with a value.
-    pub fn new(name: &str, value: &str) -> Asked {
-        Asked { name: name.to_owned(), value: Some(value.to_owned()) }
+    pub fn new(name: &str, value: &str) -> ServerSetting {
+        ServerSetting { name: name.to_owned(), value: Some(value.to_owned()) }
     }
 
     /// Parses `name=value` or `name`.
-    pub fn parse(text: &str) -> Asked {
+    pub fn parse(text: &str) -> ServerSetting {
         match text.split_once('=') {
-            Some((name, value)) => Asked::new(name.trim(), value.trim()),
-            None => Asked { name: text.trim().to_owned(), value: None },
+            Some((name, value)) => ServerSetting::new(name.trim(), value.trim()),
+            None => ServerSetting { name: text.trim().to_owned(), value: None },
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::front::{Front, Place};
-use crate::version::Version;
+use assay_lab::front::{Front, Place};
+use assay_lab::version::Version;
 
 /// The proxy.
+#[derive(Debug)]
 pub struct HaProxy;
 
 impl Front for HaProxy {
@@ -30,6 +31,10 @@ impl Front for HaProxy {
         "-v"
     }
 
+    fn configuration_files(&self) -> &'static [&'static str] {
+        &["haproxy.cfg"]
+    }
+
     fn configuration(&self, place: &Place<'_>) -> Vec<(PathBuf, String)> {
         let mut lines = vec![
             "# Written by assay, overwritten at every start.".to_owned(),
@@ -42,7 +47,7 @@ impl Front for HaProxy {
             "  timeout server 1d".to_owned(),
         ];
         let settings = place.settings.iter();
-        lines.extend(settings.map(|asked| format!("  {} {}", asked.name, asked.value.as_deref().unwrap_or_default())));
+        lines.extend(settings.map(|one| format!("  {} {}", one.name, one.value.as_deref().unwrap_or_default())));
         lines.extend(["listen servers".to_owned(), format!("  bind 127.0.0.1:{}", place.port)]);
         let servers = place.behind.iter().zip(1..);
         lines.extend(servers.map(|(port, number)| format!("  server s{number} 127.0.0.1:{port}")));
