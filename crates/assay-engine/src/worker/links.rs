@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use assay_io::{Closed, Event, Io, SocketId};
-use assay_seam::{Class, Exchange, Nanos, Operation, Origin, Progress, Reply, RowsPool, StatementError};
+use assay_seam::{Class, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry, RowsPool, StatementError};
 
 use super::link::{Batch, InFlight, Link, LinkDoing};
 use super::timers::Timers;
@@ -507,11 +507,13 @@ impl<I: Io> Links<I> {
         }
     }
 
-    /// A connect failed: tries the next address, if there is one.
+    /// A connect failed: tries the next address, if there is one and this server cannot take the session.
     fn refuse(&mut self, link: usize, error: Box<StatementError>, at: Nanos) -> Option<Heard> {
         let this = &mut self.links[link];
         let addresses = self.plan.targets[this.target].addresses.len();
-        if error.origin == Origin::Network && this.address + 1 < addresses {
+        // Nothing answers there; or what answers is not the primary, or does not accept sessions now.
+        let is_elsewhere = error.class == Class::Connection && error.retry == Retry::Reconnect;
+        if (error.origin == Origin::Network || is_elsewhere) && this.address + 1 < addresses {
             this.address += 1;
             return self.open_socket(link, at);
         }

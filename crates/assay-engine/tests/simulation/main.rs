@@ -148,6 +148,16 @@ fn the_same_seed_gives_the_same_outcome_to_the_last_digit() {
 }
 
 #[test]
+fn sessions_whose_server_is_not_the_primary_log_in_at_the_next_endpoint() {
+    let mut world = World::new(POINT).sessions(&[3]);
+    world.add_secondary();
+    let outcome = world.run();
+    assert_complete(&outcome);
+    let total = &outcome.stages[0].total;
+    assert!(count(total) > 1000 && total.errors.is_empty(), "{total:?}");
+}
+
+#[test]
 fn a_killed_server_is_reconnected_to_and_the_outage_is_in_the_intervals() {
     let mut world = World::new(POINT).sessions(&[5]);
     world.plan.limit.time = Some(ms(6000));

@@ -45,6 +45,8 @@ pub(crate) struct Script {
     pub(crate) errors: Vec<&'static str>,
     /// Number of statements that are answered; later ones never are.
     pub(crate) hang_after: Option<usize>,
+    /// Logins are refused, because this server is not the primary.
+    pub(crate) is_secondary: bool,
     /// Logins are refused from this time on.
     pub(crate) closed_from: Option<Nanos>,
     pub(crate) statements: Vec<(Nanos, String)>,
@@ -99,7 +101,12 @@ struct LineServer(Rc<RefCell<Script>>);
 impl Server for LineServer {
     fn connected(&mut self, now: Nanos, _peer: PeerId, out: &mut ServerOut) {
         let closed = self.0.borrow().closed_from.is_some_and(|from| now >= from);
-        out.reply(if closed { b"go away\n" } else { b"hello\n" });
+        let greeting = match (self.0.borrow().is_secondary, closed) {
+            (true, _) => "not the primary\n",
+            (false, true) => "go away\n",
+            (false, false) => "hello\n",
+        };
+        out.reply(greeting.as_bytes());
     }
 
     fn received(&mut self, now: Nanos, _peer: PeerId, bytes: &[u8], out: &mut ServerOut) {
@@ -166,6 +173,10 @@ impl LineClient {
         if !std::mem::replace(&mut self.ready, true) {
             return match line {
                 "hello" => Progress::Ready,
+                "not the primary" => {
+                    let error = StatementError { origin: Origin::Server, ..StatementError::network(line) };
+                    Progress::Failed(Box::new(error))
+                }
                 _ => Progress::Failed(Box::new(StatementError::client(Class::Authentication, line))),
             };
         }
@@ -422,6 +433,14 @@ impl World {
         self.plan.stages = ladder.iter().map(|sessions| Stage::of(*sessions)).collect();
         self.plan.setup.sessions = *ladder.iter().max().unwrap();
         self
+    }
+
+    /// Adds a server that is not the primary, before the others in the list of addresses.
+    pub(crate) fn add_secondary(&mut self) {
+        let address = Address::Tcp("10.0.0.2:1".parse().unwrap());
+        let script = Script { is_secondary: true, ..Script::default() };
+        self.network.listen(address.clone(), Box::new(LineServer(Rc::new(RefCell::new(script)))));
+        self.plan.targets[0].addresses.insert(0, address);
     }
 
     /// Runs it; what the server received and the warnings stay in `self`.
