@@ -59,21 +59,25 @@ pub enum InFlight {
 }
 
 impl InFlight {
-    /// Allocates nothing.
+    /// Allocates nothing. Inlined: it is called for every operation, and almost all are executions.
+    #[inline]
     pub fn of(operation: &Operation<'_>) -> InFlight {
         match operation {
-            Operation::Query { text } => {
-                let (mut head, mut tail) = ([b' '; 20], [b' '; 8]);
-                let length = text.len().min(head.len());
-                head[..length].copy_from_slice(&text[..length]);
-                let length = text.len().min(tail.len());
-                tail[..length].copy_from_slice(&text[text.len() - length..]);
-                InFlight::Text { head, tail }
-            }
+            Operation::Query { text } => InFlight::of_text(text),
             Operation::Execute { statement, .. } => InFlight::Statement(*statement),
             Operation::Load { .. } => InFlight::Load,
             Operation::Prepare { .. } | Operation::Close { .. } | Operation::RollBack => InFlight::Harmless,
         }
+    }
+
+    #[inline(never)]
+    fn of_text(text: &[u8]) -> InFlight {
+        let (mut head, mut tail) = ([b' '; 20], [b' '; 8]);
+        let length = text.len().min(head.len());
+        head[..length].copy_from_slice(&text[..length]);
+        let length = text.len().min(tail.len());
+        tail[..length].copy_from_slice(&text[text.len() - length..]);
+        InFlight::Text { head, tail }
     }
 
     /// `of_statement`: the effect of a prepared statement.
