@@ -20,17 +20,16 @@ pub mod run;
 pub mod schedule;
 mod shared;
 mod sums;
-mod target;
 mod watchdog;
 mod worker;
 
+pub use assay_io::{NeededEndpoints, Target, Unresolved};
 pub use control::Control;
 pub use fleet::{Agent, Fleet, Gate};
 pub use observer::{Notice, Observer, Warning};
 pub use outcome::{End, Interval, Line, Outcome, Outside, RunError, SessionTally, StageOutcome};
 pub use plan::{
-    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, Target, sessions_per_state,
+    Arrival, Connects, Deal, EventLoop, Ignore, Limit, Load, OnError, Plan, Policy, Stage, sessions_per_state,
 };
 pub use rate::{BadRate, RATE_MAX, Rate, RatePoint};
 pub use run::{Reporter, run, run_inline};
-pub use target::{NeededEndpoints, Unresolved};

@@ -6,9 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use assay_io::{Address, Backend, Tls};
+use assay_io::{Backend, Target};
 use assay_script::{Entry, Program, Setup};
-use assay_seam::{Database, Nanos, StatementError};
+use assay_seam::{Nanos, StatementError};
 
 use crate::fleet::{Agent, Fleet};
 use crate::rate::Rate;
@@ -112,17 +112,6 @@ impl EventLoop {
     pub fn of(backend: Backend) -> EventLoop {
         EventLoop { backend, fallback: None, batch_max: backend.batch_default() }
     }
-}
-
-/// One server.
-#[derive(Clone)]
-pub struct Target {
-    /// How to log in, and which protocol.
-    pub database: Arc<dyn Database>,
-    /// Resolved addresses, tried in order. Empty for an embedded database.
-    pub addresses: Vec<Address>,
-    /// How to encrypt; `None` if the database's settings never want it.
-    pub tls: Option<Arc<Tls>>,
 }
 
 /// One step of a ladder or of a search.

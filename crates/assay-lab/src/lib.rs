@@ -21,7 +21,6 @@ pub mod product;
 pub mod products;
 pub mod server;
 mod settings;
-pub mod sql;
 pub mod topology;
 pub mod version;
 pub mod wait;

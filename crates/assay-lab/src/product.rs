@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use assay_client::Client;
 use assay_seam::Driver;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::container;
 use crate::fault::Result;
-use crate::sql::SqlClient;
 use crate::version::Version;
 
 /// Programs of one version of a product.
@@ -271,11 +271,8 @@ pub trait Configure {
     fn settings_of_file(&self, text: &str) -> Vec<ServerSetting>;
 
     /// The requested settings, and their values in effect.
-    fn in_effect(
-        &self,
-        session: &mut SqlClient,
-        settings: &[ServerSetting],
-    ) -> std::result::Result<Vec<InEffect>, String>;
+    fn in_effect(&self, session: &mut Client, settings: &[ServerSetting])
+    -> std::result::Result<Vec<InEffect>, String>;
 }
 
 /// From an empty folder to a stopped server.
@@ -324,7 +321,7 @@ pub trait Lifecycle {
     /// Settles it: deferred work is done now, for at most `patience`.
     fn settle(
         &self,
-        session: &mut SqlClient,
+        session: &mut Client,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String>;
@@ -332,7 +329,7 @@ pub trait Lifecycle {
     /// Writes everything that is only in memory to the data directory, for at most `patience`.
     fn checkpoint(
         &self,
-        session: &mut SqlClient,
+        session: &mut Client,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String>;
@@ -350,16 +347,16 @@ pub trait Replicate {
     fn follow(
         &self,
         version: &Version,
-        primary: (&mut SqlClient, u16),
-        replica: &mut SqlClient,
+        primary: (&mut Client, u16),
+        replica: &mut Client,
     ) -> std::result::Result<(), String>;
 
     /// Whether the replica has applied everything that the primary had when it was asked.
     fn caught_up(
         &self,
         version: &Version,
-        primary: &mut SqlClient,
-        replica: &mut SqlClient,
+        primary: &mut Client,
+        replica: &mut Client,
         number: u32,
     ) -> std::result::Result<bool, String>;
 }

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use assay_client::Client;
+use assay_seam::Nanos;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,6 @@ use crate::process::{self, Identity, Launch, PID_FILE, Running, log_tail, missin
 use crate::product::{Binaries, Configuration, InEffect, Product, Role, ServerSetting, Site};
 use crate::products::Products;
 use crate::settings;
-use crate::sql::SqlClient;
 use crate::wait::{self, Stopwatch};
 
 /// The content of `server.json` in a server's folder.
@@ -133,7 +134,7 @@ pub struct Server {
 /// How long a server has after SIGTERM, and after each harsher signal.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// How long an administrator's statement may take.
-const STATEMENT: Duration = Duration::from_secs(600);
+const STATEMENT: Nanos = Nanos::from_secs(600);
 const STATE: &str = "server.json";
 const FORMAT: u32 = 1;
 
@@ -308,13 +309,13 @@ impl Server {
     }
 
     /// An administrator's connection. Fronts have none.
-    pub fn session(&self) -> Result<SqlClient> {
+    pub fn session(&self) -> Result<Client> {
         let (state, folder) = (self.snapshot(), self.folder());
         let (Some(product), What::Database { data, .. }) = (self.product(), &state.what) else {
             return Err(Fault::usage(format!("{} is not a database server", state.name)));
         };
         let url = product.administrator(&site(&state, &folder, data));
-        SqlClient::open(&product.driver(), &url, STATEMENT)
+        Client::open_url(&product.driver(), &url, STATEMENT)
             .map_err(|words| Fault::server(format!("cannot connect to {}", state.name)).detail(words))
     }
 

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use assay_client::Client;
 use assay_lab::binaries::{self, Source};
 use assay_lab::placement::{Cpus, Transparent, cpus, memory};
 use assay_lab::process::{Identity, PID_FILE};
@@ -21,6 +22,7 @@ use assay_lab::{
 };
 use assay_lab::{image, topology};
 use assay_products::products;
+use assay_seam::Nanos;
 use nix::sys::signal::Signal;
 use testkit::{Kind, Mounted, aloud, installed, root};
 
@@ -497,7 +499,7 @@ fn fronts_stand_before_a_server_one_behind_the_other() {
     assert!(topology.url().contains(&topology.fronts[1].port().to_string()));
     let url = format!("{}?sslmode=disable", topology.url());
     let mut session =
-        assay_lab::sql::SqlClient::open(assay_products::driver("postgres").unwrap(), &url, PATIENCE).unwrap();
+        Client::open_url(assay_products::driver("postgres").unwrap(), &url, Nanos::from_secs(90)).unwrap();
     assert_eq!(session.value("SELECT current_user").unwrap(), "app");
     let (_, text) = &topology.fronts[0].configuration()[0];
     assert!(text.ends_with("pool_mode = session\n"), "{text}");
@@ -522,7 +524,7 @@ fn a_proxy_stands_before_several_servers() {
         let driver = topology.primary.product().unwrap().driver();
         let query = if wanted.starts_with("postgres") { "?sslmode=disable" } else { "?ssl-mode=disabled" };
         let url = format!("{}{query}", topology.url());
-        let ask = |_| assay_lab::sql::SqlClient::open(&driver, &url, PATIENCE).unwrap().value(which).unwrap();
+        let ask = |_| Client::open_url(&driver, &url, Nanos::from_secs(90)).unwrap().value(which).unwrap();
         // They are balanced round-robin, and the proxy itself needs some connections.
         let met: std::collections::BTreeSet<String> = (0..20).map(ask).collect();
         assert_eq!(met.into_iter().collect::<Vec<_>>(), ["0", "1"], "{wanted}");

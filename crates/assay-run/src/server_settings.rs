@@ -13,7 +13,7 @@ use assay_record::{self as record, Place};
 use assay_seam::{Nanos, Rows};
 use assay_telemetry::{Identity, SettingFacts};
 
-use crate::client::{Client, text};
+use crate::client::{Client, identity, text};
 use crate::telemetry;
 
 /// A server that has not answered by then is not waited for.
@@ -57,7 +57,7 @@ pub fn read(target: &Target, place: Place) -> ServerSettings {
     let rows = facts.queries.iter().find_map(|sql| client.ask(sql, patience).ok());
     let mut found = rows.map_or_else(ServerSettings::default, |rows| settings(&rows, facts));
     keep_what_differs(&mut found, facts);
-    found.identity = Some(client.identity(patience));
+    found.identity = Some(identity(&mut client, patience));
     if place == Place::Local {
         found.facts = telemetry::server_facts(&mut client);
     }

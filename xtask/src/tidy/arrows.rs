@@ -13,14 +13,14 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 32] = [
+const ARROWS: [(&str, &[&str], &[&str]); 33] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
     ("assay-measure", &[], &[]),
     ("assay-wire", &["assay-seam"], &[]),
-    ("assay-postgres", &["assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
-    ("assay-mysql", &["assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
+    ("assay-postgres", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
+    ("assay-mysql", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-sqlite", &["assay-random", "assay-seam", "assay-telemetry"], &[]),
     ("assay-luajit", &[], &[]),
     ("assay-script", &["assay-luajit", "assay-options", "assay-random", "assay-seam"], &[]),
@@ -30,10 +30,11 @@ const ARROWS: [(&str, &[&str], &[&str]); 32] = [
         &["assay-io", "assay-measure", "assay-random", "assay-script", "assay-seam"],
         &["assay-options", "assay-sqlite", "assay-stats", "testkit"],
     ),
+    ("assay-client", &["assay-io", "assay-seam"], &[]),
     ("assay-telemetry", &["assay-seam"], &[]),
     ("assay-machine", &["assay-random"], &[]),
     ("assay-fleet", &[], &[]),
-    ("assay-lab", &["assay-seam"], &["assay-products", "testkit"]),
+    ("assay-lab", &["assay-client", "assay-seam"], &["assay-products", "testkit"]),
     ("assay-fronts", &["assay-lab"], &[]),
     (
         "assay-products",
@@ -76,6 +77,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 32] = [
     (
         "assay-run",
         &[
+            "assay-client",
             "assay-engine",
             "assay-fleet",
             "assay-io",

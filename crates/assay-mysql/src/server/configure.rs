@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use assay_client::Client;
 use assay_lab::fault::Result;
 use assay_lab::process::output;
 use assay_lab::product::{Binaries, Configuration, Configure, InEffect, Role, ServerSetting, Site};
-use assay_lab::sql::SqlClient;
 
 use super::Member;
 use super::lifecycle::socket;
@@ -48,7 +48,7 @@ impl Configure for Member {
 
     fn in_effect(
         &self,
-        session: &mut SqlClient,
+        session: &mut Client,
         settings: &[ServerSetting],
     ) -> std::result::Result<Vec<InEffect>, String> {
         in_effect(session, settings)
@@ -128,7 +128,7 @@ fn underscored(name: &str) -> String {
     name.trim().to_ascii_lowercase().replace('-', "_")
 }
 
-fn in_effect(session: &mut SqlClient, settings: &[ServerSetting]) -> std::result::Result<Vec<InEffect>, String> {
+fn in_effect(session: &mut Client, settings: &[ServerSetting]) -> std::result::Result<Vec<InEffect>, String> {
     let mut all = Vec::new();
     for one in settings {
         let written = underscored(&one.name);

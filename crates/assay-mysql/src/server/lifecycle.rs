@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use assay_client::Client;
 use assay_lab::fault::Result;
 use assay_lab::process::output;
 use assay_lab::product::{Lifecycle, ServerSetting, Settled, Site};
-use assay_lab::sql::SqlClient;
 use assay_lab::version::Version;
 use nix::sys::signal::Signal;
 
@@ -63,13 +63,13 @@ impl Lifecycle for Member {
         (self.clients, arguments.map(str::to_owned).into())
     }
 
-    fn settle(&self, session: &mut SqlClient, _: &Version, patience: Duration) -> std::result::Result<Settled, String> {
+    fn settle(&self, session: &mut Client, _: &Version, patience: Duration) -> std::result::Result<Settled, String> {
         settle(session, patience)
     }
 
     fn checkpoint(
         &self,
-        session: &mut SqlClient,
+        session: &mut Client,
         _: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String> {

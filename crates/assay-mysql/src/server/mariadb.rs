@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use assay_client::Client;
 use assay_lab::fault::Result;
 use assay_lab::product::{Artifact, Binaries, Content, Role, Site};
-use assay_lab::sql::SqlClient;
 use assay_lab::version::Version;
 
 use super::Member;
@@ -86,11 +86,7 @@ fn become_replica(_: &Site<'_>) -> Result<()> {
     Ok(())
 }
 
-fn follow(
-    _: &Version,
-    (primary, port): (&mut SqlClient, u16),
-    replica: &mut SqlClient,
-) -> std::result::Result<(), String> {
+fn follow(_: &Version, (primary, port): (&mut Client, u16), replica: &mut Client) -> std::result::Result<(), String> {
     // Nothing was written since the data directories were the same.
     let position = primary.value("SELECT @@GLOBAL.gtid_binlog_pos")?;
     // The wait event.
@@ -104,7 +100,7 @@ fn follow(
     replica.run(&[&position, &change, "START SLAVE"])
 }
 
-fn caught_up(primary: &mut SqlClient, replica: &mut SqlClient) -> std::result::Result<bool, String> {
+fn caught_up(primary: &mut Client, replica: &mut Client) -> std::result::Result<bool, String> {
     let done = primary.value("SELECT @@GLOBAL.gtid_binlog_pos")?;
     // 0 when it has caught up; the caller limits the number of calls.
     let reached = replica.value(&format!("SELECT MASTER_GTID_WAIT('{done}', 0.1)"))?;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::process::Command;
 
+use assay_client::Client;
 use assay_lab::fault::Result;
 use assay_lab::product::{Artifact, Binaries, Product, Replicate, Role, Site};
-use assay_lab::sql::SqlClient;
 use assay_lab::version::Version;
 use assay_seam::Driver;
 
@@ -42,11 +42,11 @@ pub struct Member {
     special: fn(&Site<'_>, &Role) -> Vec<String>,
     become_replica: fn(&Site<'_>) -> Result<()>,
     follow: Follow,
-    caught_up: fn(primary: &mut SqlClient, replica: &mut SqlClient) -> std::result::Result<bool, String>,
+    caught_up: fn(primary: &mut Client, replica: &mut Client) -> std::result::Result<bool, String>,
 }
 
 /// `Replicate::follow`.
-type Follow = fn(&Version, (&mut SqlClient, u16), &mut SqlClient) -> std::result::Result<(), String>;
+type Follow = fn(&Version, (&mut Client, u16), &mut Client) -> std::result::Result<(), String>;
 
 impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
+use assay_client::Client;
 use assay_lab::fault::{At, Result};
 use assay_lab::product::{Artifact, Binaries, Content, Role, Site};
-use assay_lab::sql::SqlClient;
 use assay_lab::version::Version;
 
 use super::Member;
@@ -85,8 +85,8 @@ fn become_replica(site: &Site<'_>) -> Result<()> {
 
 fn follow(
     version: &Version,
-    (primary, port): (&mut SqlClient, u16),
-    replica: &mut SqlClient,
+    (primary, port): (&mut Client, u16),
+    replica: &mut Client,
 ) -> std::result::Result<(), String> {
     let new = *version >= Version::find("8.0.23").expect("a version");
     let (change, prefix, start) = match new {
@@ -102,7 +102,7 @@ fn follow(
     replica.run(&[&change, start])
 }
 
-fn caught_up(primary: &mut SqlClient, replica: &mut SqlClient) -> std::result::Result<bool, String> {
+fn caught_up(primary: &mut Client, replica: &mut Client) -> std::result::Result<bool, String> {
     let done = primary.value("SELECT @@GLOBAL.gtid_executed")?.replace('\n', "");
     let executed = replica.value(&format!("SELECT GTID_SUBSET('{done}', @@GLOBAL.gtid_executed)"))?;
     Ok(!done.is_empty() && executed == "1")

@@ -1,8 +1,8 @@
 //! Replication; the statements differ between the products.
 
+use assay_client::Client;
 use assay_lab::fault::Result;
 use assay_lab::product::{Replicate, Role, Site};
-use assay_lab::sql::SqlClient;
 use assay_lab::version::Version;
 
 use super::Member;
@@ -15,8 +15,8 @@ impl Replicate for Member {
     fn follow(
         &self,
         version: &Version,
-        primary: (&mut SqlClient, u16),
-        replica: &mut SqlClient,
+        primary: (&mut Client, u16),
+        replica: &mut Client,
     ) -> std::result::Result<(), String> {
         (self.follow)(version, primary, replica)
     }
@@ -24,8 +24,8 @@ impl Replicate for Member {
     fn caught_up(
         &self,
         _: &Version,
-        primary: &mut SqlClient,
-        replica: &mut SqlClient,
+        primary: &mut Client,
+        replica: &mut Client,
         _: u32,
     ) -> std::result::Result<bool, String> {
         (self.caught_up)(primary, replica)

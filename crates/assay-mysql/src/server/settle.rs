@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use assay_client::Client;
 use assay_lab::product::Settled;
-use assay_lab::sql::SqlClient;
 use assay_lab::wait::{self, Stopwatch};
 
 /// Makes InnoDB flush its dirty pages as fast as possible, until almost none are left. There is no command for it:
 /// settings that make it hurry are set, and restored.
-pub(super) fn settle(session: &mut SqlClient, patience: Duration) -> std::result::Result<Settled, String> {
+pub(super) fn settle(session: &mut Client, patience: Duration) -> std::result::Result<Settled, String> {
     // Each with the value that makes it hurry.
     let hurry = [
         ("innodb_max_dirty_pages_pct_lwm", "0"),
@@ -36,7 +36,7 @@ pub(super) fn settle(session: &mut SqlClient, patience: Duration) -> std::result
 }
 
 /// Waits for the pages, then for the checkpoint that follows them.
-fn write_out(session: &mut SqlClient, patience: Duration) -> std::result::Result<Settled, String> {
+fn write_out(session: &mut Client, patience: Duration) -> std::result::Result<Settled, String> {
     let watch = Stopwatch::start();
     let mut dirty = 0;
     let clean = wait::until(patience, || {
@@ -57,7 +57,7 @@ fn write_out(session: &mut SqlClient, patience: Duration) -> std::result::Result
 }
 
 /// Bytes of redo log that a recovery would have to read; `None`: not reported.
-fn checkpoint_age(session: &mut SqlClient) -> Option<u64> {
+fn checkpoint_age(session: &mut Client) -> Option<u64> {
     let row = session.rows("SHOW ENGINE INNODB STATUS").ok()?.into_iter().next()?;
     age_in(row.last()?.as_ref()?)
 }
@@ -77,7 +77,7 @@ const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(5);
 const DIRTY_PAGES: u64 = 32;
 
 /// Flushes MyRocks, if it is loaded: the result in words, and whether it is complete.
-fn rocks(session: &mut SqlClient) -> Option<(String, bool)> {
+fn rocks(session: &mut Client) -> Option<(String, bool)> {
     one(session, "SHOW GLOBAL VARIABLES LIKE 'rocksdb_force_flush_memtable_now'")?;
     let orders = ["rocksdb_force_flush_memtable_now", "rocksdb_force_flush_memtable_and_lzero_now"];
     let refused = orders.iter().find_map(|order| session.rows(&format!("SET GLOBAL {order} = 1")).err());
@@ -88,7 +88,7 @@ fn rocks(session: &mut SqlClient) -> Option<(String, bool)> {
 }
 
 /// The name and value of a global variable, or of a status variable.
-fn one(session: &mut SqlClient, sql: &str) -> Option<String> {
+fn one(session: &mut Client, sql: &str) -> Option<String> {
     session.rows(sql).ok()?.into_iter().next()?.into_iter().nth(1).flatten()
 }
 

@@ -6,10 +6,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use assay_client::Client;
 use assay_lab::fault::{Fault, Result};
 use assay_lab::process::output;
 use assay_lab::product::{Configuration, Configure, InEffect, Role, ServerSetting, Site};
-use assay_lab::sql::SqlClient;
 
 use super::Postgres;
 use super::replicate::conninfo;
@@ -100,7 +100,7 @@ impl Configure for Postgres {
 
     fn in_effect(
         &self,
-        session: &mut SqlClient,
+        session: &mut Client,
         settings: &[ServerSetting],
     ) -> std::result::Result<Vec<InEffect>, String> {
         let mut all = Vec::new();

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use assay_client::Client;
 use assay_lab::fault::{Fault, Result};
 use assay_lab::process::{Identity, output};
 use assay_lab::product::{Lifecycle, ServerSetting, Settled, Site};
-use assay_lab::sql::SqlClient;
 use assay_lab::version::Version;
 use assay_lab::wait::Stopwatch;
 use nix::sys::signal::Signal;
@@ -89,7 +89,7 @@ impl Lifecycle for Postgres {
 
     fn settle(
         &self,
-        session: &mut SqlClient,
+        session: &mut Client,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String> {
@@ -106,7 +106,7 @@ impl Lifecycle for Postgres {
 
     fn checkpoint(
         &self,
-        session: &mut SqlClient,
+        session: &mut Client,
         version: &Version,
         patience: Duration,
     ) -> std::result::Result<Settled, String> {
@@ -132,7 +132,7 @@ impl Lifecycle for Postgres {
 }
 
 /// Runs a statement that the server cancels after `patience`, at least 1 ms.
-fn within(session: &mut SqlClient, sql: &str, patience: Duration) -> std::result::Result<(), String> {
+fn within(session: &mut Client, sql: &str, patience: Duration) -> std::result::Result<(), String> {
     session.rows(&format!("SET statement_timeout = {}", patience.as_millis().max(1)))?;
     let done = session.rows(sql).map(drop);
     session.rows("SET statement_timeout = 0")?;

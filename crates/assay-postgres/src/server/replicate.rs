@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use assay_client::Client;
 use assay_lab::fault::{At, Result};
 use assay_lab::product::{Replicate, Role, Site};
-use assay_lab::sql::SqlClient;
 use assay_lab::version::Version;
 
 use super::Postgres;
@@ -22,7 +22,7 @@ impl Replicate for Postgres {
         site.account.own(&path)
     }
 
-    fn follow(&self, _: &Version, _: (&mut SqlClient, u16), _: &mut SqlClient) -> std::result::Result<(), String> {
+    fn follow(&self, _: &Version, _: (&mut Client, u16), _: &mut Client) -> std::result::Result<(), String> {
         // It follows from its start.
         Ok(())
     }
@@ -30,8 +30,8 @@ impl Replicate for Postgres {
     fn caught_up(
         &self,
         version: &Version,
-        primary: &mut SqlClient,
-        _: &mut SqlClient,
+        primary: &mut Client,
+        _: &mut Client,
         number: u32,
     ) -> std::result::Result<bool, String> {
         let (now, replayed) = match version.at_least(10, 0) {

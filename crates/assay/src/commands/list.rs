@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
-use assay_run::workload::Workload;
 use assay_run::library;
+use assay_run::workload::Workload;
 
 /// Prints name, description and commands of every built-in workload.
 pub fn run(words: &[String]) -> Result<Exit, Trouble> {

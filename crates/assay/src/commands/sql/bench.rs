@@ -13,7 +13,7 @@ use assay_process::terminal;
 use assay_process::url_text;
 use assay_recipe::order;
 use assay_record::{Case, Cold, Execution, QueryPlan};
-use assay_run::client::{Client, text};
+use assay_run::client::{self, Client, text};
 use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
@@ -290,7 +290,7 @@ impl<'a> Bench<'a> {
 }
 
 fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
-    Client::open_as_session(target, clock, LOGIN, Some(interrupt::control())).map_err(|words| {
+    Client::open_as_session(target, clock, LOGIN, Some(client::USER)).map_err(|words| {
         Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })
 }

@@ -1,11 +1,22 @@
-//! From a database to a target: how to encrypt, and the addresses of its endpoints.
+//! A database with its addresses and how to encrypt, resolved from its endpoints.
 
 use std::sync::Arc;
 
-use assay_io::{Address, ConnectError, Tls};
 use assay_seam::{Database, Endpoint, TlsMode};
 
-use crate::plan::Target;
+use crate::address::{Address, ConnectError};
+use crate::tls::Tls;
+
+/// One server.
+#[derive(Clone)]
+pub struct Target {
+    /// How to log in, and which protocol.
+    pub database: Arc<dyn Database>,
+    /// Resolved addresses, tried in order. Empty for an embedded database.
+    pub addresses: Vec<Address>,
+    /// How to encrypt; `None` if the database's settings never want it.
+    pub tls: Option<Arc<Tls>>,
+}
 
 /// Why a database is not a target.
 #[derive(Debug)]

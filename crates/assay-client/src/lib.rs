@@ -1,0 +1,416 @@
+//! One connection, driven until it has answered: for queries outside the load, such as settings, telemetry, and the
+//! administration of a server.
+//!
+//! The connections are those of the measured path; here one thread waits for one of them. Errors are returned as text:
+//! a run needs none of these answers.
+
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use assay_io::clock::Clock;
+use assay_io::readiness::Readiness;
+use assay_io::{Address, Event, Io, SocketId, Target, Tls};
+use assay_seam::{
+    Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool,
+    ServerFacts, StatementError, StatementId, TlsMode,
+};
+
+/// A connection that is logged in.
+pub struct Client {
+    io: Readiness,
+    connection: Box<dyn Connection>,
+    socket: Option<SocketId>,
+    /// Then a closed socket means a lost connection.
+    is_over_socket: bool,
+    out: Vec<u8>,
+    pool: RowsPool,
+    /// Whoever waits for its answers.
+    waiting: Option<&'static dyn Waiting>,
+    /// Limit for the answers to `rows`, `run` and `value`.
+    patience: Nanos,
+    /// Name of the server in messages.
+    name: String,
+    /// Length of the wait at the last line about it.
+    told: Nanos,
+    sent: Sent,
+}
+
+/// Whoever waits for answers, and may give up.
+pub trait Waiting: Sync {
+    /// Whether to stop waiting.
+    fn is_over(&self) -> bool;
+
+    /// There has been no answer from this server for so long.
+    fn waited(&self, server: &str, time: Nanos);
+}
+
+/// One row, each value as text; `None`: NULL.
+pub type Row = Vec<Option<String>>;
+
+/// Operations sent to a server so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Statements that were executed.
+    pub statements: u64,
+    /// Statements that were prepared.
+    pub prepared: u64,
+}
+
+impl std::ops::Add for Sent {
+    type Output = Sent;
+
+    fn add(self, other: Sent) -> Sent {
+        Sent { statements: self.statements + other.statements, prepared: self.prepared + other.prepared }
+    }
+}
+
+impl Client {
+    /// Logs in as the sessions of a run do, with the statements that run on every new connection.
+    ///
+    /// `waiting`: may end every wait, and hears of long ones.
+    pub fn open_as_session(
+        target: &Target,
+        clock: Clock,
+        patience: Nanos,
+        waiting: Option<&'static dyn Waiting>,
+    ) -> Result<Client, String> {
+        Client::open_with(target, clock, patience, waiting, || target.database.connection())
+    }
+
+    /// Logs in at a URL, with nothing but what the URL says: for administration. `patience` limits every single wait
+    /// for the server, here and later.
+    pub fn open_url(driver: &Driver, url: &str, patience: Nanos) -> Result<Client, String> {
+        let options = ConnectOptions { prepared: false, ..ConnectOptions::default() };
+        let database = (driver.open)(url, &options, &NoSurroundings).map_err(|error| error.to_string())?;
+        let settings = database.tls();
+        let tls = match settings.mode {
+            TlsMode::Disable => None,
+            _ => Some(Arc::new(Tls::new(&settings).map_err(|error| error.message)?)),
+        };
+        let mut addresses = Vec::new();
+        for endpoint in database.endpoints() {
+            addresses.extend(Address::resolve(&endpoint).map_err(|error| error.message)?);
+        }
+        Client::open(&Target { database: Arc::from(database), addresses, tls }, Clock::start(), patience)
+    }
+
+    /// Logs in at the first address that accepts, each within `patience`. Instants are those of `clock`.
+    pub fn open(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
+        Client::open_with(target, clock, patience, None, || target.database.connection_beside())
+    }
+
+    fn open_with(
+        target: &Target,
+        clock: Clock,
+        patience: Nanos,
+        waiting: Option<&'static dyn Waiting>,
+        connection: impl Fn() -> Box<dyn Connection>,
+    ) -> Result<Client, String> {
+        let addresses: Vec<Option<&Address>> = match target.addresses.as_slice() {
+            [] => vec![None],
+            addresses => addresses.iter().map(Some).collect(),
+        };
+        let mut reason = String::new();
+        for address in addresses {
+            let io = Readiness::new(clock, 1).map_err(|error| error.to_string())?;
+            let deadline = io.now() + patience;
+            let connection = connection();
+            let mut client = Client {
+                io,
+                connection,
+                socket: None,
+                is_over_socket: false,
+                out: Vec::new(),
+                pool: RowsPool::default(),
+                waiting,
+                patience,
+                name: target.database.display(),
+                told: Nanos::ZERO,
+                sent: Sent::default(),
+            };
+            match client.log_in(target, address, deadline) {
+                Ok(()) => return Ok(client),
+                Err(refused) => reason = refused,
+            }
+        }
+        Err(reason)
+    }
+
+    /// What the server reported about itself at login.
+    pub fn server(&self) -> ServerFacts {
+        self.connection.server()
+    }
+
+    /// What was sent since the login.
+    pub fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Nanos {
+        self.io.now()
+    }
+
+    /// The rows of a query, or why there are none within `patience`. After a timeout or a broken connection, every
+    /// further query is refused.
+    pub fn ask(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, String> {
+        self.operate(&Operation::Query { text: sql.as_bytes() }, patience).map_err(Refused::message)
+    }
+
+    /// The rows of a statement's first result set, if it has one. The error contains the server's code.
+    pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, String> {
+        let operation = Operation::Query { text: sql.as_bytes() };
+        let rows = self.operate(&operation, self.patience).map_err(|refused| match refused {
+            Refused::Server(error) => format!("{} ({})", error.message, error.code),
+            Refused::Lost(reason) => reason,
+        })?;
+        let row = |row| (0..rows.columns(0)).map(|column| text(&rows, row, column)).collect();
+        let all = (0..rows.len(0)).map(row).collect();
+        self.reuse(rows);
+        Ok(all)
+    }
+
+    /// Runs statements one by one, each in a transaction of its own.
+    pub fn run(&mut self, statements: &[&str]) -> Result<(), String> {
+        statements.iter().try_for_each(|sql| self.rows(sql).map(drop).map_err(|error| format!("{sql}: {error}")))
+    }
+
+    /// The only value of the only row.
+    pub fn value(&mut self, sql: &str) -> Result<String, String> {
+        let mut rows = self.rows(sql)?;
+        let value = rows.pop().and_then(|mut row| if row.is_empty() { None } else { row.swap_remove(0) });
+        value.ok_or_else(|| format!("{sql}: no value"))
+    }
+
+    /// Prepares a statement, if the user permits that; see `execute`.
+    pub fn prepare(&mut self, statement: StatementId, sql: &str, patience: Nanos) -> Result<(), String> {
+        self.operate(&Operation::Prepare { statement, text: sql.as_bytes() }, patience)
+            .map(drop)
+            .map_err(Refused::message)
+    }
+
+    /// The rows of a prepared statement.
+    pub fn execute(&mut self, statement: StatementId, patience: Nanos) -> Result<Box<Rows>, String> {
+        self.operate(&Operation::Execute { statement, parameters: &[] }, patience).map_err(Refused::message)
+    }
+
+    /// Returns rows for reuse by the next answer.
+    pub fn reuse(&mut self, rows: Box<Rows>) {
+        self.pool.put(rows);
+    }
+
+    /// Whether it can be queried.
+    pub fn is_open(&self) -> bool {
+        !self.is_lost()
+    }
+
+    /// Says goodbye.
+    pub fn close(self) {}
+
+    fn log_in(&mut self, target: &Target, address: Option<&Address>, deadline: Nanos) -> Result<(), String> {
+        let asked = self.io.now();
+        let mut progress = self.connect(target, address)?;
+        loop {
+            self.send();
+            progress = match progress {
+                Progress::Ready => return Ok(()),
+                Progress::Reply(_) => return Err("the server answered before it was asked".to_owned()),
+                Progress::Failed(error) => return Err(self.lose(error.to_string())),
+                Progress::Reconnect => self.connect(target, address)?,
+                progress => self.follow(progress, asked, deadline)?,
+            };
+        }
+    }
+
+    fn operate(&mut self, operation: &Operation<'_>, patience: Nanos) -> Result<Box<Rows>, Refused> {
+        if self.is_lost() {
+            return Err(Refused::Lost(LOST.to_owned()));
+        }
+        match operation {
+            Operation::Prepare { .. } => self.sent.prepared += 1,
+            _ => self.sent.statements += 1,
+        }
+        let asked = self.io.now();
+        let deadline = asked + patience;
+        let mut progress = self.step(|connection, exchange| connection.execute(operation, exchange));
+        loop {
+            self.send();
+            progress = match progress {
+                Progress::Reply(reply) => {
+                    return match (reply.error, reply.rows) {
+                        (Some(error), rows) => {
+                            rows.into_iter().for_each(|rows| self.pool.put(rows));
+                            Err(Refused::Server(error))
+                        }
+                        (None, rows) => Ok(rows.unwrap_or_default()),
+                    };
+                }
+                Progress::Ready | Progress::Reconnect => return Err(Refused::Lost(self.lose(LOST.to_owned()))),
+                Progress::Failed(error) => {
+                    self.lose(String::new());
+                    return Err(Refused::Server(error));
+                }
+                progress => self.follow(progress, asked, deadline).map_err(Refused::Lost)?,
+            };
+        }
+    }
+
+    /// Does what the connection asked for, before the deadline.
+    fn follow(&mut self, progress: Progress, asked: Nanos, deadline: Nanos) -> Result<Progress, String> {
+        match progress {
+            Progress::StartTls => {
+                if let Some(socket) = self.socket {
+                    self.io.start_tls(socket);
+                }
+                self.next(asked, deadline)
+            }
+            Progress::Wait(pause) => {
+                let until = self.io.now() + pause;
+                while self.io.now() < until.min(deadline) {
+                    self.io.wait(Some(until)).map_err(|error| error.to_string())?;
+                }
+                if self.io.now() >= deadline {
+                    return Err(self.lose("no answer in time".to_owned()));
+                }
+                Ok(self.step(|connection, exchange| connection.on_timeout(exchange)))
+            }
+            _ => self.next(asked, deadline),
+        }
+    }
+
+    fn step(&mut self, act: impl FnOnce(&mut dyn Connection, &mut Exchange<'_>) -> Progress) -> Progress {
+        let now = self.io.now();
+        act(&mut *self.connection, &mut Exchange { out: &mut self.out, pool: &mut self.pool, now })
+    }
+
+    fn connect(&mut self, target: &Target, address: Option<&Address>) -> Result<Progress, String> {
+        if self.socket.is_some() {
+            self.drop_socket();
+            self.connection.on_closed();
+        }
+        let Some(address) = address else {
+            return Ok(self.step(|connection, exchange| connection.on_connected(exchange)));
+        };
+        self.socket = Some(self.io.connect(address, target.tls.as_ref()).map_err(|error| error.to_string())?);
+        self.is_over_socket = true;
+        Ok(Progress::Pending)
+    }
+
+    fn send(&mut self) {
+        if let Some(socket) = self.socket {
+            self.io.send(socket, &self.out);
+        }
+        self.out.clear();
+    }
+
+    /// What the next event leads to.
+    fn next(&mut self, asked: Nanos, deadline: Nanos) -> Result<Progress, String> {
+        loop {
+            match self.io.next_event() {
+                Some(Event::Connected(_)) => {
+                    return Ok(self.step(|connection, exchange| connection.on_connected(exchange)));
+                }
+                Some(Event::Received(_)) => {
+                    let bytes = self.io.received().to_vec();
+                    return Ok(self.step(|connection, exchange| connection.on_bytes(&bytes, exchange)));
+                }
+                Some(Event::Secured(_, facts)) => {
+                    return Ok(self.step(|connection, exchange| connection.on_secured(&facts, exchange)));
+                }
+                Some(Event::Closed(_, closed)) => {
+                    self.socket = None;
+                    if self.connection.on_closed() {
+                        return Ok(Progress::Reconnect);
+                    }
+                    return Err(closed.message);
+                }
+                None if self.io.now() >= deadline => return Err(self.lose("no answer in time".to_owned())),
+                None if self.waiting.is_some_and(|waiting| waiting.is_over()) => {
+                    return Err(self.lose("interrupted".to_owned()));
+                }
+                None => {
+                    self.tell_of_wait(asked);
+                    let turn = self.waiting.map_or(deadline, |_| deadline.min(self.io.now() + TURN));
+                    self.io.wait(Some(turn)).map_err(|error| error.to_string())?;
+                }
+            }
+        }
+    }
+
+    /// A line for the user who waits, and could end it.
+    fn tell_of_wait(&mut self, asked: Nanos) {
+        let waited = self.io.now() - asked;
+        if waited < self.told {
+            self.told = Nanos::ZERO;
+        }
+        let Some(waiting) = self.waiting else { return };
+        if waited >= TOLD && waited >= Nanos(2 * self.told.0) {
+            self.told = waited;
+            waiting.waited(&self.name, waited);
+        }
+    }
+
+    /// A late answer would be mistaken for that of the next query.
+    fn lose(&mut self, reason: String) -> String {
+        self.drop_socket();
+        self.connection.on_closed();
+        reason
+    }
+
+    fn is_lost(&self) -> bool {
+        self.is_over_socket && self.socket.is_none()
+    }
+
+    fn drop_socket(&mut self) {
+        if let Some(socket) = self.socket.take() {
+            self.io.close(socket);
+        }
+    }
+}
+
+impl Drop for Client {
+    /// Says goodbye.
+    fn drop(&mut self) {
+        if self.is_lost() {
+            return;
+        }
+        let now = self.io.now();
+        self.connection.close(&mut Exchange { out: &mut self.out, pool: &mut self.pool, now });
+        self.send();
+        self.drop_socket();
+    }
+}
+
+/// Why there is no answer.
+enum Refused {
+    /// The server's error.
+    Server(Box<StatementError>),
+    /// The connection was lost, or is no longer waited for.
+    Lost(String),
+}
+
+impl Refused {
+    fn message(self) -> String {
+        match self {
+            Refused::Server(error) => error.message,
+            Refused::Lost(reason) => reason,
+        }
+    }
+}
+
+/// How long an interrupt may go unnoticed.
+const TURN: Nanos = Nanos::from_millis(100);
+/// Length of a wait before the first line about it; doubled for each further line.
+const TOLD: Nanos = Nanos::from_secs(30);
+const LOST: &str = "the connection is lost";
+
+/// A cell as text; `None` for NULL, and for a missing cell.
+pub fn text(rows: &Rows, row: usize, column: usize) -> Option<String> {
+    match rows.cell(0, row, column)? {
+        Cell::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        Cell::Int(number) => Some(number.to_string()),
+        Cell::Double(number) => Some(number.to_string()),
+        Cell::Null => None,
+    }
+}
