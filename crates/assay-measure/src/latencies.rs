@@ -47,7 +47,7 @@ pub struct Bucket {
 
 /// The form of a distribution in records.
 #[derive(Serialize, Deserialize)]
-struct Form<'a> {
+struct DistributionForm<'a> {
     count: u64,
     min_ns: u64,
     max_ns: u64,
@@ -257,13 +257,14 @@ impl Eq for Latencies {}
 impl Serialize for Latencies {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let &Latencies { count, min_ns, max_ns, sum_ns, over, .. } = self;
-        Form { count, min_ns, max_ns, sum_ns, over, histogram: self.encoded() }.serialize(serializer)
+        DistributionForm { count, min_ns, max_ns, sum_ns, over, histogram: self.encoded() }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Latencies {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Latencies, D::Error> {
-        let Form { count, min_ns, max_ns, sum_ns, over, histogram } = Form::deserialize(deserializer)?;
+        let DistributionForm { count, min_ns, max_ns, sum_ns, over, histogram } =
+            DistributionForm::deserialize(deserializer)?;
         let histogram = histogram.map(Cow::into_owned);
         Ok(Latencies { counts: Box::default(), histogram, count, min_ns, max_ns, sum_ns, over })
     }

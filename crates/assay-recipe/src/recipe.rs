@@ -101,7 +101,7 @@ fn word<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Stri
 /// The whole document.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenRecipe {
     title: String,
     #[serde(default)]
     question: String,
@@ -125,9 +125,9 @@ struct Written {
     #[serde(default)]
     trials: Trials,
     #[serde(default)]
-    step: Vec<step::Written>,
+    step: Vec<step::WrittenStep>,
     #[serde(default)]
-    show: Vec<Shown>,
+    show: Vec<WrittenShow>,
     last: Option<Word>,
     #[serde(default)]
     scale: BTreeMap<String, Table>,
@@ -138,7 +138,7 @@ struct Written {
 pub enum Show {
     /// A pivot table.
     Table(TableAsked),
-    /// A chart, by the name of its kind: the key of `Shown`. Who draws it knows what that looks like.
+    /// A chart, by the name of its kind: the key of `WrittenShow`. Who draws it knows what that looks like.
     Chart(&'static str, ChartAsked),
 }
 
@@ -176,7 +176,7 @@ impl Show {
 /// One `[[show]]`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Shown {
+struct WrittenShow {
     table: Option<TableAsked>,
     boxes: Option<ChartAsked>,
     dots: Option<ChartAsked>,
@@ -187,7 +187,7 @@ struct Shown {
 
 /// The JSON Schema of recipes.
 pub fn schema() -> serde_json::Value {
-    let mut schema = schema_of(probe::<Written>);
+    let mut schema = schema_of(probe::<WrittenRecipe>);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "assay recipe".into();
     schema["required"] = serde_json::json!(["title"]);
@@ -199,7 +199,7 @@ impl Recipe {
     /// command line. Fails with the first error.
     pub fn read(text: &str, scale: Option<&str>, sets: &[(String, String)]) -> Result<Recipe, RecipeError> {
         // From the text first: these errors have a position.
-        let written: Written = toml::from_str(text).map_err(|error| RecipeError::of_toml(&error, text))?;
+        let written: WrittenRecipe = toml::from_str(text).map_err(|error| RecipeError::of_toml(&error, text))?;
         let mut document: Table = text.parse().map_err(|error| RecipeError::of_toml(&error, text))?;
         document.remove("scale");
         let scales: Vec<String> = written.scale.keys().cloned().collect();
@@ -231,7 +231,7 @@ impl Recipe {
             let paths = [&[list, &number, key][..], &[list, &number]];
             paths.into_iter().filter(|_| is_own).find_map(|path| place_of(text, path))
         };
-        let step = |(step, number): (step::Written, usize)| {
+        let step = |(step, number): (step::WrittenStep, usize)| {
             step.step(number).map_err(|error| error.at(place_in("step", number, "name")))
         };
         let steps = numbered.map(step).collect::<Result<Vec<_>, _>>()?;
@@ -296,7 +296,7 @@ fn put(document: &mut Table, path: &str, value: Value) -> Result<(), RecipeError
     typed(document).map(drop)
 }
 
-fn typed(document: &Table) -> Result<Written, RecipeError> {
+fn typed(document: &Table) -> Result<WrittenRecipe, RecipeError> {
     Value::Table(document.clone()).try_into().map_err(|error| RecipeError::of_toml(&error, ""))
 }
 
@@ -319,7 +319,7 @@ const BEST: &str = "best";
 const OF: [&str; 2] = ["worst", "best"];
 
 fn shows(
-    shown: Vec<Shown>,
+    shown: Vec<WrittenShow>,
     axes: &Axes<'_>,
     place: &dyn Fn(usize) -> Option<(usize, usize)>,
 ) -> Result<Vec<Show>, RecipeError> {

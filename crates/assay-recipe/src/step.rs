@@ -96,7 +96,7 @@ pub enum Action {
 /// A step as written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+pub(crate) struct WrittenStep {
     name: Option<String>,
     when: When,
     sql: Option<Words>,
@@ -120,7 +120,7 @@ pub(crate) struct Written {
     after: Option<Word>,
 }
 
-impl Written {
+impl WrittenStep {
     /// `number` counts from 1.
     pub(crate) fn step(self, number: usize) -> Result<Step, RecipeError> {
         let mut actions: Vec<(&str, Action)> = Vec::new();

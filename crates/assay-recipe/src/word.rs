@@ -19,9 +19,9 @@ impl fmt::Display for Word {
     }
 }
 
-struct Scalar;
+struct WordVisitor;
 
-impl Visitor<'_> for Scalar {
+impl Visitor<'_> for WordVisitor {
     type Value = Word;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,13 +51,13 @@ impl Visitor<'_> for Scalar {
 
 impl<'de> Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
-        deserializer.deserialize_any(Scalar)
+        deserializer.deserialize_any(WordVisitor)
     }
 }
 
-struct List;
+struct WordsVisitor;
 
-impl<'de> Visitor<'de> for List {
+impl<'de> Visitor<'de> for WordsVisitor {
     type Value = Words;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,6 +83,6 @@ impl<'de> Visitor<'de> for List {
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Words, D::Error> {
-        deserializer.deserialize_any(List)
+        deserializer.deserialize_any(WordsVisitor)
     }
 }

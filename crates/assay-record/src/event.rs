@@ -1,6 +1,6 @@
 //! The events of a record: a line of its file each, in the order in which they happened.
 //!
-//! `Fold` turns them into a `Record`, and `Known` finds out which events a growing `Record` adds to those already
+//! `Fold` turns them into a `Record`, and `WrittenSoFar` finds out which events a growing `Record` adds to those already
 //! written. Events are tagged from outside (`{"interval": {…}}`), because serde's inner tags lose 128-bit sums.
 
 use std::collections::BTreeMap;
@@ -419,7 +419,7 @@ impl Readings {
 
 /// What of a record has been written.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct WrittenSoFar {
     /// Without stages and telemetry.
     head: Record,
     stages: Vec<KnownStage>,
@@ -503,27 +503,27 @@ impl Connected {
     }
 }
 
-impl Known {
+impl WrittenSoFar {
     /// The events of a record that starts a file: `Started`, and whatever it has measured already.
-    pub(crate) fn begin(record: &Record, moment: Moment) -> (Vec<Event>, Known) {
+    pub(crate) fn begin(record: &Record, moment: Moment) -> (Vec<Event>, WrittenSoFar) {
         let head = Record { format: FORMAT, status: Status::Running, failure: None, ..head_of(record) };
         let mut events = vec![Event::Started(Box::new(Started::of(&head)))];
-        let known = Known { head, stages: Vec::new(), telemetry: None };
+        let known = WrittenSoFar { head, stages: Vec::new(), telemetry: None };
         let (more, known) = known.since(record, moment);
         events.extend(more);
         (events, known)
     }
 
     /// The state of a file that holds this record.
-    pub(crate) fn of(record: &Record) -> Known {
-        let (_, mut known) = Known::begin(record, Moment::StageEnd);
+    pub(crate) fn of(record: &Record) -> WrittenSoFar {
+        let (_, mut known) = WrittenSoFar::begin(record, Moment::StageEnd);
         known.head = head_of(record);
         known
     }
 
     /// The events that `record` adds, and the state once they are written. Measurements only grow, and what else
     /// changes while it is running is written at its end.
-    pub(crate) fn since(&self, record: &Record, moment: Moment) -> (Vec<Event>, Known) {
+    pub(crate) fn since(&self, record: &Record, moment: Moment) -> (Vec<Event>, WrittenSoFar) {
         let mut known = self.clone();
         let mut events = Vec::new();
         let now = Connected::of(record);

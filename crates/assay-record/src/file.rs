@@ -64,7 +64,7 @@ impl Record {
             false => ReadError::Content { path: path.to_owned(), source },
         };
         // Format and writer are readable even if the rest is not.
-        let head: Head = serde_json::from_slice(&json).map_err(refused)?;
+        let head: FileHead = serde_json::from_slice(&json).map_err(refused)?;
         if !(1..=u64::from(FORMAT)).contains(&head.format) {
             return Err(ReadError::Format { path: path.to_owned(), format: head.format, tool: head.tool });
         }
@@ -101,7 +101,7 @@ pub(crate) fn json_of(path: &Path) -> Result<serde_json::Value, ReadError> {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct FileHead {
     format: u64,
     tool: Tool,
 }

@@ -18,7 +18,7 @@ pub struct TrialId {
 impl Record {
     /// Identifies the trial by everything in the record except its tags, which may be added to one of several copies.
     pub fn trial(&self) -> TrialId {
-        let mut content = Content(DefaultHasher::new());
+        let mut content = ContentHasher(DefaultHasher::new());
         let mut own = self.clone();
         own.tags.clear();
         serde_json::to_writer(&mut content, &own).expect("records become JSON");
@@ -26,9 +26,9 @@ impl Record {
     }
 }
 
-struct Content(DefaultHasher);
+struct ContentHasher(DefaultHasher);
 
-impl io::Write for Content {
+impl io::Write for ContentHasher {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes);
         Ok(bytes.len())

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use zstd::zstd_safe;
 
 use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
-use crate::event::{Event, Fold, Known, Moment};
+use crate::event::{Event, Fold, Moment, WrittenSoFar};
 use crate::status::Status;
 use crate::trial::{FORMAT, Record, Tool};
 
@@ -52,12 +52,12 @@ fn put_frame(bytes: &mut Vec<u8>, lines: &mut Vec<u8>) -> io::Result<()> {
 
 /// A whole record in frames.
 pub(crate) fn whole(record: &Record) -> io::Result<Vec<u8>> {
-    frames(&Known::begin(record, Moment::Underway).0)
+    frames(&WrittenSoFar::begin(record, Moment::Underway).0)
 }
 
 /// Why frames end before the bytes do.
 #[derive(Debug)]
-enum Broken {
+enum FrameEnd {
     /// The rest of a frame is missing.
     Cut,
     /// It is not a frame, or a damaged one.
@@ -67,16 +67,16 @@ enum Broken {
 }
 
 /// The lines of the next frame, and its length in bytes.
-fn next_frame(bytes: &[u8], text_max: u64) -> Result<(Vec<u8>, usize), Broken> {
+fn next_frame(bytes: &[u8], text_max: u64) -> Result<(Vec<u8>, usize), FrameEnd> {
     let begins = bytes.len().min(ZSTD_MAGIC.len());
     if bytes[..begins] != ZSTD_MAGIC[..begins] {
-        return Err(Broken::Damaged);
+        return Err(FrameEnd::Damaged);
     }
-    let length = zstd_safe::find_frame_compressed_size(bytes).map_err(|_| Broken::Cut)?;
-    let decoder = zstd::Decoder::with_buffer(&bytes[..length]).map_err(|_| Broken::Damaged)?;
+    let length = zstd_safe::find_frame_compressed_size(bytes).map_err(|_| FrameEnd::Cut)?;
+    let decoder = zstd::Decoder::with_buffer(&bytes[..length]).map_err(|_| FrameEnd::Damaged)?;
     let mut text = Vec::new();
-    decoder.take(text_max + 1).read_to_end(&mut text).map_err(|_| Broken::Damaged)?;
-    if text.len() as u64 > text_max { Err(Broken::TooLarge) } else { Ok((text, length)) }
+    decoder.take(text_max + 1).read_to_end(&mut text).map_err(|_| FrameEnd::Damaged)?;
+    if text.len() as u64 > text_max { Err(FrameEnd::TooLarge) } else { Ok((text, length)) }
 }
 
 /// Whether these are the bytes of a stream, compressed or not. One that is cut within its first frame is none.
@@ -91,7 +91,7 @@ pub(crate) fn is_stream(bytes: &[u8]) -> bool {
 }
 
 /// What was read of a stream.
-pub(crate) struct Found {
+pub(crate) struct ReadStream {
     pub(crate) record: Record,
     /// Length of its whole frames.
     pub(crate) whole_bytes: u64,
@@ -100,13 +100,13 @@ pub(crate) struct Found {
 }
 
 /// The record of a stream. A cut or damaged one ends with its last whole frame.
-pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Found, ReadError> {
+pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<ReadStream, ReadError> {
     let (mut lines, mut at, mut broken, mut left) = (Lines::default(), 0, None, DECOMPRESSED_BYTES_MAX);
     if !bytes.starts_with(&ZSTD_MAGIC) {
         // Decompressed by another program. A line that is cut has no end.
         at = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         lines.take(path, &bytes[..at])?;
-        broken = (at < bytes.len()).then_some(Broken::Cut);
+        broken = (at < bytes.len()).then_some(FrameEnd::Cut);
     }
     while at < bytes.len() && broken.is_none() {
         match next_frame(&bytes[at..], left) {
@@ -115,18 +115,18 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<Found, ReadError> {
                 at += length;
                 lines.take(path, &text)?;
             }
-            Err(Broken::TooLarge) => {
+            Err(FrameEnd::TooLarge) => {
                 return Err(ReadError::TooLarge { path: path.to_owned(), limit_bytes: DECOMPRESSED_BYTES_MAX });
             }
             Err(reason) => broken = Some(reason),
         }
     }
-    let is_damaged = matches!(broken, Some(Broken::Damaged));
+    let is_damaged = matches!(broken, Some(FrameEnd::Damaged));
     let mut record = lines.finish(path)?.ok_or_else(|| ReadError::CutOff { path: path.to_owned() })?;
     if is_damaged && record.status == Status::Running {
         record.failure = Some(format!("the record is damaged after its first {at} bytes: what followed is lost"));
     }
-    Ok(Found { record, whole_bytes: at as u64, is_damaged })
+    Ok(ReadStream { record, whole_bytes: at as u64, is_damaged })
 }
 
 /// Lines on their way into a record.
@@ -197,11 +197,11 @@ fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
         b"exited",
     ];
     #[derive(serde::Deserialize)]
-    struct Head {
-        started: Format,
+    struct StreamHead {
+        started: StartedHead,
     }
     #[derive(serde::Deserialize)]
-    struct Format {
+    struct StartedHead {
         format: u64,
         tool: Tool,
     }
@@ -209,9 +209,9 @@ fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
     let kind = kind_of(line);
     if kind == KINDS[0] {
         // Format and writer are readable even if the rest is not.
-        let Head { started } = serde_json::from_slice(line).map_err(refused)?;
+        let StreamHead { started } = serde_json::from_slice(line).map_err(refused)?;
         if started.format != u64::from(FORMAT) {
-            let Format { format, tool } = started;
+            let StartedHead { format, tool } = started;
             return Err(ReadError::Format { path: path.to_owned(), format, tool });
         }
     }
@@ -233,7 +233,7 @@ enum Sink {
     /// A device or a pipe, which gets the whole record at the end: its reader must not be able to stop the run.
     Device(File),
     /// A file that grows.
-    Grows(File, Box<Known>),
+    Grows(File, Box<WrittenSoFar>),
 }
 
 impl RecordFile {
@@ -245,7 +245,7 @@ impl RecordFile {
             return Ok(RecordFile { path: path.to_owned(), sink: Sink::Device(file) });
         }
         disk::may_create(path, existing)?;
-        let (events, known) = Known::begin(record, Moment::Underway);
+        let (events, known) = WrittenSoFar::begin(record, Moment::Underway);
         let bytes = frames(&events).map_err(failed)?;
         let file = match existing {
             Existing::Keep => disk::persist_new(disk::aside(path, path, &bytes)?, path)?,
@@ -259,14 +259,14 @@ impl RecordFile {
 
     /// Begins a record in `folder`, with a new name chosen as by `Record::write_new`.
     pub fn begin_new(folder: &Path, record: &Record) -> Result<RecordFile, WriteError> {
-        let (events, known) = Known::begin(record, Moment::Underway);
+        let (events, known) = WrittenSoFar::begin(record, Moment::Underway);
         let (path, file) = disk::persist_numbered(folder, record, |path| {
             frames(&events).map_err(|source| WriteError::Io { path: path.to_owned(), source })
         })?;
         Ok(RecordFile::grows(path, file, known))
     }
 
-    fn grows(path: PathBuf, file: File, known: Known) -> RecordFile {
+    fn grows(path: PathBuf, file: File, known: WrittenSoFar) -> RecordFile {
         // Where locks are not supported, nobody asks for one.
         let _ = file.try_lock();
         RecordFile { path, sink: Sink::Grows(file, Box::new(known)) }
@@ -366,11 +366,11 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
-    let Found { mut record, whole_bytes, is_damaged } = read(path, &bytes)?;
+    let ReadStream { mut record, whole_bytes, is_damaged } = read(path, &bytes)?;
     if is_damaged {
         return Err(AmendError::Damaged);
     }
-    let known = Known::of(&record);
+    let known = WrittenSoFar::of(&record);
     change(&mut record);
     let events = known.since(&record, Moment::StageEnd).0;
     // What a killed run has left of a frame.
@@ -422,11 +422,11 @@ impl Follow {
         while at < bytes.len() {
             let (text, length) = match next_frame(&bytes[at..], DECOMPRESSED_BYTES_MAX) {
                 Ok(frame) => frame,
-                Err(Broken::Cut) => break,
-                Err(Broken::TooLarge) => {
+                Err(FrameEnd::Cut) => break,
+                Err(FrameEnd::TooLarge) => {
                     return Err(ReadError::TooLarge { path: self.path.clone(), limit_bytes: DECOMPRESSED_BYTES_MAX });
                 }
-                Err(Broken::Damaged) => return Err(ReadError::NotARecord { path: self.path.clone() }),
+                Err(FrameEnd::Damaged) => return Err(ReadError::NotARecord { path: self.path.clone() }),
             };
             for line in text.as_slice().lines() {
                 let line = line.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;

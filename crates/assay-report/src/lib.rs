@@ -23,14 +23,15 @@ mod words;
 
 pub use charts::asked::{ChartAsked, ChartKind, NoChart};
 pub use charts::chart::{
-    Axis, Body, Boxed, Chart, ColumnSet, Line, Mark, MarkKind, POINTS_MAX, Panel, PanelBody, Quartiles, Scale,
+    AxisScale, Boxed, Chart, ChartAxis, ChartBody, ChartLine, ColumnSet, Mark, MarkKind, POINTS_MAX, Panel, PanelBody,
+    Quartiles,
 };
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
 pub use charts::{Charts, charts};
 pub use digits::figure;
 pub use findings::agents::{AgentFindings, AgentStageFindings};
-pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleVerdict, Unit};
+pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleUnit, RuleVerdict};
 pub use findings::capacity::{
     Capacity, CapacityFindings, LookFindings, SearchState, next_rate, next_sessions, search_so_far,
 };
@@ -50,19 +51,19 @@ pub use findings::loaded::{Loaded, loaded};
 pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings, metric_value};
 pub use findings::outage::{ListedOutage, OutageFindings};
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};
-pub use findings::report::{Entry, Report, report, report_of_cells};
+pub use findings::report::{Report, ReportEntry, report, report_of_cells};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
 pub use findings::stage::{
     GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings, WindowFindings,
 };
-pub use findings::summary::{MetricSummary, StageSummary, Summary, summarize};
+pub use findings::summary::{MetricSummary, SessionsSummary, Summary, summarize};
 pub use findings::tally::{ErrorFindings, TallyFindings, TypeFindings};
 pub use findings::telemetry::{
-    AbsentFindings, Point, SamplingFindings, ScopeFindings, TelemetryFindings, WaitFindings,
+    AbsentFindings, SamplingFindings, ScopeFindings, TelemetryFindings, TelemetryPoint, WaitFindings,
 };
 pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings, WavesFindings};
-pub use findings::verdict::Verdict;
+pub use findings::verdict::ChangeVerdict;
 pub use findings::warning::{Advice, Warning};
 pub use findings::window::{NoWindow, Window, findings_within};
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};

@@ -108,6 +108,6 @@ fn every_output_says_the_same_of_a_record() {
     // The points of the charts, too.
     let charts = charts(&both);
     let ladder = charts.of_all.iter().find(|chart| chart.id == "ladder-throughput").unwrap();
-    let Body::Lines { lines } = &ladder.body else { panic!("a ladder is lines") };
+    let ChartBody::Lines { lines } = &ladder.body else { panic!("a ladder is lines") };
     assert_eq!(lines[0].y, [1200.0, 2400.0].map(Some));
 }

@@ -615,7 +615,9 @@ fn charts_of_settings_share_their_axes_in_every_output() {
     let names: Vec<&str> = charts.iter().map(|chart| chart.file.as_str()).collect();
     assert_eq!(names, ["boxes-tps", "dots-tps-p99", "curves-p99"]);
     let panels = |chart: &Chart| match &chart.body {
-        Body::Panels { across, panels } => (*across, panels.iter().map(|panel| panel.name.clone()).collect::<Vec<_>>()),
+        ChartBody::Panels { across, panels } => {
+            (*across, panels.iter().map(|panel| panel.name.clone()).collect::<Vec<_>>())
+        }
         _ => panic!("{chart:?}"),
     };
     assert_eq!(panels(charts[0]), (2, vec!["sessions=4".into(), "sessions=16".into()]));

@@ -156,7 +156,7 @@ fn an_hour_of_ten_records_makes_a_page_of_a_few_megabytes_with_every_second() {
     let report = told(vec![record; 10]);
     let page = html(&report, &[]);
     assert!(page.len() < 16 << 20, "{} bytes", page.len());
-    let Body::Lines { lines } = &charts(&report).of_entries[9][0].body else { panic!("throughput is a line") };
+    let ChartBody::Lines { lines } = &charts(&report).of_entries[9][0].body else { panic!("throughput is a line") };
     assert_eq!(lines[0].y.len(), 3600);
 }
 
@@ -195,7 +195,7 @@ fn a_chart_shows_the_figures_of_the_findings() {
     let charts = charts(&report);
     let chart = |id: &str| charts.iter().find(|chart| chart.id == id).unwrap();
     let lines = |id: &str| match &chart(id).body {
-        Body::Lines { lines } => lines.clone(),
+        ChartBody::Lines { lines } => lines.clone(),
         _ => panic!("{id} has no lines"),
     };
     // Two stages of two seconds; the second starts 2.1 s after the first.
@@ -210,7 +210,7 @@ fn a_chart_shows_the_figures_of_the_findings() {
     let curve = &lines("percentiles")[1];
     let p99 = curve.x.iter().position(|nines| *nines == 2.0).unwrap();
     assert_eq!(curve.y[p99], Some(8.5197));
-    let Body::Heat { columns, edges, cells } = &chart("heat-1").body else { panic!("no heat map") };
+    let ChartBody::Heat { columns, edges, cells } = &chart("heat-1").body else { panic!("no heat map") };
     assert_eq!(columns, &[(0.0, 1.0), (1.0, 2.0), (2.1, 3.1), (3.1, 4.1)]);
     assert!(edges.len() == cells[0].len() + 1 && edges[0] <= 1.0 && edges[edges.len() - 1] >= 5.0);
     let sums: Vec<f64> = cells.iter().map(|column| column.iter().sum::<f64>().round()).collect();
@@ -369,9 +369,9 @@ fn chart_of<'a>(charts: &'a Charts, id: &str) -> &'a Chart {
     charts.iter().find(|chart| chart.id == id).unwrap_or_else(|| panic!("no chart {id}"))
 }
 
-fn lines_of(chart: &Chart) -> &[Line] {
+fn lines_of(chart: &Chart) -> &[ChartLine] {
     match &chart.body {
-        Body::Lines { lines } => lines,
+        ChartBody::Lines { lines } => lines,
         _ => panic!("{} has no lines", chart.id),
     }
 }
@@ -416,11 +416,11 @@ fn trials_of_a_setting_are_drawn_as_one() {
     assert_eq!((&*b.name, b.y[29], b.band[29], b.group), ("b", Some(750.0), Some((700.0, 800.0)), 1));
     assert_eq!(lines_of(chart_of(&charts, "percentiles")).len(), 2);
     // All seconds of a setting are in one box.
-    let Body::Boxes { boxes } = &chart_of(&charts, "boxes").body else { panic!("boxes") };
+    let ChartBody::Boxes { boxes } = &chart_of(&charts, "boxes").body else { panic!("boxes") };
     assert_eq!(boxes.iter().map(|one| (&*one.name, one.count)).collect::<Vec<_>>(), [("a", 180), ("b", 60)]);
     assert!(boxes[0].quartiles.is_some() && boxes[0].interval.is_none());
     // The verdict: a point for each trial, and the interval where there are enough trials.
-    let Body::Boxes { boxes } = &chart_of(&charts, "trials").body else { panic!("boxes") };
+    let ChartBody::Boxes { boxes } = &chart_of(&charts, "trials").body else { panic!("boxes") };
     assert_eq!((boxes[0].points.len(), boxes[0].quartiles), (6, None));
     assert!(boxes[0].interval.is_some_and(|(low, high)| low <= boxes[0].median && boxes[0].median <= high));
     assert_eq!((boxes[1].quartiles, boxes[1].interval, boxes[1].points.len()), (None, None, 2));
@@ -430,7 +430,7 @@ fn trials_of_a_setting_are_drawn_as_one() {
 fn few_values_are_points_and_no_box() {
     let report = told(vec![of_rates(&[5, 1, 4, 2, 3, 9, 8, 7, 6])]);
     let charts = charts(&report);
-    let Body::Boxes { boxes } = &chart_of(&charts, "boxes").body else { panic!("boxes") };
+    let ChartBody::Boxes { boxes } = &chart_of(&charts, "boxes").body else { panic!("boxes") };
     assert_eq!((boxes[0].quartiles, boxes[0].median), (None, 5.0));
     assert_eq!(boxes[0].points, [5.0, 1.0, 4.0, 2.0, 3.0, 9.0, 8.0, 7.0, 6.0]);
 }

@@ -1343,7 +1343,7 @@ fn searches_are_compared_by_what_they_found() {
     let side = |name, trials| Side { name, records: &names, trials };
     let compared = compare(side("A", &before[..]), side("B", &after[..]), 0.03);
     let change = compared.stages[0].metric("capacity").unwrap().change.unwrap();
-    assert_eq!((compared.headline.as_str(), change.verdict), ("capacity", Verdict::Better));
+    assert_eq!((compared.headline.as_str(), change.verdict), ("capacity", ChangeVerdict::Better));
     assert!((change.ratio - 2.0).abs() < 0.05, "{}", change.ratio);
     assert!(!compared.differences.iter().any(|one| ["sessions", "load"].contains(&one.what.as_str())));
 }

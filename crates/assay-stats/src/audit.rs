@@ -23,7 +23,7 @@ pub struct Bounds {
 
 /// The verdict on a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AuditVerdict {
     /// The true value is within the limits.
     Passed,
     /// The true value is outside.
@@ -34,13 +34,13 @@ pub enum Verdict {
 
 /// An observed value, its interval, and the verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct RuleEstimate {
     /// As observed; `None` if nothing was.
     pub observed: Option<f64>,
     /// 95 % interval of the true value; `None` if too little was observed.
     pub interval: Option<(f64, f64)>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: AuditVerdict,
 }
 
 /// Confidence levels of the two intervals: to pass, to fail.
@@ -54,18 +54,18 @@ const VALUES_MIN: u64 = 30;
 
 /// The share of `whole` independent trials that were `part`. More parts than trials count as all of them. Cost: some
 /// hundred evaluations of the incomplete beta function.
-pub fn share(part: u64, whole: u64, bounds: Bounds) -> Estimate {
+pub fn share(part: u64, whole: u64, bounds: Bounds) -> RuleEstimate {
     if whole == 0 {
         return NOTHING;
     }
     let part = part.min(whole);
     if bounds.high <= 0.0 || bounds.low >= 1.0 {
         let is_kept = if bounds.high <= 0.0 { part == 0 } else { part == whole };
-        let verdict = if is_kept { Verdict::Passed } else { Verdict::Failed };
-        return Estimate { observed: Some(part as f64 / whole as f64), interval: None, verdict };
+        let verdict = if is_kept { AuditVerdict::Passed } else { AuditVerdict::Failed };
+        return RuleEstimate { observed: Some(part as f64 / whole as f64), interval: None, verdict };
     }
     let interval = share_interval(part, whole, PASS);
-    Estimate {
+    RuleEstimate {
         observed: Some(part as f64 / whole as f64),
         interval: Some(interval),
         verdict: bounds.verdict(interval, share_interval(part, whole, FAIL)),
@@ -73,14 +73,14 @@ pub fn share(part: u64, whole: u64, bounds: Bounds) -> Estimate {
 }
 
 /// The mean of `count` independent values with this sum and this sum of squares.
-pub fn mean(count: u64, sum: f64, squares: f64, bounds: Bounds) -> Estimate {
+pub fn mean(count: u64, sum: f64, squares: f64, bounds: Bounds) -> RuleEstimate {
     if count == 0 {
         return NOTHING;
     }
     let n = count as f64;
     let mean = sum / n;
     if count < VALUES_MIN {
-        return Estimate { observed: Some(mean), interval: None, verdict: Verdict::TooShort };
+        return RuleEstimate { observed: Some(mean), interval: None, verdict: AuditVerdict::TooShort };
     }
     // Rounding may produce a negative value.
     let variance = ((squares - sum * mean) / (n - 1.0)).max(0.0);
@@ -89,19 +89,19 @@ pub fn mean(count: u64, sum: f64, squares: f64, bounds: Bounds) -> Estimate {
         (mean - half, mean + half)
     };
     let interval = within(Z_PASS);
-    Estimate { observed: Some(mean), interval: Some(interval), verdict: bounds.verdict(interval, within(Z_FAIL)) }
+    RuleEstimate { observed: Some(mean), interval: Some(interval), verdict: bounds.verdict(interval, within(Z_FAIL)) }
 }
 
-const NOTHING: Estimate = Estimate { observed: None, interval: None, verdict: Verdict::TooShort };
+const NOTHING: RuleEstimate = RuleEstimate { observed: None, interval: None, verdict: AuditVerdict::TooShort };
 
 impl Bounds {
-    fn verdict(self, narrow: (f64, f64), wide: (f64, f64)) -> Verdict {
+    fn verdict(self, narrow: (f64, f64), wide: (f64, f64)) -> AuditVerdict {
         if narrow.0 >= self.low && narrow.1 <= self.high {
-            Verdict::Passed
+            AuditVerdict::Passed
         } else if wide.1 < self.low || wide.0 > self.high {
-            Verdict::Failed
+            AuditVerdict::Failed
         } else {
-            Verdict::TooShort
+            AuditVerdict::TooShort
         }
     }
 }
@@ -241,17 +241,17 @@ mod tests {
     #[test]
     fn a_share_needs_enough_trials_for_a_verdict() {
         let verdict = |part, whole| share(part, whole, ONE_PERCENT).verdict;
-        assert_eq!(verdict(0, 0), Verdict::TooShort);
-        assert_eq!(verdict(10, 1000), Verdict::TooShort);
-        assert_eq!(verdict(1, 2), Verdict::TooShort, "one of two happens by chance in a run that is just begun");
-        assert_eq!(verdict(0, 100), Verdict::TooShort);
-        assert_eq!(verdict(0, 1000), Verdict::Failed);
-        assert_eq!(verdict(10_000, 1_000_000), Verdict::Passed);
-        assert_eq!(verdict(10_500, 1_000_000), Verdict::TooShort, "on the edge only more will tell");
-        assert_eq!(verdict(11_000, 1_000_000), Verdict::Failed);
+        assert_eq!(verdict(0, 0), AuditVerdict::TooShort);
+        assert_eq!(verdict(10, 1000), AuditVerdict::TooShort);
+        assert_eq!(verdict(1, 2), AuditVerdict::TooShort, "one of two happens by chance in a run that is just begun");
+        assert_eq!(verdict(0, 100), AuditVerdict::TooShort);
+        assert_eq!(verdict(0, 1000), AuditVerdict::Failed);
+        assert_eq!(verdict(10_000, 1_000_000), AuditVerdict::Passed);
+        assert_eq!(verdict(10_500, 1_000_000), AuditVerdict::TooShort, "on the edge only more will tell");
+        assert_eq!(verdict(11_000, 1_000_000), AuditVerdict::Failed);
         let above = Bounds { low: 0.43, high: f64::INFINITY };
-        assert_eq!(share(4348, 10_000, above).verdict, Verdict::TooShort);
-        assert_eq!(share(43_480, 100_000, above).verdict, Verdict::Passed);
+        assert_eq!(share(4348, 10_000, above).verdict, AuditVerdict::TooShort);
+        assert_eq!(share(43_480, 100_000, above).verdict, AuditVerdict::Passed);
     }
 
     #[test]
@@ -259,9 +259,9 @@ mod tests {
         let never = Bounds { low: f64::NEG_INFINITY, high: 0.0 };
         let always = Bounds { low: 1.0, high: f64::INFINITY };
         let verdict = |part, whole, bounds| share(part, whole, bounds).verdict;
-        assert_eq!(verdict(0, 0, never), Verdict::TooShort);
-        assert_eq!((verdict(0, 1, never), verdict(1, 1000, never)), (Verdict::Passed, Verdict::Failed));
-        assert_eq!((verdict(1, 1, always), verdict(999, 1000, always)), (Verdict::Passed, Verdict::Failed));
+        assert_eq!(verdict(0, 0, never), AuditVerdict::TooShort);
+        assert_eq!((verdict(0, 1, never), verdict(1, 1000, never)), (AuditVerdict::Passed, AuditVerdict::Failed));
+        assert_eq!((verdict(1, 1, always), verdict(999, 1000, always)), (AuditVerdict::Passed, AuditVerdict::Failed));
         assert_eq!(share(0, 7, never).interval, None);
     }
 
@@ -271,12 +271,12 @@ mod tests {
         // Uniform from 5 to 15: mean 10, mean square 110.
         let verdict = |n: u64| mean(n, 10.0 * n as f64, 110.0 * n as f64, bounds).verdict;
         assert_eq!((verdict(0), verdict(29), verdict(100), verdict(200)), {
-            use Verdict::*;
+            use AuditVerdict::*;
             (TooShort, TooShort, TooShort, Passed)
         });
-        assert_eq!(mean(1000, 12_000.0, 154_000.0, bounds).verdict, Verdict::Failed);
+        assert_eq!(mean(1000, 12_000.0, 154_000.0, bounds).verdict, AuditVerdict::Failed);
         let all_the_same = mean(50, 500.0, 5000.0, bounds);
-        assert_eq!((all_the_same.interval, all_the_same.verdict), (Some((10.0, 10.0)), Verdict::Passed));
+        assert_eq!((all_the_same.interval, all_the_same.verdict), (Some((10.0, 10.0)), AuditVerdict::Passed));
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
                 let estimate = share(part, trials, Bounds { low: p, high: p });
                 let (low, high) = estimate.interval.unwrap();
                 held += u32::from(low <= p && p <= high);
-                alarms += u32::from(estimate.verdict == Verdict::Failed);
+                alarms += u32::from(estimate.verdict == AuditVerdict::Failed);
             }
             // The interval is exact or wider: at least 95 %, less five standard deviations of the count.
             assert!(held >= 3800 - 69, "{p}, {trials}: {held} of {runs}");

@@ -16,7 +16,7 @@
 //! are replaced first). `tests/coverage.rs` measures how often the answer is wrong.
 
 use crate::mean::{mean, median};
-use crate::waves::Line;
+use crate::waves::FittedLine;
 
 /// A shift of the level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -149,7 +149,7 @@ fn best_divisions(series: &[f64], segment_min: usize) -> Option<[Division; 2]> {
     let least = all * 1e-9;
     let mut best = [PENALTY, PENALTY_POSSIBLE].map(|penalty| (penalty, Division { shifts: vec![], score: f64::MAX }));
     for correlation in CORRELATIONS {
-        for (squares, shifts) in Sums::of(&series, correlation).divisions(segment_min) {
+        for (squares, shifts) in SegmentSums::of(&series, correlation).divisions(segment_min) {
             let segments = shifts.len() as f64 + 1.0;
             // Twice the negative logarithm of the likelihood.
             let fit = n * (squares.max(least) / n).ln() - segments * (1.0 - correlation * correlation).ln();
@@ -167,10 +167,10 @@ fn best_divisions(series: &[f64], segment_min: usize) -> Option<[Division; 2]> {
 /// Score of a straight line, without the penalty for its slope: comparable with that of a shift.
 fn line_score(series: &[f64]) -> f64 {
     let n = series.len() as f64;
-    let rest = Line::through(series).rest(series);
+    let rest = FittedLine::through(series).rest(series);
     let least = rest.iter().map(|x| x * x).sum::<f64>() * 1e-9;
     let score = |correlation: &f64| {
-        let sums = Sums::of(&rest, *correlation);
+        let sums = SegmentSums::of(&rest, *correlation);
         let squares = sums.cost(0, rest.len()).max(least).max(f64::MIN_POSITIVE);
         n * (squares / n).ln() - (1.0 - correlation * correlation).ln()
     };
@@ -178,7 +178,7 @@ fn line_score(series: &[f64]) -> f64 {
 }
 
 /// Sums that give the squared innovations of any segment around its best level in constant time.
-struct Sums<'a> {
+struct SegmentSums<'a> {
     series: &'a [f64],
     correlation: f64,
     /// Prefix sums of x[t] − correlation x[t−1] for t < the index.
@@ -187,14 +187,14 @@ struct Sums<'a> {
     second: Vec<f64>,
 }
 
-impl Sums<'_> {
-    fn of(series: &[f64], correlation: f64) -> Sums<'_> {
+impl SegmentSums<'_> {
+    fn of(series: &[f64], correlation: f64) -> SegmentSums<'_> {
         let (mut first, mut second) = (vec![0.0; series.len() + 1], vec![0.0; series.len() + 1]);
         for t in 0..series.len() {
             let y = if t == 0 { 0.0 } else { series[t] - correlation * series[t - 1] };
             (first[t + 1], second[t + 1]) = (first[t] + y, second[t] + y * y);
         }
-        Sums { series, correlation, first, second }
+        SegmentSums { series, correlation, first, second }
     }
 
     /// Cost of the segment `from .. to`, which starts in its stationary state: the smallest sum of squared innovations

@@ -28,10 +28,10 @@ pub use comparison::{Change, MARGIN_DEFAULT, TRIALS_MIN, Verdict, change};
 pub use distribution::Distribution;
 pub use mean::{Estimate, LENGTH_MIN, mean_interval, ratio_interval};
 pub use quantile::{Second, quantile_interval};
-pub use search::{Bracket, Look, Search, Step, bracket_of};
+pub use search::{Bracket, Look, NextLook, SearchPlan, bracket_of};
 pub use spread::Missing;
-pub use steady::{Course, Excursion, STEADY_LENGTH_MIN, Steady, Tolerance, Unsteady, course};
-pub use trials::{Trials, drift, trials};
+pub use steady::{Excursion, STEADY_LENGTH_MIN, Steadiness, Steady, Tolerance, Unsteady, course};
+pub use trials::{TrialCenter, drift, trials};
 pub use variability::{Variability, variability};
 pub use waves::{Waves, waves};
 

@@ -7,7 +7,7 @@
 
 /// What to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Search {
+pub struct SearchPlan {
     /// The first value looked at. min <= start <= max
     pub start: f64,
     /// The smallest value to look at. 0 < min
@@ -37,7 +37,7 @@ pub struct Look {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum NextLook {
     /// Look at this value.
     Look(f64),
     /// The search is over.
@@ -57,14 +57,14 @@ pub struct Bracket {
 
 /// Looks at one value.
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct LooksAtValue {
     at: f64,
     kept: usize,
     broken: usize,
     reached: Option<f64>,
 }
 
-impl Point {
+impl LooksAtValue {
     fn looks(&self) -> usize {
         self.kept + self.broken
     }
@@ -83,45 +83,46 @@ const HINT_MARGIN: f64 = 0.1;
 /// Just below what was reached: at the limit itself, everything waits.
 const HINT_SHARE: f64 = 0.9;
 
-impl Search {
+impl SearchPlan {
     /// What to do after these looks, in order.
-    pub fn next(&self, looks: &[Look]) -> Step {
+    pub fn next(&self, looks: &[Look]) -> NextLook {
         let points = points(looks);
         let bracket = bracket(&points);
         if looks.len() >= self.looks_max {
-            return Step::Done(bracket);
+            return NextLook::Done(bracket);
         }
         if let Some(tied) = points.iter().find(|point| point.kept == point.broken) {
-            return Step::Look(tied.at);
+            return NextLook::Look(tied.at);
         }
         let at = |value: Option<f64>| points.iter().find(|point| Some(point.at) == value);
         let (low, high) = (at(bracket.low), at(bracket.high));
         // A higher value kept the promise: a single look at the lowest that broke it does not outweigh that.
         let is_doubtful =
-            |high: &&Point| high.looks() < 2 && points.iter().any(|one| one.is_kept() && one.at > high.at);
+            |high: &&LooksAtValue| high.looks() < 2 && points.iter().any(|one| one.is_kept() && one.at > high.at);
         if let Some(doubtful) = high.filter(is_doubtful) {
-            return Step::Look(doubtful.at);
+            return NextLook::Look(doubtful.at);
         }
         let again = [high, low].into_iter().flatten().find(|end| end.looks() < 2);
-        let finish = || again.map_or(Step::Done(Bracket { complete: true, ..bracket }), |end| Step::Look(end.at));
+        let finish =
+            || again.map_or(NextLook::Done(Bracket { complete: true, ..bracket }), |end| NextLook::Look(end.at));
         match (low, high) {
-            (None, None) => Step::Look(self.shown(self.start)),
+            (None, None) => NextLook::Look(self.shown(self.start)),
             (Some(low), None) if low.at >= self.max => finish(),
-            (Some(low), None) => Step::Look(self.above(low.at, (low.at * self.growth).min(self.max))),
+            (Some(low), None) => NextLook::Look(self.above(low.at, (low.at * self.growth).min(self.max))),
             (None, Some(high)) if high.at <= self.min => finish(),
             (None, Some(high)) => {
                 let hinted = high.reached.map(|reached| reached * HINT_SHARE).filter(|hint| *hint < high.at * 0.9);
-                Step::Look(self.below(high.at, hinted.unwrap_or(high.at / self.growth).max(self.min)))
+                NextLook::Look(self.below(high.at, hinted.unwrap_or(high.at / self.growth).max(self.min)))
             }
             (Some(low), Some(high)) => match self.between(low, high) {
-                Some(value) => Step::Look(value),
+                Some(value) => NextLook::Look(value),
                 None => finish(),
             },
         }
     }
 
     /// Where to look inside the bracket; `None`: its ends are close enough.
-    fn between(&self, low: &Point, high: &Point) -> Option<f64> {
+    fn between(&self, low: &LooksAtValue, high: &LooksAtValue) -> Option<f64> {
         if high.at <= low.at * (1.0 + self.precision) || self.whole && high.at - low.at <= 1.0 {
             return None;
         }
@@ -159,11 +160,11 @@ pub fn bracket_of(looks: &[Look]) -> Bracket {
     bracket(&points(looks))
 }
 
-fn points(looks: &[Look]) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
+fn points(looks: &[Look]) -> Vec<LooksAtValue> {
+    let mut points: Vec<LooksAtValue> = Vec::new();
     for look in looks {
         let at = points.iter().position(|point| point.at == look.at).unwrap_or_else(|| {
-            points.push(Point { at: look.at, kept: 0, broken: 0, reached: None });
+            points.push(LooksAtValue { at: look.at, kept: 0, broken: 0, reached: None });
             points.len() - 1
         });
         let point = &mut points[at];
@@ -174,9 +175,9 @@ fn points(looks: &[Look]) -> Vec<Point> {
     points
 }
 
-fn bracket(points: &[Point]) -> Bracket {
+fn bracket(points: &[LooksAtValue]) -> Bracket {
     let high = points.iter().find(|point| point.is_broken()).map(|point| point.at);
-    let below = |point: &&Point| point.is_kept() && high.is_none_or(|high| point.at < high);
+    let below = |point: &&LooksAtValue| point.is_kept() && high.is_none_or(|high| point.at < high);
     Bracket { low: points.iter().rfind(below).map(|point| point.at), high, complete: false }
 }
 
@@ -185,16 +186,16 @@ mod tests {
     use super::*;
     use assay_random::Random;
 
-    const RATES: Search =
-        Search { start: 100.0, min: 1.0, max: 1e7, growth: 4.0, precision: 0.05, whole: false, looks_max: 60 };
+    const RATES: SearchPlan =
+        SearchPlan { start: 100.0, min: 1.0, max: 1e7, growth: 4.0, precision: 0.05, whole: false, looks_max: 60 };
 
     /// Looks until the search is over; `look` says whether a value keeps the promise, and what was reached.
-    fn run(search: &Search, mut look: impl FnMut(f64) -> (bool, Option<f64>)) -> (Bracket, Vec<Look>) {
+    fn run(search: &SearchPlan, mut look: impl FnMut(f64) -> (bool, Option<f64>)) -> (Bracket, Vec<Look>) {
         let mut looks = Vec::new();
         loop {
             match search.next(&looks) {
-                Step::Done(bracket) => return (bracket, looks),
-                Step::Look(at) => {
+                NextLook::Done(bracket) => return (bracket, looks),
+                NextLook::Look(at) => {
                     let (kept, reached) = look(at);
                     looks.push(Look { at, kept, reached });
                 }
@@ -260,7 +261,7 @@ mod tests {
     #[test]
     fn whole_numbers_end_beside_each_other() {
         let sessions =
-            Search { start: 1.0, min: 1.0, max: 64.0, growth: 2.0, precision: 0.1, whole: true, looks_max: 40 };
+            SearchPlan { start: 1.0, min: 1.0, max: 64.0, growth: 2.0, precision: 0.1, whole: true, looks_max: 40 };
         for end in 1..64 {
             let (bracket, looks) = run(&sessions, |at| (at <= f64::from(end), None));
             let (low, high) = (bracket.low.unwrap(), bracket.high.unwrap());
@@ -274,14 +275,14 @@ mod tests {
 
     #[test]
     fn a_search_without_end_is_given_up() {
-        let search = Search { looks_max: 5, ..RATES };
+        let search = SearchPlan { looks_max: 5, ..RATES };
         let (bracket, looks) = run(&search, |at| (at <= 1234.0, None));
         assert_eq!(looks.len(), 5);
         assert!(!bracket.complete && bracket.low.unwrap() <= 1234.0 && bracket.high.unwrap() > 1234.0);
     }
 
     /// Where the search looks when every value up to `end` keeps the promise.
-    fn values(search: &Search, end: f64, hints: bool) -> Vec<f64> {
+    fn values(search: &SearchPlan, end: f64, hints: bool) -> Vec<f64> {
         let (_, looks) = run(search, |at| (at <= end, (hints && at > end).then_some(end)));
         looks.iter().map(|look| look.at).collect()
     }
@@ -294,7 +295,7 @@ mod tests {
         );
         assert_eq!(values(&RATES, 12.0, false), [100.0, 25.0, 6.25, 12.5, 8.84, 10.5, 11.5, 12.0, 12.5, 12.0]);
         let sessions =
-            Search { start: 1.0, min: 1.0, max: 64.0, growth: 2.0, precision: 0.1, whole: true, looks_max: 40 };
+            SearchPlan { start: 1.0, min: 1.0, max: 64.0, growth: 2.0, precision: 0.1, whole: true, looks_max: 40 };
         assert_eq!(values(&sessions, 13.0, false), [1.0, 2.0, 4.0, 8.0, 16.0, 11.0, 13.0, 14.0, 14.0, 13.0]);
         assert_eq!(
             values(&sessions, 40.0, false),
@@ -310,7 +311,7 @@ mod tests {
         );
         assert_eq!(values(&RATES, 12.0, true), [100.0, 10.8, 32.9, 18.8, 14.2, 12.4, 11.6, 12.0, 12.4, 12.0]);
         // Hardly less than what was asked for says nothing new, and no hint leads out of what is allowed.
-        let narrow = Search { min: 90.0, max: 300.0, ..RATES };
+        let narrow = SearchPlan { min: 90.0, max: 300.0, ..RATES };
         assert_eq!(values(&narrow, 89.0, false), [100.0, 90.0, 90.0]);
         assert_eq!(values(&narrow, 89.0, true), [100.0, 90.0, 90.0]);
         assert_eq!(values(&narrow, 1000.0, false), [100.0, 300.0, 300.0]);
@@ -331,6 +332,6 @@ mod tests {
         // With a kept value above it, one broken look is not enough to stop at.
         let look = |at: f64, kept: bool| Look { at, kept, reached: None };
         let doubtful = [look(100.0, true), look(200.0, false), look(400.0, true)];
-        assert_eq!(RATES.next(&doubtful), Step::Look(200.0));
+        assert_eq!(RATES.next(&doubtful), NextLook::Look(200.0));
     }
 }

@@ -29,14 +29,14 @@ pub enum Missing {
 
 /// A process with variance 1: an autoregression with this correlation, and independent noise.
 #[derive(Clone, Copy)]
-pub(crate) struct Process {
+pub(crate) struct Autoregression {
     /// Correlation of neighbors in the autoregression. -1 < correlation < 1
     correlation: f64,
     /// Share of the variance that is noise. 0 <= noise < 1
     noise: f64,
 }
 
-impl Process {
+impl Autoregression {
     /// The mean square of the cosine `j` >= 1 of a series of `length`.
     pub(crate) fn power(self, j: usize, length: usize) -> f64 {
         let phi = self.correlation;
@@ -64,7 +64,7 @@ impl Process {
 /// What is known about the process behind a series.
 pub(crate) struct Spread {
     /// Probability, process, and the variance of the series under it.
-    known: Vec<(f64, Process, f64)>,
+    known: Vec<(f64, Autoregression, f64)>,
     /// Degrees of freedom of every such variance: the number of cosines.
     freedom: usize,
 }
@@ -88,15 +88,15 @@ const NOISES: [f64; 2] = [0.5, 0.8];
 const PURE: f64 = 0.88;
 
 /// With the logarithms of their prior weights.
-static PROCESSES: LazyLock<Vec<(f64, Process)>> = LazyLock::new(|| {
+static PROCESSES: LazyLock<Vec<(f64, Autoregression)>> = LazyLock::new(|| {
     let (low, high) = (CORRELATIONS.0.asin(), CORRELATIONS.1.asin());
     let correlation = |step: usize| (low + (high - low) * step as f64 / STEPS as f64).sin();
     let of = |correlation: f64| {
         let noises = if correlation < NOISY_FROM { &NOISES[..0] } else { &NOISES[..] };
         let pure: f64 = if noises.is_empty() { 1.0 } else { PURE };
         let noisy = ((1.0 - PURE) / NOISES.len() as f64).ln();
-        let with = move |noise: &f64| (noisy, Process { correlation, noise: *noise });
-        [(pure.ln(), Process { correlation, noise: 0.0 })].into_iter().chain(noises.iter().map(with))
+        let with = move |noise: &f64| (noisy, Autoregression { correlation, noise: *noise });
+        [(pure.ln(), Autoregression { correlation, noise: 0.0 })].into_iter().chain(noises.iter().map(with))
     };
     (0..=STEPS).map(correlation).flat_map(of).collect()
 });
@@ -114,7 +114,7 @@ impl Spread {
         if squares.iter().sum::<f64>() <= 0.0 {
             return Ok(Spread { known: vec![(1.0, PROCESSES[0].1, 0.0)], freedom });
         }
-        let mut known: Vec<(f64, Process, f64)> = PROCESSES
+        let mut known: Vec<(f64, Autoregression, f64)> = PROCESSES
             .iter()
             .map(|&(prior, process)| {
                 let powers = (first..=last).map(|j| process.power(j, length));
@@ -148,13 +148,13 @@ impl Spread {
     pub(crate) fn independent(values: &[f64], center: f64) -> Spread {
         let freedom = values.len().saturating_sub(1).max(1);
         let squares: f64 = values.iter().map(|x| (x - center).powi(2)).sum();
-        let process = Process { correlation: 0.0, noise: 0.0 };
+        let process = Autoregression { correlation: 0.0, noise: 0.0 };
         Spread { known: vec![(1.0, process, squares / freedom as f64)], freedom }
     }
 
     /// What an error does not exceed at `level`, in either direction. `mean_square`: of the error, under a process of
     /// variance 1.
-    pub(crate) fn reach(&self, level: f64, mean_square: impl Fn(Process) -> f64) -> f64 {
+    pub(crate) fn reach(&self, level: f64, mean_square: impl Fn(Autoregression) -> f64) -> f64 {
         let errors = self.errors(mean_square);
         let largest = errors.iter().map(|error| error.1).fold(0.0, f64::max);
         if largest <= 0.0 {
@@ -170,13 +170,13 @@ impl Spread {
 
     /// Whether an error stays within `reach` at `level`: that `reach` is not less than the one above, for a fraction of
     /// its cost.
-    pub(crate) fn stays_within(&self, reach: f64, level: f64, mean_square: impl Fn(Process) -> f64) -> bool {
+    pub(crate) fn stays_within(&self, reach: f64, level: f64, mean_square: impl Fn(Autoregression) -> f64) -> bool {
         reach >= 0.0 && self.beyond(reach, &self.errors(mean_square)) <= 1.0 - level
     }
 
     /// For each process its probability and the size of the error.
-    fn errors(&self, mean_square: impl Fn(Process) -> f64) -> Vec<(f64, f64)> {
-        let error = |(weight, process, variance): &(f64, Process, f64)| {
+    fn errors(&self, mean_square: impl Fn(Autoregression) -> f64) -> Vec<(f64, f64)> {
+        let error = |(weight, process, variance): &(f64, Autoregression, f64)| {
             (*weight, (mean_square(*process) * variance).max(0.0).sqrt())
         };
         self.known.iter().map(error).collect()
@@ -217,11 +217,11 @@ mod tests {
     #[test]
     fn the_error_of_a_mean_is_the_one_worked_out_by_hand() {
         // Three values that correlate at 0.5: (3 + 2 (0.5 + 0.5 + 0.25)) / 9.
-        let process = Process { correlation: 0.5, noise: 0.0 };
+        let process = Autoregression { correlation: 0.5, noise: 0.0 };
         assert!((process.error_of_mean(3) - 5.5 / 9.0).abs() < 1e-12, "{}", process.error_of_mean(3));
-        let noisy = Process { noise: 0.5, ..process };
+        let noisy = Autoregression { noise: 0.5, ..process };
         assert!((noisy.error_of_mean(3) - (5.5 / 9.0 + 3.0 / 9.0) / 2.0).abs() < 1e-12);
-        assert_eq!(Process { correlation: 0.0, noise: 0.0 }.error_of_mean(25), 0.04);
+        assert_eq!(Autoregression { correlation: 0.0, noise: 0.0 }.error_of_mean(25), 0.04);
     }
 
     #[test]

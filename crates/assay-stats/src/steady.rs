@@ -17,11 +17,11 @@ use std::ops::Range;
 use crate::changes::{SEGMENT_MIN, Shift, Shifts, shifts};
 use crate::mean::{mean, median};
 use crate::spread::Spread;
-use crate::waves::{Line, Waves, waves};
+use crate::waves::{FittedLine, Waves, waves};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub struct Steadiness {
     /// Every significant shift of the level, in order.
     pub shifts: Vec<Shift>,
     /// Whether there is a steady part.
@@ -126,16 +126,16 @@ const UNJUDGED_MAX: f64 = 0.25;
 const WAVES_DEPENDENT_MIN: usize = 30;
 
 /// The course of an evenly spaced series.
-pub fn course(series: &[f64], tolerance: &Tolerance) -> Course {
+pub fn course(series: &[f64], tolerance: &Tolerance) -> Steadiness {
     let whole = course_of_all(series, tolerance);
     // A series that rises to its level step by step has no shift, but a start-up phase.
     let start = if whole.shifts.is_empty() { beginning(series) } else { 0 };
     if start == 0 || start as f64 > series.len() as f64 * BEGINNING_MAX {
         return whole;
     }
-    let Course { shifts, steady } = course_of_all(&series[start..], tolerance);
+    let Steadiness { shifts, steady } = course_of_all(&series[start..], tolerance);
     let moved = |shift: Shift| Shift { at: shift.at + start, ..shift };
-    Course {
+    Steadiness {
         shifts: shifts.into_iter().map(moved).collect(),
         steady: match steady {
             Steady::From { start: from, judged } => {
@@ -150,13 +150,13 @@ pub fn course(series: &[f64], tolerance: &Tolerance) -> Course {
     }
 }
 
-fn course_of_all(series: &[f64], tolerance: &Tolerance) -> Course {
+fn course_of_all(series: &[f64], tolerance: &Tolerance) -> Steadiness {
     if series.len() < STEADY_LENGTH_MIN {
-        return Course { shifts: Vec::new(), steady: Steady::Not(Unsteady::TooShort) };
+        return Steadiness { shifts: Vec::new(), steady: Steady::Not(Unsteady::TooShort) };
     }
     let waves = waves(series);
     if let Some(waves) = waves.filter(|waves| waves.count < WAVES_MIN) {
-        return Course { shifts: Vec::new(), steady: Steady::Not(Unsteady::Waves(waves)) };
+        return Steadiness { shifts: Vec::new(), steady: Steady::Not(Unsteady::Waves(waves)) };
     }
     let period = waves.map_or(1, |waves| waves.period.round() as usize);
     let Shifts { sure, possible } = match waves {
@@ -168,7 +168,7 @@ fn course_of_all(series: &[f64], tolerance: &Tolerance) -> Course {
         Ok((start, judged)) => Steady::From { start, judged },
         Err(not) => Steady::Not(not),
     };
-    Course { shifts: sure, steady }
+    Steadiness { shifts: sure, steady }
 }
 
 /// Where the steady part starts, and what of it is judged. `period`: of waves to average over; 1: there are none.
@@ -327,7 +327,7 @@ fn shifts_between_waves(series: &[f64], period: usize) -> Shifts {
 
 /// The change from start to end as a share of the mean, if it is significant and large enough to matter.
 fn trend(series: &[f64], change_min: f64) -> Option<f64> {
-    let line = Line::through(series);
+    let line = FittedLine::through(series);
     let length = series.len() as f64;
     let change = line.slope * length / line.level;
     if change.is_nan() || change.abs() < change_min {
@@ -354,7 +354,7 @@ mod tests {
         (0..length).map(|t| level(t as f64) + noise(t)).collect()
     }
 
-    fn of(series: &[f64]) -> Course {
+    fn of(series: &[f64]) -> Steadiness {
         course(series, &Tolerance::THROUGHPUT)
     }
 

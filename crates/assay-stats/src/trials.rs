@@ -12,7 +12,7 @@ use crate::mean::{Estimate, mean, median};
 
 /// The center of several trials.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trials {
+pub struct TrialCenter {
     /// One value per trial, as given.
     pub values: Vec<f64>,
     /// Their median.
@@ -30,7 +30,7 @@ const RESAMPLES: usize = 4_000;
 const SEED: u64 = 0x61_7373_6179;
 
 /// The center of `values`, one per trial (not per transaction); `None` if empty. Cost: O(4,000 n log n).
-pub fn trials(values: &[f64]) -> Option<Trials> {
+pub fn trials(values: &[f64]) -> Option<TrialCenter> {
     if values.is_empty() {
         return None;
     }
@@ -52,7 +52,7 @@ pub fn trials(values: &[f64]) -> Option<Trials> {
         Estimate { value: middle, low: medians[tail], high: medians[RESAMPLES - 1 - tail] }
     });
     let spread = if middle > 0.0 { (high - low) / middle } else { 0.0 };
-    Some(Trials { values: values.to_vec(), median: middle, interval, spread })
+    Some(TrialCenter { values: values.to_vec(), median: middle, interval, spread })
 }
 
 /// The change from the first of `values` to the last as a share of their median, if they rise or fall significantly

@@ -40,7 +40,7 @@ pub fn waves(series: &[f64]) -> Option<Waves> {
     }
     let thinning = series.len().div_ceil(LENGTH_MAX);
     let thinned: Vec<f64> = series.chunks_exact(thinning).map(mean).collect();
-    let rest = Line::through(&thinned).rest(&thinned);
+    let rest = FittedLine::through(&thinned).rest(&thinned);
     let n = rest.len();
     let spread: f64 = rest.iter().map(|x| x * x).sum();
     let scale = mean(&thinned).abs().max(f64::MIN_POSITIVE);
@@ -84,20 +84,20 @@ fn standard_error(near: &[f64], pairs: usize) -> f64 {
 }
 
 /// The straight line of least squares.
-pub(crate) struct Line {
+pub(crate) struct FittedLine {
     /// In the middle of the series.
     pub(crate) level: f64,
     /// Per step.
     pub(crate) slope: f64,
 }
 
-impl Line {
-    pub(crate) fn through(series: &[f64]) -> Line {
+impl FittedLine {
+    pub(crate) fn through(series: &[f64]) -> FittedLine {
         let middle = (series.len() as f64 - 1.0) / 2.0;
         let level = mean(series);
         let products: f64 = series.iter().enumerate().map(|(t, x)| (t as f64 - middle) * (x - level)).sum();
         let squares: f64 = (0..series.len()).map(|t| (t as f64 - middle).powi(2)).sum();
-        Line { level, slope: if squares > 0.0 { products / squares } else { 0.0 } }
+        FittedLine { level, slope: if squares > 0.0 { products / squares } else { 0.0 } }
     }
 
     /// The residuals of the line.
@@ -184,13 +184,13 @@ mod tests {
 
     #[test]
     fn the_line_of_least_squares_and_the_error_of_an_autocorrelation_are_those_of_the_books() {
-        let line = Line::through(&[1.0, 3.0, 5.0, 7.0]);
+        let line = FittedLine::through(&[1.0, 3.0, 5.0, 7.0]);
         assert_eq!((line.level, line.slope), (4.0, 2.0));
         assert_eq!(line.rest(&[1.0, 3.0, 5.0, 8.0]), [0.0, 0.0, 0.0, 1.0]);
         // By hand: products −1.5·−1.25 − 0.5·−0.25 + 0.5·−0.25 + 1.5·1.75, over 5.
-        let bent = Line::through(&[1.0, 2.0, 2.0, 4.0]);
+        let bent = FittedLine::through(&[1.0, 2.0, 2.0, 4.0]);
         assert_eq!((bent.level, bent.slope), (2.25, 0.9));
-        assert_eq!(Line::through(&[7.0]).slope, 0.0);
+        assert_eq!(FittedLine::through(&[7.0]).slope, 0.0);
         // Bartlett: (1 + 2 (0.5² + 0.25²)) / 100.
         assert!((standard_error(&[1.0, 0.5, 0.25], 100) - 0.016_25f64.sqrt()).abs() < 1e-12);
         assert_eq!(standard_error(&[1.0], 25), 0.2);

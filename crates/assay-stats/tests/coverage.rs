@@ -244,7 +244,7 @@ fn noise_is_rarely_taken_for_a_wave_a_trend_or_a_beginning() {
 
 /// Series of 1,000 per second with 2 % noise whose level falls by `size` somewhere between a tenth and nine tenths of
 /// the length: for each, where it fell and what was found.
-fn falling(correlation: f64, length: usize, size: f64) -> Vec<(usize, Course)> {
+fn falling(correlation: f64, length: usize, size: f64) -> Vec<(usize, Steadiness)> {
     let mut noise = Noise(Random::new(2026));
     let one = |_| {
         let at = length / 10 + noise.0.below(length as u64 * 8 / 10) as usize;
@@ -261,7 +261,7 @@ fn a_level_that_falls_by_a_tenth_is_called_steady_in_at_most_one_of_a_hundred_se
     for (correlation, length) in [(0.0, 60), (0.5, 60), (0.8, 60), (0.0, 120), (0.5, 120), (0.8, 120), (0.5, 300)] {
         for size in [0.1, 0.4] {
             let found = falling(correlation, length, size);
-            let wrong = |(at, found): &&(usize, Course)| claims(&found.steady, *at);
+            let wrong = |(at, found): &&(usize, Steadiness)| claims(&found.steady, *at);
             let (wrong, all) = (found.iter().filter(wrong).count(), found.len());
             assert!(wrong * 100 <= all, "correlation {correlation}, {length} s, {size}: {wrong} of {all}");
         }
@@ -394,7 +394,7 @@ fn changes_that_matter_are_called_steady_in_at_most_one_of_a_hundred_series() {
 fn a_level_that_falls_by_a_fifth_is_found_within_three_seconds() {
     for (correlation, length) in [(0.0, 60), (0.5, 60), (0.0, 120), (0.5, 120), (0.8, 120), (0.5, 300)] {
         let found = falling(correlation, length, 0.2);
-        let near = |at: usize, found: &Course| found.shifts.iter().any(|shift| shift.at.abs_diff(at) <= 3);
+        let near = |at: usize, found: &Steadiness| found.shifts.iter().any(|shift| shift.at.abs_diff(at) <= 3);
         let (missed, all) = (found.iter().filter(|(at, found)| !near(*at, found)).count(), found.len());
         assert!(missed * 50 <= all, "correlation {correlation}, {length} s: {missed} of {all}");
     }

@@ -2,13 +2,14 @@
 
 use assay_engine::{Arrival, Load, Rate, RatePoint, Stage, StageOutcome};
 use assay_seam::Nanos;
-use assay_stats::{Bracket, Look, Search, Step};
+use assay_stats::{Bracket, Look, NextLook, SearchPlan};
 
 use crate::world::{POINT, Queue, World, ms};
 
 /// Searches for the highest rate with a p99 below `limit_ms`, in open-loop stages of this many seconds.
 fn search(queue: Queue, arrival: Arrival, limit_ms: u64, seconds: u64) -> Bracket {
-    let search = Search { start: 50.0, min: 1.0, max: 1e5, growth: 4.0, precision: 0.05, whole: false, looks_max: 50 };
+    let search =
+        SearchPlan { start: 50.0, min: 1.0, max: 1e5, growth: 4.0, precision: 0.05, whole: false, looks_max: 50 };
     let kept = move |stage: &StageOutcome| {
         let response = &stage.total.transactions[0].response;
         let undone = stage.total.unstarted + stage.total.unfinished;
@@ -25,15 +26,15 @@ fn search(queue: Queue, arrival: Arrival, limit_ms: u64, seconds: u64) -> Bracke
         stages.iter().map(|stage| Look { at: stage.rate.unwrap(), kept: kept(stage), reached: None }).collect()
     };
     world.next_stage = Some(Box::new(move |stages| match search.next(&looks_of(stages)) {
-        Step::Look(rate) => Some(Stage { sessions: 100, rate: Some(rate) }),
-        Step::Done(_) => None,
+        NextLook::Look(rate) => Some(Stage { sessions: 100, rate: Some(rate) }),
+        NextLook::Done(_) => None,
     }));
     let outcome = world.run();
     assert!(outcome.is_success());
     let looks: Vec<Look> = looks_of(&outcome.stages);
     match search.next(&looks) {
-        Step::Done(bracket) => bracket,
-        Step::Look(rate) => panic!("the run ended before the search looked at {rate}"),
+        NextLook::Done(bracket) => bracket,
+        NextLook::Look(rate) => panic!("the run ended before the search looked at {rate}"),
     }
 }
 

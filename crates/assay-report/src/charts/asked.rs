@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use crate::charts::chart::{
-    Body, Boxed, Chart, ColumnSet, LINES_MAX, Line, NAME_WIDTH, POINTS_MAX, Panel, PanelBody, Scale, axis, rounded,
+    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, LINES_MAX, NAME_WIDTH, POINTS_MAX, Panel, PanelBody,
+    axis, rounded,
 };
 use crate::charts::spread::boxed;
 use crate::charts::time::time_axis;
 use crate::findings::arithmetic::rolling_median;
-use crate::findings::course::{Course, course, course_names};
-use crate::findings::experiment::{Axis, BEST, Experiment, SETTING, Unknown};
+use crate::findings::course::{FigureOverTime, course, course_names};
+use crate::findings::experiment::{BEST, Experiment, FactorAxis, SETTING, Unknown};
 use crate::findings::metric::Better;
 use crate::findings::setting::SESSIONS;
 use crate::findings::stage::StageFindings;
@@ -124,7 +125,7 @@ impl Experiment {
         if twice {
             return unfit("a factor can be used only once in a chart");
         }
-        let rest: Vec<Axis> = self.others(&[x, color]);
+        let rest: Vec<FactorAxis> = self.others(&[x, color]);
         let mut facets = self.combinations(&rest);
         facets.retain(|facet| self.has_trials(facet));
         let rows = asked.values.len().max(1);
@@ -140,14 +141,14 @@ impl Experiment {
         for value in &asked.values {
             for facet in &facets {
                 let name = clean(&self.facet_name(facet), NAME_WIDTH);
-                let place = Place { experiment: self, facet, x, color };
+                let place = PanelCells { experiment: self, facet, x, color };
                 let (label, body) = match asked.kind {
                     ChartKind::Dots | ChartKind::Lines => place.over_time(value, asked.kind == ChartKind::Dots)?,
                     ChartKind::Boxes => place.boxes(value)?,
                     ChartKind::Bars => place.bars(value)?,
                     ChartKind::Curves => place.curves(value)?,
                 };
-                let mut panel = Panel { name, y: axis(&label, Scale::Linear), body };
+                let mut panel = Panel { name, y: axis(&label, AxisScale::Linear), body };
                 if asked.ratio_to.is_some() {
                     panel.by_best(value, self.better(value));
                 }
@@ -157,15 +158,15 @@ impl Experiment {
         }
         if let Some(axis_of) = x {
             let name = clean(self.axis_name(axis_of), NAME_WIDTH);
-            let scale = if asked.kind == ChartKind::Curves { curve_scale(&panels) } else { Scale::Names };
+            let scale = if asked.kind == ChartKind::Curves { curve_scale(&panels) } else { AxisScale::Names };
             x_axis = axis(&name, scale);
         }
         let chart = Chart::new(
             format!("asked-{}", number + 1),
             &self.title(asked, x),
             caption(asked),
-            [x_axis, axis("", Scale::Linear)],
-            Body::Panels { across, panels },
+            [x_axis, axis("", AxisScale::Linear)],
+            ChartBody::Panels { across, panels },
         );
         let what = asked.kind.name();
         let values: Vec<String> = asked.values.iter().map(|value| value.replace(['.', '_'], "-")).collect();
@@ -174,38 +175,38 @@ impl Experiment {
     }
 
     /// The first factor without a place; for curves the sessions.
-    fn usual_x(&self, kind: ChartKind, taken: [Option<Axis>; 2]) -> Option<Axis> {
-        let free = |one: &Axis| !taken.contains(&Some(*one));
+    fn usual_x(&self, kind: ChartKind, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
+        let free = |one: &FactorAxis| !taken.contains(&Some(*one));
         match kind {
             ChartKind::Dots | ChartKind::Lines => None,
-            ChartKind::Curves => Some(Axis::Sessions).filter(free),
+            ChartKind::Curves => Some(FactorAxis::Sessions).filter(free),
             ChartKind::Boxes | ChartKind::Bars => {
-                (0..self.factors.len()).map(Axis::Factor).find(free).or(Some(Axis::Sessions).filter(free))
+                (0..self.factors.len()).map(FactorAxis::Factor).find(free).or(Some(FactorAxis::Sessions).filter(free))
             }
         }
     }
 
-    fn usual_color(&self, kind: ChartKind, taken: [Option<Axis>; 2]) -> Option<Axis> {
+    fn usual_color(&self, kind: ChartKind, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
         let setting = self.axis(SETTING).ok().filter(|one| !taken.contains(&Some(*one)));
-        let first = || (0..self.factors.len()).map(Axis::Factor).find(|one| !taken.contains(&Some(*one)));
+        let first = || (0..self.factors.len()).map(FactorAxis::Factor).find(|one| !taken.contains(&Some(*one)));
         match kind {
             ChartKind::Lines | ChartKind::Curves => setting.or_else(first),
             _ => None,
         }
     }
 
-    fn has_trials(&self, facet: &[(Axis, usize)]) -> bool {
+    fn has_trials(&self, facet: &[(FactorAxis, usize)]) -> bool {
         let sessions = self.sessions();
         self.trials.iter().any(|trial| {
             let cell = &self.cells[trial.cell];
             facet.iter().all(|(axis, level)| match axis {
-                Axis::Factor(number) => cell.levels[*number] == *level,
-                Axis::Sessions => trial.findings.stages.iter().any(|stage| stage.sessions == sessions[*level]),
+                FactorAxis::Factor(number) => cell.levels[*number] == *level,
+                FactorAxis::Sessions => trial.findings.stages.iter().any(|stage| stage.sessions == sessions[*level]),
             })
         })
     }
 
-    fn title(&self, asked: &ChartAsked, x: Option<Axis>) -> String {
+    fn title(&self, asked: &ChartAsked, x: Option<FactorAxis>) -> String {
         let values: Vec<&str> = asked.values.iter().map(|value| name_of(value)).collect();
         let values = values.join(", ");
         let mut title = values;
@@ -252,29 +253,29 @@ impl PanelBody {
         let group = lines.iter().map(|line| line.group).max().unwrap_or(0) + 1;
         let line = |(number, (name, value)): (usize, &(String, f64))| {
             let group = group + number;
-            Line {
+            ChartLine {
                 group,
                 x: vec![from, to],
                 y: vec![Some(rounded(*value)); 2],
-                ..Line::new(&clean(name, NAME_WIDTH), group)
+                ..ChartLine::new(&clean(name, NAME_WIDTH), group)
             }
         };
-        let all: Vec<Line> = references.iter().enumerate().map(line).collect();
+        let all: Vec<ChartLine> = references.iter().enumerate().map(line).collect();
         lines.extend(all);
     }
 }
 
 /// The cells of a panel.
-struct Place<'a> {
+struct PanelCells<'a> {
     experiment: &'a Experiment,
-    facet: &'a [(Axis, usize)],
-    x: Option<Axis>,
-    color: Option<Axis>,
+    facet: &'a [(FactorAxis, usize)],
+    x: Option<FactorAxis>,
+    color: Option<FactorAxis>,
 }
 
-impl Place<'_> {
+impl PanelCells<'_> {
     /// A name and a number for each color.
-    fn colors(&self) -> Vec<(String, Option<(Axis, usize)>)> {
+    fn colors(&self) -> Vec<(String, Option<(FactorAxis, usize)>)> {
         let Some(axis) = self.color else { return vec![(String::new(), None)] };
         if self.experiment.levels(axis).len() == 1 {
             return vec![(String::new(), Some((axis, 0)))];
@@ -290,13 +291,13 @@ impl Place<'_> {
     }
 
     /// The cell with these levels, and its sessions.
-    fn cell(&self, color: Option<(Axis, usize)>, x: Option<usize>) -> Option<(usize, u32)> {
+    fn cell(&self, color: Option<(FactorAxis, usize)>, x: Option<usize>) -> Option<(usize, u32)> {
         let at = self.facet.iter().copied().chain(color).chain(self.x.zip(x));
         let (cell, step) = self.experiment.cell(at);
         Some((cell?, *self.experiment.sessions().get(step)?))
     }
 
-    fn stages(&self, color: Option<(Axis, usize)>, x: Option<usize>) -> Vec<&StageFindings> {
+    fn stages(&self, color: Option<(FactorAxis, usize)>, x: Option<usize>) -> Vec<&StageFindings> {
         self.cell(color, x).map_or(Vec::new(), |(cell, sessions)| self.experiment.stages(cell, sessions).collect())
     }
 
@@ -324,7 +325,7 @@ impl Place<'_> {
         let mut label = value.to_owned();
         for (number, (name, color)) in self.colors().into_iter().enumerate().take(LINES_MAX) {
             let stages = self.stages(color, None);
-            let courses: Vec<Course> = stages.iter().filter_map(|stage| course(stage, value)).collect();
+            let courses: Vec<FigureOverTime> = stages.iter().filter_map(|stage| course(stage, value)).collect();
             if courses.is_empty() {
                 continue;
             }
@@ -342,7 +343,7 @@ impl Place<'_> {
                 let step = points.len().div_ceil(DOTS_MAX).max(1);
                 let (x, y) = points.iter().step_by(step).map(|(x, y)| (*x, y.map(rounded))).unzip();
                 let name = if is_only { "each second".to_owned() } else { name.clone() };
-                lines.push(Line { group, dots: true, x, y, ..Line::new(&name, group) });
+                lines.push(ChartLine { group, dots: true, x, y, ..ChartLine::new(&name, group) });
             }
             // With several colors, a legend needs no second entry each.
             let name = match (dots, is_only) {
@@ -350,22 +351,22 @@ impl Place<'_> {
                 (true, true) => "median".to_owned(),
                 (true, false) => String::new(),
             };
-            lines.push(Line { group, ..medians(&name, &points, width) });
+            lines.push(ChartLine { group, ..medians(&name, &points, width) });
             // A metric in bytes is drawn with its limit.
             if let Some(of) = value.strip_suffix("_bytes") {
                 let limit = stages.iter().find_map(|stage| course(stage, &format!("{of}_limit_bytes")));
                 lines.extend(limit.map(|limit| {
                     let (x, y) = limit.points.into_iter().map(|(x, y)| (x, y.map(rounded))).unzip();
-                    Line { x, y, ..Line::new("limit", 1) }
+                    ChartLine { x, y, ..ChartLine::new("limit", 1) }
                 }));
             }
         }
         Ok((label, PanelBody::Lines { lines }))
     }
 
-    fn columns(&self, bars: bool, of: &dyn Fn(Option<(Axis, usize)>, usize) -> Option<Boxed>) -> PanelBody {
+    fn columns(&self, bars: bool, of: &dyn Fn(Option<(FactorAxis, usize)>, usize) -> Option<Boxed>) -> PanelBody {
         let levels = self.x.map_or(vec![String::new()], |axis| self.experiment.levels(axis));
-        let set = |(number, (name, color)): (usize, (String, Option<(Axis, usize)>))| ColumnSet {
+        let set = |(number, (name, color)): (usize, (String, Option<(FactorAxis, usize)>))| ColumnSet {
             name,
             group: number,
             columns: (0..levels.len()).map(|level| of(color, level)).collect(),
@@ -379,9 +380,9 @@ impl Place<'_> {
             return Err(self.unknown(value).into());
         }
         let unit = std::cell::Cell::new("");
-        let of_cell = |color: Option<(Axis, usize)>, level: usize| {
+        let of_cell = |color: Option<(FactorAxis, usize)>, level: usize| {
             let stages = self.stages(color, Some(level));
-            let courses: Vec<Course> = stages.iter().filter_map(|stage| course(stage, value)).collect();
+            let courses: Vec<FigureOverTime> = stages.iter().filter_map(|stage| course(stage, value)).collect();
             unit.set(courses.first().map_or(unit.get(), |one| one.unit));
             boxed(courses.iter().flat_map(|course| &course.points).filter_map(|(_, value)| *value).collect())
         };
@@ -395,7 +396,7 @@ impl Place<'_> {
         for sessions in self.experiment.sessions() {
             fits.insert(sessions, self.experiment.fit(value, sessions, scale));
         }
-        let bar = |color: Option<(Axis, usize)>, level: usize| {
+        let bar = |color: Option<(FactorAxis, usize)>, level: usize| {
             let (cell, sessions) = self.cell(color, Some(level))?;
             let points: Vec<f64> =
                 self.experiment.values(value, cell, sessions).iter().map(|one| rounded(one * scale)).collect();
@@ -421,7 +422,7 @@ impl Place<'_> {
 
     fn curves(&self, value: &str) -> Result<(String, PanelBody), NoChart> {
         let (unit, scale) = self.experiment.unit(value)?;
-        let axis = self.x.unwrap_or(Axis::Sessions);
+        let axis = self.x.unwrap_or(FactorAxis::Sessions);
         let levels = self.experiment.levels(axis);
         let Some(places) = levels.iter().map(|level| level.parse().ok()).collect::<Option<Vec<f64>>>() else {
             let name = self.experiment.axis_name(axis);
@@ -429,7 +430,7 @@ impl Place<'_> {
         };
         let mut lines = Vec::new();
         for (number, (name, color)) in self.colors().into_iter().enumerate().take(LINES_MAX) {
-            let mut line = Line::new(&name, number);
+            let mut line = ChartLine::new(&name, number);
             for (level, place) in places.iter().enumerate() {
                 let cell = self.cell(color, Some(level));
                 let values = cell.map_or(Vec::new(), |(cell, sessions)| self.experiment.values(value, cell, sessions));
@@ -474,34 +475,34 @@ fn label_of(value: &str, unit: &str) -> String {
 }
 
 /// The points of all trials in order of time, aligned at their start.
-fn together(courses: Vec<Course>) -> Vec<(f64, Option<f64>)> {
+fn together(courses: Vec<FigureOverTime>) -> Vec<(f64, Option<f64>)> {
     let mut points: Vec<(f64, Option<f64>)> = courses.into_iter().flat_map(|course| course.points).collect();
     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     points
 }
 
 /// The rolling median of the known values, at most `POINTS_MAX` points.
-fn medians(name: &str, points: &[(f64, Option<f64>)], width: usize) -> Line {
+fn medians(name: &str, points: &[(f64, Option<f64>)], width: usize) -> ChartLine {
     // A single trial as it was measured, with its gaps.
     if width == 1 {
         let kept = points.iter().step_by(points.len().div_ceil(POINTS_MAX).max(1));
         let (x, y) = kept.map(|(x, y)| (*x, y.map(rounded))).unzip();
-        return Line { x, y, ..Line::new(name, 0) };
+        return ChartLine { x, y, ..ChartLine::new(name, 0) };
     }
     let known: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect();
     let smooth = rolling_median(&known.iter().map(|(_, y)| *y).collect::<Vec<_>>(), width);
     let step = known.len().div_ceil(POINTS_MAX).max(1);
     let (x, y) = known.iter().zip(smooth).step_by(step).map(|((x, _), y)| (*x, Some(rounded(y)))).unzip();
-    Line { x, y, ..Line::new(name, 0) }
+    ChartLine { x, y, ..ChartLine::new(name, 0) }
 }
 
 /// Logarithmic if the largest value is far from the smallest.
-fn curve_scale(panels: &[Panel]) -> Scale {
+fn curve_scale(panels: &[Panel]) -> AxisScale {
     let lines = panels.iter().filter_map(|panel| match &panel.body {
         PanelBody::Lines { lines } => Some(lines),
         PanelBody::Columns { .. } => None,
     });
     let all: Vec<f64> = lines.flatten().flat_map(|line| line.x.iter().copied()).collect();
     let (low, high) = (all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max));
-    if low > 0.0 && high >= 8.0 * low { Scale::Log } else { Scale::Linear }
+    if low > 0.0 && high >= 8.0 * low { AxisScale::Log } else { AxisScale::Linear }
 }

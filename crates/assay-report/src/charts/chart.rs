@@ -22,29 +22,29 @@ pub struct Chart {
     /// Name of its picture's file, without the ending; unique in a report.
     pub file: String,
     /// The horizontal axis.
-    pub x: Axis,
+    pub x: ChartAxis,
     /// The vertical axis.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// Spans of `x` with a remark; ascending within a kind.
     pub marks: Vec<Mark>,
     /// What is drawn.
     #[serde(flatten)]
-    pub body: Body,
+    pub body: ChartBody,
 }
 
 /// One axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Axis {
+pub struct ChartAxis {
     /// Quantity and unit.
     pub label: String,
     /// Scale of the axis.
-    pub scale: Scale,
+    pub scale: AxisScale,
 }
 
 /// Scale: maps values to positions on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scale {
+pub enum AxisScale {
     /// Linear, from zero.
     Linear,
     /// Linear, in seconds from zero, shown as 1:00 and 1:00:00.
@@ -89,11 +89,11 @@ pub enum MarkKind {
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
-pub enum Body {
+pub enum ChartBody {
     /// Lines through points.
     Lines {
         /// In the order of the legend.
-        lines: Vec<Line>,
+        lines: Vec<ChartLine>,
     },
     /// Distribution of values.
     Heat {
@@ -124,7 +124,7 @@ pub struct Panel {
     /// Its title: the difference from its neighbors; may be empty.
     pub name: String,
     /// The vertical axis; the same for all in a row.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// What is drawn.
     #[serde(flatten)]
     pub body: PanelBody,
@@ -137,7 +137,7 @@ pub enum PanelBody {
     /// Lines through points, and dots.
     Lines {
         /// In the order of the legend.
-        lines: Vec<Line>,
+        lines: Vec<ChartLine>,
     },
     /// Boxes or bars over the levels of a factor.
     Columns {
@@ -163,7 +163,7 @@ pub struct ColumnSet {
 
 /// A line: `x` ascends, and all lists have the same length; `None` is a gap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct ChartLine {
     /// For the legend.
     pub name: String,
     /// Palette index: its setting's, else its own.
@@ -227,8 +227,8 @@ impl Chart {
         id: impl Into<String>,
         title: &str,
         caption: impl Into<String>,
-        axes: [Axis; 2],
-        body: Body,
+        axes: [ChartAxis; 2],
+        body: ChartBody,
     ) -> Chart {
         let [x, y] = axes;
         Chart {
@@ -250,7 +250,7 @@ impl Chart {
 
     /// Lines that belong together are distinguished otherwise.
     pub(crate) fn with_groups(mut self) -> Chart {
-        if let Body::Lines { lines } = &mut self.body
+        if let ChartBody::Lines { lines } = &mut self.body
             && lines.windows(2).all(|two| two[0].group == two[1].group)
             && !lines.iter().any(|line| line.dots)
         {
@@ -260,9 +260,9 @@ impl Chart {
     }
 
     /// The axes upwards, those of its panels among them.
-    pub(crate) fn axes_up(&mut self) -> impl Iterator<Item = &mut Axis> {
+    pub(crate) fn axes_up(&mut self) -> impl Iterator<Item = &mut ChartAxis> {
         let panels = match &mut self.body {
-            Body::Panels { panels, .. } => &mut panels[..],
+            ChartBody::Panels { panels, .. } => &mut panels[..],
             _ => &mut [],
         };
         [&mut self.y].into_iter().chain(panels.iter_mut().map(|panel| &mut panel.y))
@@ -270,10 +270,10 @@ impl Chart {
 
     pub(crate) fn is_empty(&self) -> bool {
         match &self.body {
-            Body::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
-            Body::Heat { columns, .. } => columns.is_empty(),
-            Body::Boxes { boxes } => boxes.is_empty(),
-            Body::Panels { panels, .. } => panels.iter().all(|panel| match &panel.body {
+            ChartBody::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
+            ChartBody::Heat { columns, .. } => columns.is_empty(),
+            ChartBody::Boxes { boxes } => boxes.is_empty(),
+            ChartBody::Panels { panels, .. } => panels.iter().all(|panel| match &panel.body {
                 PanelBody::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
                 PanelBody::Columns { sets, .. } => !sets.iter().any(|set| set.columns.iter().any(Option::is_some)),
             }),
@@ -281,10 +281,10 @@ impl Chart {
     }
 }
 
-impl Line {
+impl ChartLine {
     /// A line without points.
-    pub(crate) fn new(name: &str, group: usize) -> Line {
-        Line {
+    pub(crate) fn new(name: &str, group: usize) -> ChartLine {
+        ChartLine {
             name: name.to_owned(),
             group,
             dots: false,
@@ -304,8 +304,8 @@ impl Line {
     }
 }
 
-pub(crate) fn axis(label: &str, scale: Scale) -> Axis {
-    Axis { label: label.into(), scale }
+pub(crate) fn axis(label: &str, scale: AxisScale) -> ChartAxis {
+    ChartAxis { label: label.into(), scale }
 }
 
 /// Five digits: more than a screen shows, and less to transfer.

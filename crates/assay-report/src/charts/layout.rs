@@ -2,18 +2,18 @@
 
 use serde::Serialize;
 
-use crate::charts::chart::{Axis, Body, Boxed, Chart, Line, Panel, PanelBody, Scale};
+use crate::charts::chart::{AxisScale, Boxed, Chart, ChartAxis, ChartBody, ChartLine, Panel, PanelBody};
 use crate::charts::palette::SERIES_MANY;
 use crate::digits::figure;
 
 /// For the page and for pictures. A page that shows a part of a chart computes its own ticks if too few of these are
 /// left.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Layout {
+pub(crate) struct ChartLayout {
     pub(crate) x: Range,
     pub(crate) y: Range,
     /// One for each line.
-    pub(crate) looks: Vec<Look>,
+    pub(crate) looks: Vec<LineStyle>,
 }
 
 /// The full range of an axis.
@@ -38,7 +38,7 @@ pub(crate) struct Tick {
 
 /// The style of a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Look {
+pub(crate) struct LineStyle {
     /// Index into `Palette::series`.
     pub(crate) color: usize,
     /// Lengths of dashes and gaps; empty for a solid line.
@@ -53,31 +53,35 @@ const UPWARDS_IN_PANELS: f64 = 5.0;
 /// More numbers of sessions than this are not all labeled.
 const NAMED_MAX: usize = 16;
 
-impl Layout {
-    pub(crate) fn of(chart: &Chart) -> Layout {
+impl ChartLayout {
+    pub(crate) fn of(chart: &Chart) -> ChartLayout {
         match &chart.body {
-            Body::Lines { lines } => Layout {
+            ChartBody::Lines { lines } => ChartLayout {
                 x: across(&chart.x, lines),
                 y: upwards(&chart.y, lines),
                 looks: lines.iter().map(look).collect(),
             },
-            Body::Heat { columns, edges, .. } => {
+            ChartBody::Heat { columns, edges, .. } => {
                 let ends = columns.first().zip(columns.last()).map_or((0.0, 1.0), |(first, last)| (first.0, last.1));
                 let rows = edges.first().zip(edges.last()).map_or((1.0, 10.0), |(low, high)| (*low, *high));
-                Layout { x: time_range(ends), y: Range::new(rows, true, 1.0, UPWARDS), looks: Vec::new() }
+                ChartLayout { x: time_range(ends), y: Range::new(rows, true, 1.0, UPWARDS), looks: Vec::new() }
             }
-            Body::Boxes { boxes } => {
+            ChartBody::Boxes { boxes } => {
                 let x = Range { ticks: Vec::new(), ..Range::new((0.0, 1.0), false, 1.0, UPWARDS) };
                 let most = boxes.iter().flat_map(values).fold(0.0, f64::max);
                 let least = boxes.iter().flat_map(values).fold(most, f64::min);
-                let around = chart.y.scale == Scale::Around && most > least;
+                let around = chart.y.scale == AxisScale::Around && most > least;
                 let low = if around { (least - 0.25 * (most - least)).max(0.0) } else { 0.0 };
-                Layout { x, y: Range::new((low, most + 0.02 * (most - low)), false, 1.0, UPWARDS), looks: Vec::new() }
+                ChartLayout {
+                    x,
+                    y: Range::new((low, most + 0.02 * (most - low)), false, 1.0, UPWARDS),
+                    looks: Vec::new(),
+                }
             }
-            Body::Panels { panels, .. } => {
+            ChartBody::Panels { panels, .. } => {
                 let (x, mut rows) = panel_ranges(chart, panels.len().max(1), panels);
                 let y = rows.pop().unwrap_or_else(|| Range::new((0.0, 1.0), false, 1.0, UPWARDS));
-                Layout { x, y, looks: Vec::new() }
+                ChartLayout { x, y, looks: Vec::new() }
             }
         }
     }
@@ -85,7 +89,7 @@ impl Layout {
 
 /// Shared axes: all panels have one horizontal axis, those in a row one vertical axis.
 pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (Range, Vec<Range>) {
-    let lines = |panels: &[Panel]| -> Vec<Line> {
+    let lines = |panels: &[Panel]| -> Vec<ChartLine> {
         let of = |panel: &Panel| match &panel.body {
             PanelBody::Lines { lines } => lines.clone(),
             PanelBody::Columns { .. } => Vec::new(),
@@ -104,7 +108,7 @@ pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (
     };
     let all = lines(panels);
     let mut x = across(&chart.x, &all);
-    if matches!(chart.x.scale, Scale::Linear | Scale::Log) {
+    if matches!(chart.x.scale, AxisScale::Linear | AxisScale::Log) {
         let mut places: Vec<f64> = all.iter().flat_map(|line| line.x.iter().copied()).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -122,18 +126,18 @@ fn values(one: &Boxed) -> impl Iterator<Item = f64> {
     quartiles.chain(ends).chain(one.points.iter().copied()).chain([one.median])
 }
 
-pub(crate) fn look(line: &Line) -> Look {
-    Look { color: line.group % SERIES_MANY, dash: DASHES[line.group / SERIES_MANY % DASHES.len()] }
+pub(crate) fn look(line: &ChartLine) -> LineStyle {
+    LineStyle { color: line.group % SERIES_MANY, dash: DASHES[line.group / SERIES_MANY % DASHES.len()] }
 }
 
-fn across(axis: &Axis, lines: &[Line]) -> Range {
+fn across(axis: &ChartAxis, lines: &[ChartLine]) -> Range {
     let all = || lines.iter().flat_map(|line| &line.x).copied();
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     match axis.scale {
-        Scale::Nines => Range { ticks: nines(high), ..Range::new((0.0, high), false, 1.0, ACROSS) },
+        AxisScale::Nines => Range { ticks: nines(high), ..Range::new((0.0, high), false, 1.0, ACROSS) },
         scale if axis.label == "sessions" => {
             let range = match scale {
-                Scale::Log => Range::new((low, high), true, 1.15, ACROSS),
+                AxisScale::Log => Range::new((low, high), true, 1.15, ACROSS),
                 _ => Range::new((0.0, high), false, 1.05, ACROSS),
             };
             let longest = lines.iter().map(|line| &line.x).max_by_key(|x| x.len());
@@ -142,8 +146,8 @@ fn across(axis: &Axis, lines: &[Line]) -> Range {
                 None => range,
             }
         }
-        Scale::Time => time_range((0.0, high)),
-        Scale::Log => Range::new((low, high), true, 1.15, ACROSS),
+        AxisScale::Time => time_range((0.0, high)),
+        AxisScale::Log => Range::new((low, high), true, 1.15, ACROSS),
         _ => Range::new((0.0, high), false, 1.0, ACROSS),
     }
 }
@@ -154,13 +158,13 @@ fn time_range(ends: (f64, f64)) -> Range {
     Range { ticks, ..range }
 }
 
-fn upwards(axis: &Axis, lines: &[Line]) -> Range {
+fn upwards(axis: &ChartAxis, lines: &[ChartLine]) -> Range {
     let bands = || lines.iter().flat_map(|line| &line.band).flatten().flat_map(|(low, high)| [*low, *high]);
     let all = || lines.iter().flat_map(|line| &line.y).flatten().copied().chain(bands());
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     match axis.scale {
-        Scale::Log => Range::new((low, high), true, 1.2, UPWARDS),
-        Scale::Around if low <= high => {
+        AxisScale::Log => Range::new((low, high), true, 1.2, UPWARDS),
+        AxisScale::Around if low <= high => {
             // Values that are all alike still need some height.
             let spread = (high - low).max(0.04 * high);
             Range::new(((low - 0.25 * spread).max(0.0), high + 0.06 * spread), false, 1.0, UPWARDS)

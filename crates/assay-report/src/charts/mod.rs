@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::charts::chart::Chart;
-use crate::findings::report::{Entry, Report};
+use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
 use crate::words::run::{TRANSACTIONS_PER_SECOND, rate_words_of};
 use crate::words::subject::{slug, subject};
@@ -33,7 +33,7 @@ pub struct Charts {
 /// Every chart for which `report` has data.
 pub fn charts(report: &Report) -> Charts {
     let several = report.entries.len() > 1;
-    let of_entry = |(number, entry): (usize, &Entry)| {
+    let of_entry = |(number, entry): (usize, &ReportEntry)| {
         let (subject, name) = (subject([&entry.findings]), slug(entry, several));
         let named = |chart: Chart| {
             let what = chart.id.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');

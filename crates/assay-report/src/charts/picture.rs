@@ -3,10 +3,10 @@
 
 use tiny_skia::Pixmap;
 
-use crate::charts::chart::{Body, Boxed, Chart, ColumnSet, Line, MarkKind, Panel, PanelBody, Scale};
-use crate::charts::layout::{Layout, Look, Range, Tick, look, panel_ranges};
+use crate::charts::chart::{AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, MarkKind, Panel, PanelBody};
+use crate::charts::layout::{ChartLayout, LineStyle, Range, Tick, look, panel_ranges};
 use crate::charts::palette::{Color, Palette, Theme, hex};
-use crate::charts::shape::{Anchor, DENSITY, Shape, width_of};
+use crate::charts::shape::{Anchor, DENSITY, DrawnShape, width_of};
 use crate::plain::{DOT, clean};
 
 /// Appearance of pictures.
@@ -79,7 +79,7 @@ pub fn png(chart: &Chart, options: &PictureOptions) -> Vec<u8> {
 }
 
 struct Drawing {
-    shapes: Vec<Shape>,
+    shapes: Vec<DrawnShape>,
     palette: &'static Palette,
     width: f32,
     height: f32,
@@ -89,13 +89,13 @@ struct Drawing {
 }
 
 /// An axis between two positions.
-struct Place<'a> {
+struct AxisSpan<'a> {
     from: f32,
     to: f32,
     range: &'a Range,
 }
 
-impl Place<'_> {
+impl AxisSpan<'_> {
     fn of(&self, value: f64) -> f32 {
         let along = |value: f64| if self.range.logarithmic { value.max(f64::MIN_POSITIVE).ln() } else { value };
         let span = along(self.range.high) - along(self.range.low);
@@ -119,27 +119,27 @@ impl Drawing {
         let (width, height) = (size(options.width), size(options.height));
         let mut drawing = Drawing { shapes: Vec::new(), palette, width, height, top: 0.0, bottom: 0.0 };
         drawing.head(chart, options.title.as_deref());
-        let layout = Layout::of(chart);
+        let layout = ChartLayout::of(chart);
         let legend = drawing.legend_rows(chart, &layout.looks);
-        if let Body::Boxes { boxes } = &chart.body {
+        if let ChartBody::Boxes { boxes } = &chart.body {
             drawing.boxes(&chart.y.label, boxes, &layout.y);
-        } else if let Body::Panels { across, panels } = &chart.body {
+        } else if let ChartBody::Panels { across, panels } = &chart.body {
             drawing.panels(chart, *across, panels, LEGEND_ROW * legend.len() as f32);
         } else {
             let below = BELOW_AXIS + LEGEND_ROW * legend.len() as f32 + FOOT;
             drawing.bottom = (height - below).max(drawing.top + PLOT_MIN);
-            let x = Place { from: LEFT, to: width - RIGHT, range: &layout.x };
-            let y = Place { from: drawing.bottom, to: drawing.top, range: &layout.y };
+            let x = AxisSpan { from: LEFT, to: width - RIGHT, range: &layout.x };
+            let y = AxisSpan { from: drawing.bottom, to: drawing.top, range: &layout.y };
             drawing.outages_and_stages(chart, &x);
             match &chart.body {
-                Body::Boxes { .. } | Body::Panels { .. } => (),
-                Body::Lines { lines } => {
+                ChartBody::Boxes { .. } | ChartBody::Panels { .. } => (),
+                ChartBody::Lines { lines } => {
                     drawing.axes(chart, &x, &y);
                     drawing.bands(lines, &layout.looks, (&x, &y));
                     drawing.lines(chart, lines, &layout.looks, (&x, &y));
                 }
                 // Its area is filled: the grid lines would be below it.
-                Body::Heat { columns, edges, cells } => {
+                ChartBody::Heat { columns, edges, cells } => {
                     drawing.heat(columns, edges, cells, (&x, &y));
                     drawing.axes(chart, &x, &y);
                 }
@@ -151,15 +151,15 @@ impl Drawing {
     }
 
     fn text(&mut self, at: (f32, f32), text: &str, size: f32, color: Color, anchor: Anchor) {
-        self.shapes.push(Shape::Text { at, text: clean(text, 400), size, color, anchor, upwards: false });
+        self.shapes.push(DrawnShape::Text { at, text: clean(text, 400), size, color, anchor, upwards: false });
     }
 
     fn line(&mut self, points: Vec<(f32, f32)>, color: Color, width: f32) {
-        self.shapes.push(Shape::Lines { points, color, width, dash: &[] });
+        self.shapes.push(DrawnShape::Lines { points, color, width, dash: &[] });
     }
 
     fn rect(&mut self, at: (f32, f32), size: (f32, f32), fill: Color) {
-        self.shapes.push(Shape::Rect { at, size, fill });
+        self.shapes.push(DrawnShape::Rect { at, size, fill });
     }
 
     /// The title, and the subject of the picture: as many lines as they need.
@@ -182,7 +182,7 @@ impl Drawing {
     }
 
     /// From the lowest to the highest of several trials.
-    fn bands(&mut self, lines: &[Line], looks: &[Look], (x, y): (&Place, &Place)) {
+    fn bands(&mut self, lines: &[ChartLine], looks: &[LineStyle], (x, y): (&AxisSpan, &AxisSpan)) {
         for (line, look) in lines.iter().zip(looks) {
             let all: Vec<_> = line.x.iter().zip(&line.band).collect();
             for run in all.split(|(_, ends)| ends.is_none()).filter(|run| run.len() > 1) {
@@ -191,7 +191,7 @@ impl Drawing {
                 let low = at(|ends| ends.0).map(|(at, value)| (x.of(at), y.of(value)));
                 let high = at(|ends| ends.1).map(|(at, value)| (x.of(at), y.of(value)));
                 let points = low.chain(high.collect::<Vec<_>>().into_iter().rev()).collect();
-                self.shapes.push(Shape::Area {
+                self.shapes.push(DrawnShape::Area {
                     points,
                     color: self.palette.series[look.color],
                     opacity: if line.stacked { STACK_OPACITY } else { BAND_OPACITY },
@@ -200,29 +200,29 @@ impl Drawing {
         }
     }
 
-    fn lines(&mut self, chart: &Chart, lines: &[Line], looks: &[Look], (x, y): (&Place, &Place)) {
-        let few = lines.iter().map(|line| line.x.len()).max().unwrap_or(0) < 90 && chart.x.scale != Scale::Nines;
+    fn lines(&mut self, chart: &Chart, lines: &[ChartLine], looks: &[LineStyle], (x, y): (&AxisSpan, &AxisSpan)) {
+        let few = lines.iter().map(|line| line.x.len()).max().unwrap_or(0) < 90 && chart.x.scale != AxisScale::Nines;
         for (line, look) in lines.iter().zip(looks) {
             let (color, dash) = (self.palette.series[look.color], look.dash);
             let all = || line.x.iter().zip(&line.y).map(|(at, value)| Some((x.of(*at), y.of((*value)?))));
             if line.dots {
-                let dot = |at| Shape::Circle { at, radius: 2.0, color, opacity: DOT_OPACITY };
+                let dot = |at| DrawnShape::Circle { at, radius: 2.0, color, opacity: DOT_OPACITY };
                 self.shapes.extend(all().flatten().map(dot));
                 continue;
             }
             for points in all().collect::<Vec<_>>().split(Option::is_none) {
                 let points = points.iter().copied().flatten().collect();
                 let width = if lines.iter().any(|line| line.dots) { 2.0 } else { 1.5 };
-                self.shapes.push(Shape::Lines { points, color, width, dash });
+                self.shapes.push(DrawnShape::Lines { points, color, width, dash });
             }
             if few && !lines.iter().any(|line| line.dots) {
-                let point = |at| Shape::Circle { at, radius: 2.5, color, opacity: 1.0 };
+                let point = |at| DrawnShape::Circle { at, radius: 2.5, color, opacity: 1.0 };
                 self.shapes.extend(all().flatten().map(point));
             }
         }
     }
 
-    fn heat(&mut self, columns: &[(f64, f64)], edges: &[f64], cells: &[Vec<f64>], (x, y): (&Place, &Place)) {
+    fn heat(&mut self, columns: &[(f64, f64)], edges: &[f64], cells: &[Vec<f64>], (x, y): (&AxisSpan, &AxisSpan)) {
         let most = cells.iter().flatten().copied().fold(0.0, f64::max);
         for (column, cells) in columns.iter().zip(cells) {
             for (row, value) in cells.iter().enumerate().filter(|(_, value)| **value > 0.0) {
@@ -239,7 +239,7 @@ impl Drawing {
         let longest = boxes.iter().map(|one| width_of(&one.name, 12.0)).fold(0.0, f32::max);
         let left = (longest + 24.0).clamp(LEFT, (self.width * 0.4).max(LEFT));
         let right = self.width - RIGHT;
-        let x = Place { from: left, to: right, range };
+        let x = AxisSpan { from: left, to: right, range };
         let top = self.top - 12.0;
         let bottom = top + BOX_ROW * boxes.len() as f32 + 8.0;
         for tick in side_by_side(&range.ticks, |at| x.of(at)) {
@@ -256,7 +256,7 @@ impl Drawing {
         self.bottom = bottom;
     }
 
-    fn one_box(&mut self, one: &Boxed, x: &Place, middle: f32) {
+    fn one_box(&mut self, one: &Boxed, x: &AxisSpan, middle: f32) {
         let palette = self.palette;
         let color = palette.series[one.group % palette.series.len()];
         if let Some(of) = one.quartiles {
@@ -268,7 +268,7 @@ impl Drawing {
             let (above, below) = (middle - 10.0, middle + 10.0);
             self.rect((from, above), (to - from, 20.0), palette.paper);
             let points = vec![(from, above), (to, above), (to, below), (from, below)];
-            self.shapes.push(Shape::Area { points, color, opacity: 0.35 });
+            self.shapes.push(DrawnShape::Area { points, color, opacity: 0.35 });
         }
         if let Some((low, high)) = one.interval {
             let [low, high] = [low, high].map(|value| x.of(value));
@@ -277,7 +277,7 @@ impl Drawing {
         let (radius, opacity) = if one.quartiles.is_some() { (2.0, 1.0) } else { (4.0, 0.6) };
         for value in &one.points {
             let fill = if one.quartiles.is_some() { palette.soft } else { color };
-            self.shapes.push(Shape::Circle { at: (x.of(*value), middle), radius, color: fill, opacity });
+            self.shapes.push(DrawnShape::Circle { at: (x.of(*value), middle), radius, color: fill, opacity });
         }
         let median = x.of(one.median);
         self.line(vec![(median, middle - 10.0), (median, middle + 10.0)], palette.ink, 2.5);
@@ -298,8 +298,8 @@ impl Drawing {
             let (from, bottom) = (top + above, top + above + each);
             for (column, panel) in panels_of_row.iter().enumerate() {
                 let left = LEFT + column as f32 * (width + PANEL_GAP);
-                let x = Place { from: left, to: left + width, range: &x_range };
-                let y = Place { from: bottom, to: from, range: y_range };
+                let x = AxisSpan { from: left, to: left + width, range: &x_range };
+                let y = AxisSpan { from: bottom, to: from, range: y_range };
                 let is_lowest = (row + 1) * across + column >= panels.len();
                 self.panel(chart, panel, (&x, &y), (column == 0, is_lowest));
             }
@@ -312,7 +312,13 @@ impl Drawing {
 
     /// `is_first`: of its row, with labels of the vertical axis; `is_lowest`: of its column, with those of the
     /// horizontal axis.
-    fn panel(&mut self, chart: &Chart, panel: &Panel, (x, y): (&Place, &Place), (is_first, is_lowest): (bool, bool)) {
+    fn panel(
+        &mut self,
+        chart: &Chart,
+        panel: &Panel,
+        (x, y): (&AxisSpan, &AxisSpan),
+        (is_first, is_lowest): (bool, bool),
+    ) {
         let (palette, bottom, top) = (self.palette, y.from, y.to);
         if !panel.name.is_empty() {
             let name = fitting(&panel.name, 12.0, x.to - x.from);
@@ -327,7 +333,7 @@ impl Drawing {
         if is_first {
             let label = fitting(&clean(&panel.y.label, 80), 12.0, (bottom - top) + PANEL_GAP);
             let at = (16.0, f32::midpoint(top, bottom));
-            self.shapes.push(Shape::Text {
+            self.shapes.push(DrawnShape::Text {
                 at,
                 text: label,
                 size: 12.0,
@@ -349,7 +355,7 @@ impl Drawing {
                     self.line(vec![(x.of(tick.at), bottom), (x.of(tick.at), bottom + 5.0)], palette.soft, 1.0);
                     self.text((x.of(tick.at), bottom + 18.0), &tick.text, 12.0, palette.soft, Anchor::Middle);
                 }
-                let looks: Vec<Look> = lines.iter().map(look).collect();
+                let looks: Vec<LineStyle> = lines.iter().map(look).collect();
                 self.bands(lines, &looks, (x, y));
                 self.lines(chart, lines, &looks, (x, y));
             }
@@ -358,7 +364,14 @@ impl Drawing {
     }
 
     /// Boxes or bars side by side over each level.
-    fn columns(&mut self, levels: &[String], sets: &[ColumnSet], bars: bool, (x, y): (&Place, &Place), named: bool) {
+    fn columns(
+        &mut self,
+        levels: &[String],
+        sets: &[ColumnSet],
+        bars: bool,
+        (x, y): (&AxisSpan, &AxisSpan),
+        named: bool,
+    ) {
         let slot = (x.to - x.from) / levels.len().max(1) as f32;
         let wide = (slot * 0.8 / sets.len().max(1) as f32).min(COLUMN_MAX);
         for (level, name) in levels.iter().enumerate() {
@@ -378,12 +391,12 @@ impl Drawing {
     }
 
     /// `at`: its center, and half its width.
-    fn column(&mut self, one: &Boxed, group: usize, bars: bool, (at, half): (f32, f32), y: &Place) {
+    fn column(&mut self, one: &Boxed, group: usize, bars: bool, (at, half): (f32, f32), y: &AxisSpan) {
         let palette = self.palette;
         let color = palette.series[group % palette.series.len()];
         let mut filled = |from: f32, to: f32, opacity: f32| {
             let points = vec![(at - half, from), (at + half, from), (at + half, to), (at - half, to)];
-            self.shapes.push(Shape::Area { points, color, opacity });
+            self.shapes.push(DrawnShape::Area { points, color, opacity });
         };
         if bars {
             filled(y.from, y.of(one.median), 0.45);
@@ -399,7 +412,7 @@ impl Drawing {
         }
         let (radius, color) = if one.quartiles.is_some() { (1.5, palette.soft) } else { (3.0, color) };
         for value in &one.points {
-            self.shapes.push(Shape::Circle { at: (at, y.of(*value)), radius, color, opacity: 0.7 });
+            self.shapes.push(DrawnShape::Circle { at: (at, y.of(*value)), radius, color, opacity: 0.7 });
         }
         if let Some((low, high)) = one.interval {
             let [low, high] = [low, high].map(|value| y.of(value));
@@ -419,7 +432,7 @@ impl Drawing {
             let all: Vec<(&str, usize, bool, Swatch)> = match &panel.body {
                 PanelBody::Lines { lines } => {
                     let entry = |line| {
-                        let look: Look = look(line);
+                        let look: LineStyle = look(line);
                         let color = self.palette.series[look.color];
                         let swatch = if line.dots { Swatch::Dot(color) } else { Swatch::Line(color, look.dash) };
                         (line.name.as_str(), line.group, line.dots, swatch)
@@ -442,7 +455,7 @@ impl Drawing {
         entries
     }
 
-    fn outages_and_stages(&mut self, chart: &Chart, x: &Place) {
+    fn outages_and_stages(&mut self, chart: &Chart, x: &AxisSpan) {
         let (top, height) = (self.top, self.bottom - self.top);
         let span = |from: f64, to: f64| (x.of(from), (x.of(to) - x.of(from)).max(1.0));
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Stage).step_by(2) {
@@ -456,7 +469,7 @@ impl Drawing {
         }
     }
 
-    fn marks_on_top(&mut self, chart: &Chart, x: &Place) {
+    fn marks_on_top(&mut self, chart: &Chart, x: &AxisSpan) {
         let (top, bottom, palette) = (self.top, self.bottom, self.palette);
         let mut free = 0.0;
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Stage) {
@@ -485,7 +498,7 @@ impl Drawing {
         }
     }
 
-    fn axes(&mut self, chart: &Chart, x: &Place, y: &Place) {
+    fn axes(&mut self, chart: &Chart, x: &AxisSpan, y: &AxisSpan) {
         let (bottom, right, palette) = (self.bottom, self.width - RIGHT, self.palette);
         for tick in &y.range.ticks {
             self.line(vec![(LEFT, y.of(tick.at)), (right, y.of(tick.at))], palette.grid, 1.0);
@@ -496,7 +509,7 @@ impl Drawing {
             self.text((x.of(tick.at), bottom + 18.0), &tick.text, 12.0, palette.soft, Anchor::Middle);
         }
         self.text((f32::midpoint(LEFT, right), bottom + 38.0), &chart.x.label, 12.0, palette.soft, Anchor::Middle);
-        self.shapes.push(Shape::Text {
+        self.shapes.push(DrawnShape::Text {
             at: (16.0, f32::midpoint(self.top, bottom)),
             text: clean(&chart.y.label, 80),
             size: 12.0,
@@ -507,12 +520,12 @@ impl Drawing {
     }
 
     /// The legend's entries, in as many rows as needed, each with its horizontal position.
-    fn legend_rows(&self, chart: &Chart, looks: &[Look]) -> Vec<Vec<(f32, Swatch, String)>> {
+    fn legend_rows(&self, chart: &Chart, looks: &[LineStyle]) -> Vec<Vec<(f32, Swatch, String)>> {
         let mut entries: Vec<(Swatch, String)> = Vec::new();
-        if let Body::Panels { panels, .. } = &chart.body {
+        if let ChartBody::Panels { panels, .. } = &chart.body {
             entries.extend(self.panel_legend(panels));
         }
-        if let Body::Lines { lines } = &chart.body {
+        if let ChartBody::Lines { lines } = &chart.body {
             for (line, look) in lines.iter().zip(looks) {
                 let color = self.palette.series[look.color];
                 let swatch = if line.dots { Swatch::Dot(color) } else { Swatch::Line(color, look.dash) };
@@ -553,7 +566,7 @@ impl Drawing {
                 let color = if matches!(swatch, Swatch::Nothing) { self.palette.soft } else { self.palette.ink };
                 let before = swatch.width();
                 match swatch {
-                    Swatch::Line(color, dash) => self.shapes.push(Shape::Lines {
+                    Swatch::Line(color, dash) => self.shapes.push(DrawnShape::Lines {
                         points: vec![(left, middle), (left + 22.0, middle)],
                         color,
                         width: 3.0,
@@ -561,7 +574,7 @@ impl Drawing {
                     }),
                     Swatch::Dot(color) => {
                         let at = (left + 5.0, middle);
-                        self.shapes.push(Shape::Circle { at, radius: 3.0, color, opacity: 0.6 });
+                        self.shapes.push(DrawnShape::Circle { at, radius: 3.0, color, opacity: 0.6 });
                     }
                     Swatch::Square(color) => self.rect((left, middle - 4.0), (8.0, 8.0), color),
                     Swatch::Nothing => (),

@@ -20,7 +20,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-pub(crate) enum Shape {
+pub(crate) enum DrawnShape {
     Lines {
         points: Vec<(f32, f32)>,
         color: Color,
@@ -54,11 +54,11 @@ pub(crate) enum Shape {
     },
 }
 
-impl Shape {
+impl DrawnShape {
     pub(crate) fn svg(&self) -> String {
         match self {
-            Shape::Lines { points, .. } if points.len() < 2 => String::new(),
-            Shape::Lines { points, color, width, dash } => {
+            DrawnShape::Lines { points, .. } if points.len() < 2 => String::new(),
+            DrawnShape::Lines { points, color, width, dash } => {
                 let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
                 let dash = dash.iter().map(|length| length.to_string()).collect::<Vec<_>>().join(" ");
                 let dash = if dash.is_empty() { dash } else { format!(" stroke-dasharray=\"{dash}\"") };
@@ -67,23 +67,23 @@ impl Shape {
                     "<polyline points=\"{points}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\"{dash}/>\n"
                 )
             }
-            Shape::Rect { at: (x, y), size: (width, height), fill } => {
+            DrawnShape::Rect { at: (x, y), size: (width, height), fill } => {
                 let fill = hex(*fill);
                 format!(
                     "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{fill}\"/>\n"
                 )
             }
-            Shape::Area { points, color, opacity } => {
+            DrawnShape::Area { points, color, opacity } => {
                 let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
                 let (points, color) = (points.join(" "), hex(*color));
                 format!("<polygon points=\"{points}\" fill=\"{color}\" fill-opacity=\"{opacity}\"/>\n")
             }
-            Shape::Circle { at: (x, y), radius, color, opacity } => {
+            DrawnShape::Circle { at: (x, y), radius, color, opacity } => {
                 let (color, faint) = (hex(*color), format!(" fill-opacity=\"{opacity}\""));
                 let faint = if *opacity < 1.0 { faint } else { String::new() };
                 format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{color}\"{faint}/>\n")
             }
-            Shape::Text { at: (x, y), text, size, color, anchor, upwards } => {
+            DrawnShape::Text { at: (x, y), text, size, color, anchor, upwards } => {
                 let anchor = match anchor {
                     Anchor::Start => "start",
                     Anchor::Middle => "middle",
@@ -108,7 +108,7 @@ impl Shape {
         };
         let paint = |color: Color| faint(color, 1.0);
         match self {
-            Shape::Lines { points, color, width, dash } => {
+            DrawnShape::Lines { points, color, width, dash } => {
                 let mut path = PathBuilder::new();
                 for (number, (x, y)) in points.iter().enumerate() {
                     if number == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
@@ -119,12 +119,12 @@ impl Shape {
                     image.stroke_path(&path, &paint(*color), &stroke, scaled, None);
                 }
             }
-            Shape::Rect { at, size, fill } => {
+            DrawnShape::Rect { at, size, fill } => {
                 if let Some(rect) = Rect::from_xywh(at.0, at.1, size.0, size.1) {
                     image.fill_rect(rect, &paint(*fill), scaled, None);
                 }
             }
-            Shape::Area { points, color, opacity } => {
+            DrawnShape::Area { points, color, opacity } => {
                 let mut path = PathBuilder::new();
                 for (number, (x, y)) in points.iter().enumerate() {
                     if number == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
@@ -134,12 +134,12 @@ impl Shape {
                     image.fill_path(&path, &faint(*color, *opacity), FillRule::Winding, scaled, None);
                 }
             }
-            Shape::Circle { at, radius, color, opacity } => {
+            DrawnShape::Circle { at, radius, color, opacity } => {
                 if let Some(path) = PathBuilder::from_circle(at.0, at.1, *radius) {
                     image.fill_path(&path, &faint(*color, *opacity), FillRule::Winding, scaled, None);
                 }
             }
-            Shape::Text { at, text, size, color, anchor, upwards } => {
+            DrawnShape::Text { at, text, size, color, anchor, upwards } => {
                 let width = width_of(text, *size);
                 let left = match anchor {
                     Anchor::Start => 0.0,

@@ -3,7 +3,7 @@
 use assay_stats::box_figures;
 
 use crate::charts::chart::{
-    Body, Boxed, Chart, LINES_MAX, Line, NAME_WIDTH, Quartiles, STAGES_MAX, Scale, axis, rounded,
+    AxisScale, Boxed, Chart, ChartBody, ChartLine, LINES_MAX, NAME_WIDTH, Quartiles, STAGES_MAX, axis, rounded,
 };
 use crate::digits::count;
 use crate::findings::metric::{TrialsFindings, trials_findings};
@@ -54,8 +54,8 @@ pub(crate) fn trials(report: &Report, settings: &[Setting]) -> Option<Chart> {
         "trials",
         title,
         caption,
-        [axis("", Scale::Names), axis(label, Scale::Around)],
-        Body::Boxes { boxes },
+        [axis("", AxisScale::Names), axis(label, AxisScale::Around)],
+        ChartBody::Boxes { boxes },
     ))
 }
 
@@ -78,8 +78,8 @@ pub(crate) fn boxes(settings: &[Setting]) -> Option<Chart> {
         "boxes",
         "Throughput distribution",
         caption,
-        [axis("", Scale::Names), axis("transactions per second", Scale::Linear)],
-        Body::Boxes { boxes },
+        [axis("", AxisScale::Names), axis("transactions per second", AxisScale::Linear)],
+        ChartBody::Boxes { boxes },
     ))
 }
 
@@ -111,21 +111,21 @@ pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
     let few = all.len() <= LINES_MAX;
     let single = settings.iter().all(|setting| setting.trials.iter().all(|trial| trial.findings.stages.len() == 1));
     let shown = all.into_iter().filter(|one| few || single || one.stages.iter().any(|stage| stage.best));
-    let lines: Vec<Line> = shown.take(LINES_MAX).map(|one| percentile_line(&one)).collect();
+    let lines: Vec<ChartLine> = shown.take(LINES_MAX).map(|one| percentile_line(&one)).collect();
     let banded = lines.iter().any(|line| !line.band.is_empty());
     Some(Chart::new(
         "percentiles",
         "Response time by percentile",
         if banded { "log scale; band: range" } else { "log scale" },
-        [axis("percentile", Scale::Nines), axis("response time, ms", Scale::Log)],
-        Body::Lines { lines },
+        [axis("percentile", AxisScale::Nines), axis("response time, ms", AxisScale::Log)],
+        ChartBody::Lines { lines },
     ))
 }
 
 /// The curves of all trials have the same percentiles, up to their ends.
-fn percentile_line(one: &Stages) -> Line {
+fn percentile_line(one: &Stages) -> ChartLine {
     let longest = one.stages.iter().max_by_key(|stage| stage.total.response_curve.len());
-    let mut line = Line::new(&one.name, one.group);
+    let mut line = ChartLine::new(&one.name, one.group);
     let Some(longest) = longest else { return line };
     for (at, (nines, _)) in longest.total.response_curve.iter().enumerate() {
         let curves = one.stages.iter().filter_map(|stage| stage.total.response_curve.get(at));

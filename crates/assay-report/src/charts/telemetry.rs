@@ -2,10 +2,10 @@
 
 use assay_record::ScopeKind;
 
-use crate::charts::chart::{Body, Chart, LINES_MAX, Line, NAME_WIDTH, POINTS_MAX, Scale, axis, rounded};
+use crate::charts::chart::{AxisScale, Chart, ChartBody, ChartLine, LINES_MAX, NAME_WIDTH, POINTS_MAX, axis, rounded};
 use crate::charts::time::{TimeLine, instant, time_axis};
-use crate::findings::report::Entry;
-use crate::findings::telemetry::{Point, ScopeFindings, TelemetryFindings};
+use crate::findings::report::ReportEntry;
+use crate::findings::telemetry::{ScopeFindings, TelemetryFindings, TelemetryPoint};
 use crate::plain::clean;
 use crate::words::telemetry::CPU_KINDS;
 
@@ -126,7 +126,7 @@ const OF_MACHINE: [ChartPlan; 3] = [
 ];
 
 /// The charts of all readings of a record. `number`: of the record.
-pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
+pub(super) fn of_entry(entry: &ReportEntry, number: usize) -> Vec<Chart> {
     let time = &TimeLine::new(&entry.findings);
     let mut keys: Vec<(ScopeKind, u32)> = Vec::new();
     for scope in time.stages.iter().flat_map(|(_, _, stage)| &stage.telemetry) {
@@ -136,7 +136,7 @@ pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     }
     let mut all = Vec::new();
     for (kind, target) in keys {
-        let scope = Scope { time, kind, target };
+        let scope = ScopeOverTime { time, kind, target };
         let id = |name: &str| match (kind, target) {
             (ScopeKind::Server, 1..) => format!("{name}{}-{}", target.saturating_add(1), number + 1),
             _ => format!("{name}-{}", number + 1),
@@ -145,11 +145,11 @@ pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
             (ScopeKind::Server, 1..) => format!("{title}, server {}", target.saturating_add(1)),
             _ => title.to_owned(),
         };
-        let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<Line>| {
+        let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<ChartLine>| {
             // A hit ratio is interesting in its last percent.
-            let scale = if name == "hits" { Scale::Around } else { Scale::Linear };
+            let scale = if name == "hits" { AxisScale::Around } else { AxisScale::Linear };
             let axes = [time_axis([&entry.findings]), axis(unit, scale)];
-            Chart::new(id(name), &title(of), caption, axes, Body::Lines { lines }).with_marks(time.marks())
+            Chart::new(id(name), &title(of), caption, axes, ChartBody::Lines { lines }).with_marks(time.marks())
         };
         let plans = if kind == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };
         if kind == ScopeKind::Machine {
@@ -168,7 +168,7 @@ pub(super) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
 }
 
 /// One server or machine over all stages.
-struct Scope<'a> {
+struct ScopeOverTime<'a> {
     time: &'a TimeLine<'a>,
     kind: ScopeKind,
     target: u32,
@@ -177,7 +177,7 @@ struct Scope<'a> {
 /// Seconds since the start, and the reading.
 type Reading = (f64, Option<f64>);
 
-impl<'a> Scope<'a> {
+impl<'a> ScopeOverTime<'a> {
     /// Start of each stage, and its readings.
     fn stages(&self) -> impl Iterator<Item = (f64, &'a ScopeFindings)> {
         self.time.stages.iter().filter_map(|(begin, _, stage)| {
@@ -190,7 +190,7 @@ impl<'a> Scope<'a> {
         let mut points: Vec<(f64, Option<f64>)> = Vec::new();
         for (begin, scope) in self.stages() {
             let of = |found: &TelemetryFindings| found.points.clone();
-            for Point { at_ns, value } in scope.metric(metric).map(of).unwrap_or_default() {
+            for TelemetryPoint { at_ns, value } in scope.metric(metric).map(of).unwrap_or_default() {
                 let at = instant(begin, at_ns);
                 // A forged file may have times that do not ascend.
                 if points.last().is_none_or(|(last, _)| at > *last) {
@@ -201,7 +201,7 @@ impl<'a> Scope<'a> {
         points
     }
 
-    fn lines(&self, plan: &[Drawn]) -> Vec<Line> {
+    fn lines(&self, plan: &[Drawn]) -> Vec<ChartLine> {
         let line = |one: &Drawn| {
             let points =
                 self.points(one.metric).into_iter().map(|(at, value)| (at, value.map(|value| value / one.scale)));
@@ -211,7 +211,7 @@ impl<'a> Scope<'a> {
     }
 
     /// CPU usage, in percent of all CPUs.
-    fn cpu(&self) -> Vec<Line> {
+    fn cpu(&self) -> Vec<ChartLine> {
         let kinds: Vec<(&str, Vec<Reading>)> =
             CPU_KINDS.iter().map(|(name, metric)| (*name, self.points(metric))).collect();
         let Some((_, first)) = kinds.first() else { return Vec::new() };
@@ -228,7 +228,7 @@ impl<'a> Scope<'a> {
         stacked(kinds.iter().map(|(name, points)| line(name, share(points))).filter(has_values).collect())
     }
 
-    fn hit_ratio(&self) -> Vec<Line> {
+    fn hit_ratio(&self) -> Vec<ChartLine> {
         let (reads, misses) = (self.points("buffer_reads"), self.points("buffer_misses"));
         let ratio = |((at, reads), (_, misses)): (&Reading, &Reading)| {
             let share = reads.filter(|reads| *reads > 0.0).zip(*misses).map(|(reads, misses)| 1.0 - misses / reads);
@@ -238,7 +238,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The most frequent events, in order of appearance.
-    fn waits(&self) -> Vec<Line> {
+    fn waits(&self) -> Vec<ChartLine> {
         let mut names: Vec<&str> = Vec::new();
         for event in self.stages().flat_map(|(_, scope)| scope.waits.iter().flatten()) {
             if !names.contains(&event.event.as_str()) && names.len() < LINES_MAX {
@@ -263,7 +263,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Each line on top of the previous one. They have the same instants; others are left unchanged.
-fn stacked(mut lines: Vec<Line>) -> Vec<Line> {
+fn stacked(mut lines: Vec<ChartLine>) -> Vec<ChartLine> {
     if lines.windows(2).any(|two| two[0].x != two[1].x) {
         return lines;
     }
@@ -282,16 +282,16 @@ fn stacked(mut lines: Vec<Line>) -> Vec<Line> {
     lines
 }
 
-fn has_values(line: &Line) -> bool {
+fn has_values(line: &ChartLine) -> bool {
     line.y.iter().any(Option::is_some)
 }
 
 /// A line of at most `POINTS_MAX` points: when several are merged, the last one remains.
-fn line(name: &str, points: Vec<(f64, Option<f64>)>) -> Line {
+fn line(name: &str, points: Vec<(f64, Option<f64>)>) -> ChartLine {
     let every = points.len().div_ceil(POINTS_MAX).max(1);
     let kept = points.chunks(every).filter_map(|chunk| chunk.last().copied());
     let (x, y) = kept.map(|(at, value)| (at, value.map(rounded))).unzip();
-    Line { x, y, ..Line::new(name, 0) }
+    ChartLine { x, y, ..ChartLine::new(name, 0) }
 }
 
 #[cfg(test)]
@@ -300,11 +300,15 @@ mod tests {
 
     #[test]
     fn stacked_lines_stand_on_each_other_and_gaps_stay_gaps() {
-        let of = |name: &str, y: [Option<f64>; 3]| Line { x: vec![1.0, 2.0, 3.0], y: y.to_vec(), ..Line::new(name, 0) };
+        let of = |name: &str, y: [Option<f64>; 3]| ChartLine {
+            x: vec![1.0, 2.0, 3.0],
+            y: y.to_vec(),
+            ..ChartLine::new(name, 0)
+        };
         let found = stacked(vec![of("user", [Some(30.0), None, None]), of("idle", [Some(70.0), Some(5.0), None])]);
         assert_eq!(found[1].y, [Some(100.0), Some(5.0), None]);
         assert_eq!(found[1].band, [Some((30.0, 100.0)), Some((0.0, 5.0)), None]);
-        let other = Line { x: vec![9.0, 10.0, 11.0], ..of("other", [None; 3]) };
+        let other = ChartLine { x: vec![9.0, 10.0, 11.0], ..of("other", [None; 3]) };
         assert!(stacked(vec![of("user", [Some(1.0); 3]), other]).iter().all(|line| !line.stacked));
     }
 }

@@ -1,14 +1,15 @@
 //! Charts over time: throughput, latency, errors and the heat map of one record; several records stacked.
 
 use crate::charts::chart::{
-    Axis, Body, Chart, LINES_MAX, Line, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, STAGES_MAX, Scale, axis, rounded,
+    AxisScale, Chart, ChartAxis, ChartBody, ChartLine, LINES_MAX, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, STAGES_MAX,
+    axis, rounded,
 };
 use crate::digits::{count, figure, seconds};
 use crate::findings::arithmetic::{median, rolling_median};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::interval::{IntervalFindings, bucket_bounds_ns};
 use crate::findings::latency::LatencyFindings;
-use crate::findings::report::{Entry, Setting};
+use crate::findings::report::{ReportEntry, Setting};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
@@ -25,24 +26,30 @@ const MEDIANS: usize = 40;
 const TYPES_MAX: usize = 8;
 
 /// The charts of one record: throughput, latency and troubles over time, and the heat map.
-pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
+pub(crate) fn of_entry(entry: &ReportEntry, number: usize) -> Vec<Chart> {
     let time = TimeLine::new(&entry.findings);
     let id = |name: &str| format!("{name}-{}", number + 1);
     let rate = |name: &str, of: fn(&IntervalFindings) -> u64| time.line(name, |part| Some(part.per_second(of)));
-    let per_second = || axis("transactions per second", Scale::Linear);
-    let response = || axis("response time, ms", Scale::Log);
-    let chart = |name: &str, title: &str, caption: &str, y: Axis, body: Body| {
+    let per_second = || axis("transactions per second", AxisScale::Linear);
+    let response = || axis("response time, ms", AxisScale::Log);
+    let chart = |name: &str, title: &str, caption: &str, y: ChartAxis, body: ChartBody| {
         Chart::new(id(name), title, time.caption(caption), [time_axis([&entry.findings]), y], body)
             .with_marks(time.marks())
     };
     let mut throughput = time.throughput();
     if entry.findings.stages.iter().any(|stage| stage.open.is_some()) {
-        throughput.push(Line { group: 1, ..time.line("due/s", |part| part.most(|interval| interval.due_per_s)) });
+        throughput.push(ChartLine { group: 1, ..time.line("due/s", |part| part.most(|interval| interval.due_per_s)) });
         throughput.retain(|line| line.y.iter().any(Option::is_some));
     }
     let mut charts = vec![
-        chart("throughput", "Throughput over time", "", per_second(), Body::Lines { lines: throughput }),
-        chart("latency", "Response time over time", "log scale", response(), Body::Lines { lines: time.latencies() }),
+        chart("throughput", "Throughput over time", "", per_second(), ChartBody::Lines { lines: throughput }),
+        chart(
+            "latency",
+            "Response time over time",
+            "log scale",
+            response(),
+            ChartBody::Lines { lines: time.latencies() },
+        ),
         chart(
             "heat",
             "Response time distribution over time",
@@ -53,18 +60,24 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     ];
     let types = time.by_type();
     if types.len() > 1 {
-        charts.push(chart("types", "Throughput by transaction type", "", per_second(), Body::Lines { lines: types }));
+        charts.push(chart(
+            "types",
+            "Throughput by transaction type",
+            "",
+            per_second(),
+            ChartBody::Lines { lines: types },
+        ));
     }
     let mut classes = vec![
         time.line("read", |part| Some(part.mean(|interval| interval.qps_by_class.read))),
         time.line("write", |part| Some(part.mean(|interval| interval.qps_by_class.write))),
         time.line("other", |part| Some(part.mean(|interval| interval.qps_by_class.other))),
     ];
-    let is_used = |line: &Line| line.y.iter().flatten().any(|y| *y > 0.0);
+    let is_used = |line: &ChartLine| line.y.iter().flatten().any(|y| *y > 0.0);
     classes.retain(is_used);
     if classes.len() > 1 {
-        let y = axis("statements per second", Scale::Linear);
-        charts.push(chart("statements", "Statements over time", "", y, Body::Lines { lines: classes }));
+        let y = axis("statements per second", AxisScale::Linear);
+        charts.push(chart("statements", "Statements over time", "", y, ChartBody::Lines { lines: classes }));
     }
     let mut troubles = vec![
         rate("errors/s", |interval| interval.errors),
@@ -75,8 +88,8 @@ pub(crate) fn of_entry(entry: &Entry, number: usize) -> Vec<Chart> {
     ];
     troubles.retain(is_used);
     if !troubles.is_empty() {
-        let y = axis("per second, or waiting", Scale::Linear);
-        charts.push(chart("trouble", "Errors and retries over time", "", y, Body::Lines { lines: troubles }));
+        let y = axis("per second, or waiting", AxisScale::Linear);
+        charts.push(chart("trouble", "Errors and retries over time", "", y, ChartBody::Lines { lines: troubles }));
     }
     charts.retain(|chart| !chart.is_empty());
     charts.into_iter().map(Chart::with_groups).collect()
@@ -98,10 +111,10 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
         2 * intervals().filter(|interval| of(&interval.response).is_some()).count() >= intervals().count()
     };
     let (quantile, of) = *quantiles.iter().find(common).unwrap_or(&quantiles[2]);
-    let tps = |part: &Part| Some(part.per_second(|interval| interval.transactions));
+    let tps = |part: &Stretch| Some(part.per_second(|interval| interval.transactions));
     let latency =
-        |part: &Part| part.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6));
-    let lines = |of: &dyn Fn(&Part) -> Option<f64>| {
+        |part: &Stretch| part.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6));
+    let lines = |of: &dyn Fn(&Stretch) -> Option<f64>| {
         settings.iter().zip(&times).map(|(setting, trials)| pooled(setting, trials, of)).collect()
     };
     let caption = if settings.iter().any(|setting| setting.trials.len() > 1) { "band: min to max" } else { "" };
@@ -111,29 +124,29 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
             "throughput-all",
             "Throughput over time",
             caption,
-            [time_axis(), axis("transactions per second", Scale::Linear)],
-            Body::Lines { lines: lines(&tps) },
+            [time_axis(), axis("transactions per second", AxisScale::Linear)],
+            ChartBody::Lines { lines: lines(&tps) },
         ),
         Chart::new(
             "latency-all",
             &format!("Response time over time, {quantile}"),
             caption,
-            [time_axis(), axis("response time, ms", Scale::Log)],
-            Body::Lines { lines: lines(&latency) },
+            [time_axis(), axis("response time, ms", AxisScale::Log)],
+            ChartBody::Lines { lines: lines(&latency) },
         ),
     ]
 }
 
 /// The trials of a setting as one line. Parts with the same number in the same stage belong together.
-fn pooled(setting: &Setting, trials: &[TimeLine], of: &dyn Fn(&Part) -> Option<f64>) -> Line {
+fn pooled(setting: &Setting, trials: &[TimeLine], of: &dyn Fn(&Stretch) -> Option<f64>) -> ChartLine {
     let name = clean(setting.name, NAME_WIDTH);
     let Some(longest) = trials.iter().max_by_key(|trial| trial.parts.len()) else {
-        return Line::new("", setting.number);
+        return ChartLine::new("", setting.number);
     };
-    let by_stage: Vec<Vec<&[Part]>> = trials.iter().map(|trial| trial.by_stage().collect()).collect();
+    let by_stage: Vec<Vec<&[Stretch]>> = trials.iter().map(|trial| trial.by_stage().collect()).collect();
     let mut values = longest.parts.chunk_by(|one, other| one.stage == other.stage).flat_map(|parts| {
         (0..parts.len()).map(|number| {
-            let same = |stages: &Vec<&[Part]>| {
+            let same = |stages: &Vec<&[Stretch]>| {
                 let stage = stages.iter().find(|stage| stage[0].stage == parts[0].stage)?;
                 of(stage.get(number)?)
             };
@@ -153,12 +166,12 @@ fn pooled(setting: &Setting, trials: &[TimeLine], of: &dyn Fn(&Part) -> Option<f
         [_] => Vec::new(),
         _ => longest.is_gap().map(|is_gap| if is_gap { None } else { band.next().flatten() }).collect(),
     };
-    Line { group: setting.number, band, ..line }
+    ChartLine { group: setting.number, band, ..line }
 }
 
 /// The intervals of a record as one line of time; many intervals are merged into parts.
 pub(super) struct TimeLine<'a> {
-    parts: Vec<Part<'a>>,
+    parts: Vec<Stretch<'a>>,
     /// Intervals in a part.
     merged: usize,
     /// Position of each stage, and its sessions.
@@ -168,7 +181,7 @@ pub(super) struct TimeLine<'a> {
 }
 
 /// One or more consecutive intervals of a stage.
-struct Part<'a> {
+struct Stretch<'a> {
     from: f64,
     to: f64,
     stage: usize,
@@ -192,7 +205,7 @@ impl<'a> TimeLine<'a> {
                 let (from, to) = (at(first.start_ns).max(end), at(last.end_ns));
                 // A forged file may have times that do not ascend.
                 if to > from {
-                    line.parts.push(Part { from, to, stage: number, intervals });
+                    line.parts.push(Stretch { from, to, stage: number, intervals });
                     end = to;
                 }
             }
@@ -207,7 +220,7 @@ impl<'a> TimeLine<'a> {
         [text.to_owned()].into_iter().filter(|text| !text.is_empty()).chain(merged).collect::<Vec<_>>().join(", ")
     }
 
-    fn by_stage(&self) -> impl Iterator<Item = &[Part<'a>]> {
+    fn by_stage(&self) -> impl Iterator<Item = &[Stretch<'a>]> {
         self.parts.chunk_by(|one, other| one.stage == other.stage)
     }
 
@@ -222,8 +235,8 @@ impl<'a> TimeLine<'a> {
     }
 
     /// A point per part, at its end, and a gap between stages.
-    fn line(&self, name: &str, mut of: impl FnMut(&Part) -> Option<f64>) -> Line {
-        let mut line = Line::new(name, 0);
+    fn line(&self, name: &str, mut of: impl FnMut(&Stretch) -> Option<f64>) -> ChartLine {
+        let mut line = ChartLine::new(name, 0);
         for (at, part) in self.parts.iter().enumerate() {
             if self.begins_after_a_gap(at) {
                 line.x.push(part.from);
@@ -236,8 +249,8 @@ impl<'a> TimeLine<'a> {
     }
 
     /// Every interval as a dot, and their rolling median; a line if there are few intervals.
-    fn throughput(&self) -> Vec<Line> {
-        let rate = |part: &Part| part.per_second(|interval| interval.transactions);
+    fn throughput(&self) -> Vec<ChartLine> {
+        let rate = |part: &Stretch| part.per_second(|interval| interval.transactions);
         let all = self.line("transactions/s", |part| Some(rate(part)));
         if self.parts.len() < DOTS_MIN {
             return vec![all];
@@ -250,11 +263,11 @@ impl<'a> TimeLine<'a> {
         let median = self.line(&name, |_| medians.next());
         let each = seconds(length_ns as u64);
         let name = if each == "1 s" { "each second".into() } else { format!("each {each}") };
-        vec![Line { name, dots: true, ..all }, median]
+        vec![ChartLine { name, dots: true, ..all }, median]
     }
 
     /// A line per type that has ended any, the most frequent first.
-    fn by_type(&self) -> Vec<Line> {
+    fn by_type(&self) -> Vec<ChartLine> {
         let Some((_, _, stage)) = self.stages.first() else { return Vec::new() };
         let sum = |number: usize| {
             let all = self.parts.iter().flat_map(|part| part.intervals);
@@ -270,7 +283,7 @@ impl<'a> TimeLine<'a> {
         types.into_iter().take(TYPES_MAX).map(line).collect()
     }
 
-    fn latencies(&self) -> Vec<Line> {
+    fn latencies(&self) -> Vec<ChartLine> {
         let line = |name: &str, of: fn(&LatencyFindings) -> Option<u64>| {
             self.line(name, |part| {
                 part.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6))
@@ -286,12 +299,12 @@ impl<'a> TimeLine<'a> {
         lines
     }
 
-    fn heat(&self) -> Body {
+    fn heat(&self) -> ChartBody {
         let bounds = bucket_bounds_ns();
         let used = || self.parts.iter().flat_map(|part| part.intervals).flat_map(|interval| &interval.buckets);
         let buckets = used().map(|(bucket, _)| *bucket);
         let (Some(lowest), Some(highest)) = (buckets.clone().min(), buckets.max()) else {
-            return Body::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
+            return ChartBody::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
         };
         // The lowest bucket starts as far below its bound as the others do; the highest ends as far above.
         let edge = |bucket: usize| rounded(1e-3 * 10f64.powf((bucket as f64 - 1.0) / 20.0));
@@ -312,7 +325,7 @@ impl<'a> TimeLine<'a> {
                 cells.push(rows.into_iter().map(|count| rounded(count as f64 / (to - from))).collect());
             }
         }
-        Body::Heat { columns, edges, cells }
+        ChartBody::Heat { columns, edges, cells }
     }
 
     pub(super) fn marks(&self) -> Vec<Mark> {
@@ -338,7 +351,7 @@ impl<'a> TimeLine<'a> {
         });
         marks.extend(outages.take(MARKS_MAX));
         let errors =
-            |part: &Part| part.intervals.iter().fold(0, |sum: u64, interval| sum.saturating_add(interval.errors));
+            |part: &Stretch| part.intervals.iter().fold(0, |sum: u64, interval| sum.saturating_add(interval.errors));
         marks.extend(self.runs(
             MarkKind::Errors,
             |part| errors(part) > 0,
@@ -351,9 +364,9 @@ impl<'a> TimeLine<'a> {
     }
 
     /// Consecutive parts that have something in common.
-    fn runs(&self, kind: MarkKind, is: impl Fn(&Part) -> bool, text: impl Fn(&[Part]) -> String) -> Vec<Mark> {
+    fn runs(&self, kind: MarkKind, is: impl Fn(&Stretch) -> bool, text: impl Fn(&[Stretch]) -> String) -> Vec<Mark> {
         let runs = self.parts.chunk_by(|one, other| one.stage == other.stage && is(one) == is(other));
-        let mark = |run: &[Part]| Mark { from: run[0].from, to: run[run.len() - 1].to, kind, text: text(run) };
+        let mark = |run: &[Stretch]| Mark { from: run[0].from, to: run[run.len() - 1].to, kind, text: text(run) };
         runs.filter(|run| is(&run[0])).map(mark).take(MARKS_MAX).collect()
     }
 }
@@ -363,7 +376,7 @@ pub(super) fn instant(begin: f64, ns: u64) -> f64 {
     ((begin + ns as f64 / 1e9) * 1e3).round() / 1e3
 }
 
-impl Part<'_> {
+impl Stretch<'_> {
     fn per_second(&self, of: impl Fn(&IntervalFindings) -> u64) -> f64 {
         let sum: f64 = self.intervals.iter().map(|interval| of(interval) as f64).sum();
         let ns: f64 =
@@ -385,8 +398,8 @@ impl Part<'_> {
 }
 
 /// If only a part of runs is shown, instants count from its start.
-pub(crate) fn time_axis<'a>(findings: impl IntoIterator<Item = &'a Findings>) -> Axis {
+pub(crate) fn time_axis<'a>(findings: impl IntoIterator<Item = &'a Findings>) -> ChartAxis {
     let cut = findings.into_iter().flat_map(|of| &of.stages).any(|stage| stage.window.is_some());
     let start = if cut { "the start of the window" } else { "the first measured second" };
-    axis(&format!("time since {start}"), Scale::Time)
+    axis(&format!("time since {start}"), AxisScale::Time)
 }

@@ -5,7 +5,7 @@
 
 use assay_record as record;
 use assay_record::{Measure, Rate, Record, Rule};
-use assay_stats::audit::{Bounds, Estimate, Verdict, mean, share};
+use assay_stats::audit::{AuditVerdict, Bounds, RuleEstimate, mean, share};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, sum};
@@ -19,7 +19,7 @@ pub struct RuleFindings {
     /// The clause of the workload's specification; may be empty.
     pub clause: String,
     /// The unit of the values.
-    pub unit: Unit,
+    pub unit: RuleUnit,
     /// As observed; `None` if nothing was.
     pub observed: Option<f64>,
     /// Ends of the 95 % interval of the true value; `None` if too little was observed, and for percentiles.
@@ -37,7 +37,7 @@ pub struct RuleFindings {
 /// The unit of a rule's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub enum RuleUnit {
     /// Shares of one.
     Share,
     /// Means of whole numbers.
@@ -120,7 +120,7 @@ fn judge(rule: &Rule, tally: &record::Tally) -> RuleFindings {
     let of_type = |name: &str| tally.transactions.iter().find(|one| one.name == name);
     let ended = |name: &str| of_type(name).map_or(0, ended);
     let counter = |name: &str| tally.counters.iter().find(|one| one.name == name);
-    let share_of = |part: u64, whole: u64| (Unit::Share, whole, share(part, whole, bounds));
+    let share_of = |part: u64, whole: u64| (RuleUnit::Share, whole, share(part, whole, bounds));
     let (unit, count, estimate) = match &rule.measure {
         Measure::Share { part, whole } => {
             let number = |name: &str| counter(name).map_or_else(|| ended(name), |counter| counter.sum);
@@ -131,7 +131,7 @@ fn judge(rule: &Rule, tally: &record::Tally) -> RuleFindings {
         Measure::Mean { of } => {
             let (count, sum, squares) =
                 counter(of).map_or((0, 0.0, 0.0), |one| (one.transactions, one.sum as f64, one.squares as f64));
-            (Unit::Mean, count, mean(count, sum, squares, bounds))
+            (RuleUnit::Mean, count, mean(count, sum, squares, bounds))
         }
         Measure::Percentile { of, ppm } => {
             let response = of_type(of).map(|one| distribution(&one.response)).unwrap_or_default();
@@ -141,7 +141,7 @@ fn judge(rule: &Rule, tally: &record::Tally) -> RuleFindings {
             let [observed] = response.quantiles([*ppm]);
             let verdict = share(within, response.count(), needed).verdict;
             let observed = observed.map(|ns| ns as f64);
-            (Unit::Ns, response.count(), Estimate { observed, interval: None, verdict })
+            (RuleUnit::Ns, response.count(), RuleEstimate { observed, interval: None, verdict })
         }
     };
     RuleFindings {
@@ -154,9 +154,9 @@ fn judge(rule: &Rule, tally: &record::Tally) -> RuleFindings {
         high: rule.high,
         count,
         verdict: match estimate.verdict {
-            Verdict::Passed => RuleVerdict::Passed,
-            Verdict::Failed => RuleVerdict::Failed,
-            Verdict::TooShort => RuleVerdict::TooShort,
+            AuditVerdict::Passed => RuleVerdict::Passed,
+            AuditVerdict::Failed => RuleVerdict::Failed,
+            AuditVerdict::TooShort => RuleVerdict::TooShort,
         },
     }
 }

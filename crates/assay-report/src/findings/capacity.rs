@@ -5,7 +5,7 @@
 //! from the same stages.
 
 use assay_record as record;
-use assay_stats::{Bracket, Look, Search, Step, bracket_of};
+use assay_stats::{Bracket, Look, NextLook, SearchPlan, bracket_of};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, sum};
@@ -130,8 +130,8 @@ const SHORT_SHARE: f64 = 0.01;
 /// A growing backlog counts if it is at least this much work.
 const BACKLOG_SECONDS: f64 = 0.1;
 
-const RATES: Search =
-    Search { start: 100.0, min: 1.0, max: 1e7, growth: 4.0, precision: 0.05, whole: false, looks_max: 50 };
+const RATES: SearchPlan =
+    SearchPlan { start: 100.0, min: 1.0, max: 1e7, growth: 4.0, precision: 0.05, whole: false, looks_max: 50 };
 
 /// The rate of the next stage after these; `None`: the search is over.
 pub fn next_rate(stages: &[record::Stage], promises: &[Promise]) -> Option<f64> {
@@ -143,21 +143,21 @@ pub fn next_rate(stages: &[record::Stage], promises: &[Promise]) -> Option<f64> 
         return (last.stages < LOOK_STAGES_MAX).then_some(last.at);
     }
     match RATES.next(&decided(&looks)) {
-        Step::Look(rate) => Some(rate),
-        Step::Done(_) => None,
+        NextLook::Look(rate) => Some(rate),
+        NextLook::Done(_) => None,
     }
 }
 
 /// The sessions of the next stage after these; `None`: the search is over.
 pub fn next_sessions(stages: &[record::Stage], max: u32) -> Option<u32> {
     match sessions_search(max).next(&decided(&looks_at_sessions(stages))) {
-        Step::Look(sessions) => Some(sessions as u32),
-        Step::Done(_) => None,
+        NextLook::Look(sessions) => Some(sessions as u32),
+        NextLook::Done(_) => None,
     }
 }
 
-fn sessions_search(max: u32) -> Search {
-    Search { start: 1.0, max: f64::from(max), growth: 2.0, precision: 0.1, whole: true, ..RATES }
+fn sessions_search(max: u32) -> SearchPlan {
+    SearchPlan { start: 1.0, max: f64::from(max), growth: 2.0, precision: 0.1, whole: true, ..RATES }
 }
 
 /// The intermediate result of a running search, for progress output.
@@ -202,8 +202,8 @@ pub(crate) fn capacity_findings(record: &record::Record, of_generator: &[OfGener
         record::Search::Sessions { max } => sessions_search(*max),
     };
     let bracket = match settings.next(&as_looks) {
-        Step::Done(bracket) => bracket,
-        Step::Look(_) => bracket_of(&as_looks),
+        NextLook::Done(bracket) => bracket,
+        NextLook::Look(_) => bracket_of(&as_looks),
     };
     let unknown = unknown_types(&record.stages, &promises);
     let at_high = looks.iter().zip(of_generator).filter(|(look, _)| Some(look.at) == bracket.high && look.is_broken());

@@ -9,7 +9,7 @@ use assay_record::{Case, Cases, Cold};
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, trials};
 use serde::Serialize;
 
-use crate::findings::verdict::Verdict;
+use crate::findings::verdict::ChangeVerdict;
 
 /// The cases and their results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,7 +79,7 @@ pub struct RatioFindings {
     /// Its upper end.
     pub high: Option<f64>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
     /// The ratio in assay-stats' type.
     #[serde(skip)]
     pub(crate) found: Ratio,
@@ -100,7 +100,7 @@ pub struct PlanFindings {
 
 pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
     let median = |case: &Case| trials(&times(case));
-    let medians: Vec<Option<assay_stats::Trials>> = cases.cases.iter().map(median).collect();
+    let medians: Vec<Option<assay_stats::TrialCenter>> = cases.cases.iter().map(median).collect();
     let timed = medians.iter().enumerate().filter_map(|(at, found)| Some((at, found.as_ref()?.median)));
     let lowest = timed.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
     let named = |name: &String| cases.cases.iter().position(|case| case.name == *name);
@@ -158,12 +158,12 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
 }
 
 /// Less time is better.
-fn verdict(found: assay_stats::Verdict) -> Verdict {
+fn verdict(found: assay_stats::Verdict) -> ChangeVerdict {
     match found {
-        assay_stats::Verdict::More => Verdict::Worse,
-        assay_stats::Verdict::Less => Verdict::Better,
-        assay_stats::Verdict::NoDifference => Verdict::NoDifference,
-        assay_stats::Verdict::CannotTell { trials_needed } => Verdict::CannotTell { trials_needed },
+        assay_stats::Verdict::More => ChangeVerdict::Worse,
+        assay_stats::Verdict::Less => ChangeVerdict::Better,
+        assay_stats::Verdict::NoDifference => ChangeVerdict::NoDifference,
+        assay_stats::Verdict::CannotTell { trials_needed } => ChangeVerdict::CannotTell { trials_needed },
     }
 }
 
@@ -175,7 +175,7 @@ fn times(case: &Case) -> Vec<f64> {
     case.executions.iter().map(|one| one.elapsed_ns as f64).collect()
 }
 
-fn of_case(case: &Case, found: Option<&assay_stats::Trials>, ratio: Option<RatioFindings>) -> CaseFindings {
+fn of_case(case: &Case, found: Option<&assay_stats::TrialCenter>, ratio: Option<RatioFindings>) -> CaseFindings {
     let interval = found.and_then(|found| found.interval);
     let plan = |(number, plan): (usize, &assay_record::QueryPlan)| {
         let with_it = || case.executions.iter().filter(move |one| one.plan == Some(number as u32));

@@ -14,7 +14,7 @@ use crate::findings::limit::LimitedTrials;
 use crate::findings::metric::{Better, Metric, TrialsFindings, over_trials, stage_sessions};
 use crate::findings::run::Findings;
 use crate::findings::setting::{Difference, Mixed, SettingKind, differences, mixed};
-use crate::findings::verdict::Verdict;
+use crate::findings::verdict::ChangeVerdict;
 use crate::findings::warning::Warning;
 
 /// Two sides.
@@ -103,7 +103,7 @@ pub struct ChangeFindings {
     /// Pairs of trials.
     pub pairs: usize,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
 }
 
 /// The trials of one setting, as a comparison takes them.
@@ -221,9 +221,9 @@ fn drift(trials: &[Findings]) -> Option<f64> {
 }
 
 /// A metric, and its values in a side's trials.
-type Measured = (Metric, Option<TrialsFindings>);
+type MetricValues = (Metric, Option<TrialsFindings>);
 
-fn metric_comparisons(baseline: Vec<Measured>, candidate: Vec<Measured>, margin: f64) -> Vec<MetricComparison> {
+fn metric_comparisons(baseline: Vec<MetricValues>, candidate: Vec<MetricValues>, margin: f64) -> Vec<MetricComparison> {
     let mut others = candidate;
     let mut all: Vec<(Metric, Option<TrialsFindings>, Option<TrialsFindings>)> = Vec::new();
     for (metric, found) in baseline {
@@ -254,13 +254,13 @@ fn change_findings(found: &Change, pairs: usize, better: Better) -> ChangeFindin
 }
 
 /// What a difference means for a metric that is better when higher, or lower.
-fn verdict_of(found: Found, better: Better) -> Verdict {
+fn verdict_of(found: Found, better: Better) -> ChangeVerdict {
     match (found, better) {
-        (Found::More, Better::Higher) | (Found::Less, Better::Lower) => Verdict::Better,
-        (Found::More, Better::Lower) | (Found::Less, Better::Higher) => Verdict::Worse,
-        (Found::More, Better::Neither) => Verdict::More,
-        (Found::Less, Better::Neither) => Verdict::Less,
-        (Found::NoDifference, _) => Verdict::NoDifference,
-        (Found::CannotTell { trials_needed }, _) => Verdict::CannotTell { trials_needed },
+        (Found::More, Better::Higher) | (Found::Less, Better::Lower) => ChangeVerdict::Better,
+        (Found::More, Better::Lower) | (Found::Less, Better::Higher) => ChangeVerdict::Worse,
+        (Found::More, Better::Neither) => ChangeVerdict::More,
+        (Found::Less, Better::Neither) => ChangeVerdict::Less,
+        (Found::NoDifference, _) => ChangeVerdict::NoDifference,
+        (Found::CannotTell { trials_needed }, _) => ChangeVerdict::CannotTell { trials_needed },
     }
 }

@@ -12,7 +12,7 @@ use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
 
 /// A figure over time.
-pub(crate) struct Course {
+pub(crate) struct FigureOverTime {
     /// The unit of its values.
     pub(crate) unit: &'static str,
     /// Seconds since the start of the stage (or of its window), and the value.
@@ -22,10 +22,10 @@ pub(crate) struct Course {
 const MIB: f64 = 1_048_576.0;
 
 /// `None`: the stage has no such figure.
-pub(crate) fn course(stage: &StageFindings, name: &str) -> Option<Course> {
+pub(crate) fn course(stage: &StageFindings, name: &str) -> Option<FigureOverTime> {
     let of = |unit, value: &dyn Fn(&IntervalFindings) -> Option<f64>| {
         let point = |one: &IntervalFindings| (one.end_ns as f64 / 1e9, value(one));
-        Some(Course { unit, points: stage.intervals.iter().map(point).collect() })
+        Some(FigureOverTime { unit, points: stage.intervals.iter().map(point).collect() })
     };
     let ms = |value: fn(&LatencyFindings) -> Option<f64>| {
         of("ms", &move |one| value(&one.response).filter(|ns| *ns > 0.0).map(|ns| ns / 1e6))
@@ -78,24 +78,25 @@ pub(crate) fn course_names(stage: &StageFindings) -> Vec<String> {
     plain.map(str::to_owned).into_iter().chain(types).chain(telemetry).collect()
 }
 
-fn of_type(stage: &StageFindings, name: &str) -> Option<Course> {
+fn of_type(stage: &StageFindings, name: &str) -> Option<FigureOverTime> {
     let name = name.strip_suffix(".tps")?;
     let number = stage.total.types.iter().position(|one| one.name == name)?;
     let point = |one: &IntervalFindings| {
         let count = one.transactions_by_type.get(number).copied().unwrap_or(0);
         (one.end_ns as f64 / 1e9, Some(per_second(count, one.end_ns.saturating_sub(one.start_ns))))
     };
-    Some(Course { unit: "transactions per second", points: stage.intervals.iter().map(point).collect() })
+    Some(FigureOverTime { unit: "transactions per second", points: stage.intervals.iter().map(point).collect() })
 }
 
-fn telemetry(stage: &StageFindings, name: &str) -> Option<Course> {
+fn telemetry(stage: &StageFindings, name: &str) -> Option<FigureOverTime> {
     let (of, metric) = name.split_once('.')?;
     let scope = stage.telemetry.iter().find(|scope| scope_name(scope) == of)?;
     let found = scope.metric(metric)?;
     let (unit, scale) = unit(found);
-    let point =
-        |one: &crate::findings::telemetry::Point| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
-    Some(Course { unit, points: found.points.iter().map(point).collect() })
+    let point = |one: &crate::findings::telemetry::TelemetryPoint| {
+        (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale))
+    };
+    Some(FigureOverTime { unit, points: found.points.iter().map(point).collect() })
 }
 
 /// A metric's unit for display, and the divisor of its values.

@@ -183,7 +183,7 @@ pub(crate) struct Pivot {
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
     /// Effects of the levels against the base, averaged over all levels of the other factors.
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<LevelEffect>,
     pub(crate) of: OfTrials,
     /// Whether it has one fit, not one for each step of a ladder.
     pub(crate) once: bool,
@@ -198,7 +198,7 @@ pub(crate) struct Pivot {
 }
 
 /// The effect of a factor's level over all levels of the others.
-pub(crate) struct Effect {
+pub(crate) struct LevelEffect {
     /// `1000 / 1`.
     pub(crate) levels: String,
     /// The step of a ladder; `None`: there is one only.
@@ -212,12 +212,12 @@ pub(crate) struct Facet {
     /// `memory=1G, sessions=4`; empty when there is only one.
     pub(crate) name: String,
     /// Levels with their cells.
-    pub(crate) rows: Vec<(String, Vec<Place>)>,
+    pub(crate) rows: Vec<(String, Vec<PivotCell>)>,
 }
 
 /// A cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum PivotCell {
     /// A value with its interval; and its ratio to the base.
     Measured {
         value: f64,
@@ -237,7 +237,7 @@ pub(crate) enum Place {
 
 /// An axis: a factor by its index, or the steps of a ladder.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Axis {
+pub(crate) enum FactorAxis {
     Factor(usize),
     Sessions,
 }
@@ -274,7 +274,7 @@ impl Experiment {
         let columns = asked.columns.as_ref().map(|name| self.axis(name)).transpose()?;
         // Times and values of steps belong to the trial, not to a step of its ladder.
         let once = self.is_of_trial(&asked.value);
-        let others = self.others(&[Some(rows), columns, once.then_some(Axis::Sessions)]);
+        let others = self.others(&[Some(rows), columns, once.then_some(FactorAxis::Sessions)]);
         let row_levels = self.levels(rows);
         let column_levels = columns.map_or(Vec::new(), |axis| self.levels(axis));
         let by_best = asked.ratio_to.as_deref() == Some(BEST);
@@ -286,14 +286,14 @@ impl Experiment {
         let places = row_levels.len() * column_levels.len().max(1) * facets_of.len();
         let per_base = if columns.is_some() { column_levels.len() } else { row_levels.len() };
         let family = places - places / per_base.max(1);
-        let at = |facet: &[(Axis, usize)], row: usize, column: usize| {
+        let at = |facet: &[(FactorAxis, usize)], row: usize, column: usize| {
             let own = columns.map(|axis| (axis, column));
             self.cell(facet.iter().copied().chain([(rows, row)]).chain(own))
         };
-        let place = |facet: &[(Axis, usize)], row: usize, column: usize| {
-            let (Some(cell), step) = at(facet, row, column) else { return Place::Nothing };
+        let place = |facet: &[(FactorAxis, usize)], row: usize, column: usize| {
+            let (Some(cell), step) = at(facet, row, column) else { return PivotCell::Nothing };
             let failed = self.cells[cell].failed;
-            let nothing = if failed > 0 { Place::Failed } else { Place::Nothing };
+            let nothing = if failed > 0 { PivotCell::Failed } else { PivotCell::Nothing };
             let Some(step_sessions) = sessions.get(step).copied() else { return nothing };
             let fit = fits.get(step).and_then(Option::as_ref);
             let found = match asked.of {
@@ -321,7 +321,7 @@ impl Experiment {
             });
             let trials = self.stages(cell, step_sessions).count();
             let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
-            Place::Measured { value, interval, ratio, of_best: None, failed }
+            PivotCell::Measured { value, interval, ratio, of_best: None, failed }
         };
         let effects = match (base, asked.of) {
             (Some(base), OfTrials::All) => {
@@ -340,10 +340,10 @@ impl Experiment {
             // Steps of a ladder are not compared with each other.
             match axes {
                 _ if !by_best => {}
-                (Axis::Sessions, _) => {
+                (FactorAxis::Sessions, _) => {
                     facet.rows.iter_mut().for_each(|(_, places)| compare_with_best(places.iter_mut(), better));
                 }
-                (_, Some(Axis::Sessions)) => (0..column_levels.len()).for_each(|column| {
+                (_, Some(FactorAxis::Sessions)) => (0..column_levels.len()).for_each(|column| {
                     compare_with_best(facet.rows.iter_mut().filter_map(|(_, places)| places.get_mut(column)), better);
                 }),
                 _ => compare_with_best(facet.rows.iter_mut().flat_map(|(_, places)| places), better),
@@ -382,10 +382,10 @@ impl Experiment {
     }
 
     /// The effect of every level but the base; empty if there is no other factor.
-    fn effects(&self, axis: Axis, base: usize, steps: &[u32], fits: &[Option<Blocks>]) -> Vec<Effect> {
-        let factors = (0..self.factors.len()).map(Axis::Factor);
-        let others: Vec<Axis> = factors.filter(|one| *one != axis && self.levels(*one).len() > 1).collect();
-        if others.is_empty() || axis == Axis::Sessions {
+    fn effects(&self, axis: FactorAxis, base: usize, steps: &[u32], fits: &[Option<Blocks>]) -> Vec<LevelEffect> {
+        let factors = (0..self.factors.len()).map(FactorAxis::Factor);
+        let others: Vec<FactorAxis> = factors.filter(|one| *one != axis && self.levels(*one).len() > 1).collect();
+        if others.is_empty() || axis == FactorAxis::Sessions {
             return Vec::new();
         }
         let (levels, combinations) = (self.levels(axis), self.combinations(&others));
@@ -394,13 +394,13 @@ impl Experiment {
         let mut effects = Vec::new();
         for (fit, sessions) in fits.iter().zip(steps) {
             for (level, name) in levels.iter().enumerate().filter(|(level, _)| *level != base) {
-                let at = |combination: &[(Axis, usize)], level: usize| {
+                let at = |combination: &[(FactorAxis, usize)], level: usize| {
                     self.cell(combination.iter().copied().chain([(axis, level)])).0
                 };
-                let pair = |all: &Vec<(Axis, usize)>| Some((at(all, base)?, at(all, level)?));
+                let pair = |all: &Vec<(FactorAxis, usize)>| Some((at(all, base)?, at(all, level)?));
                 let pairs: Vec<(usize, usize)> = combinations.iter().filter_map(pair).collect();
                 let ratio = fit.as_ref().and_then(|fit| fit.mean_ratio(&pairs, family, MARGIN_DEFAULT));
-                effects.extend(ratio.map(|ratio| Effect {
+                effects.extend(ratio.map(|ratio| LevelEffect {
                     levels: format!("{name} / {}", levels[base]),
                     sessions: (steps.len() > 1).then_some(*sessions),
                     over: over.clone(),
@@ -419,42 +419,42 @@ impl Experiment {
     }
 
     /// The axis with this name.
-    pub(crate) fn axis(&self, name: &str) -> Result<Axis, Unknown> {
+    pub(crate) fn axis(&self, name: &str) -> Result<FactorAxis, Unknown> {
         if name == SESSIONS {
-            return Ok(Axis::Sessions);
+            return Ok(FactorAxis::Sessions);
         }
-        self.factors.iter().position(|one| one.name == name).map(Axis::Factor).ok_or_else(|| {
+        self.factors.iter().position(|one| one.name == name).map(FactorAxis::Factor).ok_or_else(|| {
             let names = self.factors.iter().map(|one| one.name.as_str()).chain([SESSIONS]);
             Unknown { what: "factor".into(), name: name.to_owned(), known: names.collect::<Vec<_>>().join(", ") }
         })
     }
 
-    pub(crate) fn axis_name(&self, axis: Axis) -> &str {
+    pub(crate) fn axis_name(&self, axis: FactorAxis) -> &str {
         match axis {
-            Axis::Factor(number) => &self.factors[number].name,
-            Axis::Sessions => SESSIONS,
+            FactorAxis::Factor(number) => &self.factors[number].name,
+            FactorAxis::Sessions => SESSIONS,
         }
     }
 
     /// As shown.
-    pub(crate) fn levels(&self, axis: Axis) -> Vec<String> {
+    pub(crate) fn levels(&self, axis: FactorAxis) -> Vec<String> {
         match axis {
-            Axis::Factor(number) => self.factors[number].levels.iter().map(|level| level.shown.clone()).collect(),
-            Axis::Sessions => self.sessions().iter().map(u32::to_string).collect(),
+            FactorAxis::Factor(number) => self.factors[number].levels.iter().map(|level| level.shown.clone()).collect(),
+            FactorAxis::Sessions => self.sessions().iter().map(u32::to_string).collect(),
         }
     }
 
     /// The axes that are none of these.
-    pub(crate) fn others(&self, axes: &[Option<Axis>]) -> Vec<Axis> {
-        let all = (0..self.factors.len()).map(Axis::Factor).chain([Axis::Sessions]);
+    pub(crate) fn others(&self, axes: &[Option<FactorAxis>]) -> Vec<FactorAxis> {
+        let all = (0..self.factors.len()).map(FactorAxis::Factor).chain([FactorAxis::Sessions]);
         all.filter(|one| !axes.contains(&Some(*one))).collect()
     }
 
     /// Every combination of the levels of some axes; a single empty one if there are no axes.
-    pub(crate) fn combinations(&self, axes: &[Axis]) -> Vec<Vec<(Axis, usize)>> {
+    pub(crate) fn combinations(&self, axes: &[FactorAxis]) -> Vec<Vec<(FactorAxis, usize)>> {
         axes.iter().fold(vec![Vec::new()], |all, axis| {
             let levels = self.levels(*axis).len();
-            let with = |one: Vec<(Axis, usize)>| {
+            let with = |one: Vec<(FactorAxis, usize)>| {
                 (0..levels).map(move |level| one.iter().copied().chain([(*axis, level)]).collect())
             };
             all.into_iter().flat_map(with).collect()
@@ -462,23 +462,23 @@ impl Experiment {
     }
 
     /// The cell where these levels meet, and the index of its step of a ladder.
-    pub(crate) fn cell(&self, at: impl Iterator<Item = (Axis, usize)>) -> (Option<usize>, usize) {
+    pub(crate) fn cell(&self, at: impl Iterator<Item = (FactorAxis, usize)>) -> (Option<usize>, usize) {
         let mut levels = vec![0; self.factors.len()];
         let mut step = 0;
         for (axis, level) in at {
             match axis {
-                Axis::Factor(number) => levels[number] = level,
-                Axis::Sessions => step = level,
+                FactorAxis::Factor(number) => levels[number] = level,
+                FactorAxis::Sessions => step = level,
             }
         }
         (self.cells.iter().position(|cell| cell.levels == levels), step)
     }
 
     /// `memory=1G, sessions=4`, of axes that have several levels.
-    pub(crate) fn facet_name(&self, facet: &[(Axis, usize)]) -> String {
+    pub(crate) fn facet_name(&self, facet: &[(FactorAxis, usize)]) -> String {
         let several =
             facet.iter().map(|(axis, level)| (*axis, self.levels(*axis), *level)).filter(|one| one.1.len() > 1);
-        let name = |(axis, levels, level): (Axis, Vec<String>, usize)| match self.axis_name(axis) {
+        let name = |(axis, levels, level): (FactorAxis, Vec<String>, usize)| match self.axis_name(axis) {
             // The heading already says it.
             SETTING => levels[level].clone(),
             name => format!("{name}={}", levels[level]),
@@ -487,10 +487,10 @@ impl Experiment {
     }
 
     /// The level by which the others are divided, by its requested value or as shown.
-    fn base(&self, axis: Axis, name: &str) -> Result<usize, Unknown> {
+    fn base(&self, axis: FactorAxis, name: &str) -> Result<usize, Unknown> {
         let levels: &[Level] = match axis {
-            Axis::Factor(number) => &self.factors[number].levels,
-            Axis::Sessions => &[],
+            FactorAxis::Factor(number) => &self.factors[number].levels,
+            FactorAxis::Sessions => &[],
         };
         let found = levels.iter().position(|level| level.name == name || level.shown == name);
         found.ok_or_else(|| Unknown {
@@ -612,10 +612,10 @@ fn per_second(stage: &StageFindings, name: &str) -> Option<f64> {
 }
 
 /// The best value is 1, and so is any equally good one.
-fn compare_with_best<'a>(places: impl Iterator<Item = &'a mut Place>, better: Better) {
+fn compare_with_best<'a>(places: impl Iterator<Item = &'a mut PivotCell>, better: Better) {
     let mut all: Vec<(f64, &mut Option<f64>)> = places
         .filter_map(|place| match place {
-            Place::Measured { value, of_best, .. } => Some((*value, of_best)),
+            PivotCell::Measured { value, of_best, .. } => Some((*value, of_best)),
             _ => None,
         })
         .collect();

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, Factor, Level, SETTING, Unknown};
-use crate::findings::report::{Entry, Report};
+use crate::findings::report::{Report, ReportEntry};
 use crate::findings::setting::{RunSettings, SESSIONS, SettingKind, SettingName, names, settings};
 
 /// Between the values of a combined level.
@@ -57,7 +57,7 @@ impl Experiment {
             }));
         }
         let rounds = rounds(&report.entries, &of_entries);
-        let trial = |((entry, cell), round): ((&Entry, &usize), &usize)| ExperimentTrial {
+        let trial = |((entry, cell), round): ((&ReportEntry, &usize), &usize)| ExperimentTrial {
             cell: *cell,
             round: *round,
             findings: entry.findings.clone(),
@@ -174,8 +174,8 @@ pub(crate) fn size(text: &str) -> Option<f64> {
 
 /// The round of each record, from 0: the first trials of all cells, then the second, if they were measured in this
 /// order. If cells were measured one after the other, there are no rounds, and all have the same number.
-fn rounds(entries: &[Entry], cells: &[usize]) -> Vec<usize> {
-    let sessions = |entry: &Entry| entry.findings.stages.iter().map(|stage| stage.sessions).collect::<Vec<_>>();
+fn rounds(entries: &[ReportEntry], cells: &[usize]) -> Vec<usize> {
+    let sessions = |entry: &ReportEntry| entry.findings.stages.iter().map(|stage| stage.sessions).collect::<Vec<_>>();
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|number| entries[*number].findings.started);
     let mut rounds = vec![0; entries.len()];

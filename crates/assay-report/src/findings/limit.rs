@@ -7,7 +7,7 @@ use crate::findings::warning::Warning;
 
 /// Why the generator itself may have been the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum GeneratorLimit {
     /// A worker was almost always busy.
     Bottleneck,
     /// A worker waited for a CPU.
@@ -27,38 +27,39 @@ pub struct LimitedTrials {
     pub late: usize,
 }
 
-impl Limit {
-    pub(crate) const ALL: [Limit; 3] = [Limit::Bottleneck, Limit::Starved, Limit::Late];
+impl GeneratorLimit {
+    pub(crate) const ALL: [GeneratorLimit; 3] =
+        [GeneratorLimit::Bottleneck, GeneratorLimit::Starved, GeneratorLimit::Late];
 
-    fn of(warning: &Warning) -> Option<Limit> {
+    fn of(warning: &Warning) -> Option<GeneratorLimit> {
         match warning {
-            Warning::GeneratorBusy { .. } => Some(Limit::Bottleneck),
-            Warning::GeneratorStarved { .. } => Some(Limit::Starved),
-            Warning::GeneratorLate { .. } => Some(Limit::Late),
+            Warning::GeneratorBusy { .. } => Some(GeneratorLimit::Bottleneck),
+            Warning::GeneratorStarved { .. } => Some(GeneratorLimit::Starved),
+            Warning::GeneratorLate { .. } => Some(GeneratorLimit::Late),
             _ => None,
         }
     }
 }
 
 /// Each one about which a run has a warning.
-pub(crate) fn limits(run: &Findings) -> Vec<Limit> {
-    let has = |limit: &Limit| run.warnings.iter().any(|warning| Limit::of(warning) == Some(*limit));
-    Limit::ALL.into_iter().filter(has).collect()
+pub(crate) fn limits(run: &Findings) -> Vec<GeneratorLimit> {
+    let has = |limit: &GeneratorLimit| run.warnings.iter().any(|warning| GeneratorLimit::of(warning) == Some(*limit));
+    GeneratorLimit::ALL.into_iter().filter(has).collect()
 }
 
 impl LimitedTrials {
     pub(crate) fn of(trials: &[Findings]) -> LimitedTrials {
         let number = |limit| trials.iter().filter(|trial| limits(trial).contains(&limit)).count();
-        let [bottleneck, starved, late] = Limit::ALL.map(number);
+        let [bottleneck, starved, late] = GeneratorLimit::ALL.map(number);
         LimitedTrials { bottleneck, starved, late }
     }
 
     /// Number of trials to which that applies.
-    pub(crate) fn by(&self, limit: Limit) -> usize {
+    pub(crate) fn by(&self, limit: GeneratorLimit) -> usize {
         match limit {
-            Limit::Bottleneck => self.bottleneck,
-            Limit::Starved => self.starved,
-            Limit::Late => self.late,
+            GeneratorLimit::Bottleneck => self.bottleneck,
+            GeneratorLimit::Starved => self.starved,
+            GeneratorLimit::Late => self.late,
         }
     }
 }

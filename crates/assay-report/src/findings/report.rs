@@ -14,7 +14,7 @@ use crate::findings::setting::{Group, groups};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The trials of a setting together, otherwise in the order given.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReportEntry>,
     /// Number of different settings.
     pub settings: usize,
     /// Their names.
@@ -35,7 +35,7 @@ pub struct Report {
 
 /// One record in a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
+pub struct ReportEntry {
     /// The file it came from.
     pub file: String,
     /// Its name: the settings that distinguish it.
@@ -53,7 +53,7 @@ pub(crate) struct Setting<'a> {
     /// Counted from 0.
     pub(crate) number: usize,
     /// At least one.
-    pub(crate) trials: Vec<&'a Entry>,
+    pub(crate) trials: Vec<&'a ReportEntry>,
 }
 
 impl Report {
@@ -89,7 +89,7 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
             let trial = several.then(|| format!("trial {}", number + 1));
             let name = (settings > 1 || !several).then(|| group.name.clone());
             let name = name.into_iter().chain(trial).collect::<Vec<_>>().join(", ");
-            entries.push(Entry { file, name, setting, findings });
+            entries.push(ReportEntry { file, name, setting, findings });
         }
     }
     Report { entries, settings, names, title: None, head: None, agents: false, comparisons }
@@ -102,7 +102,7 @@ pub fn report_of_cells(title: &str, head: Vec<String>, cells: Vec<(String, Vec<(
     for (setting, (cell, records)) in cells.into_iter().filter(|(_, records)| !records.is_empty()).enumerate() {
         for (name, findings) in records {
             let name = format!("{cell}, {name}");
-            entries.push(Entry { file: name.clone(), name, setting, findings });
+            entries.push(ReportEntry { file: name.clone(), name, setting, findings });
         }
         names.push(cell);
     }

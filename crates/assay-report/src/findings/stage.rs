@@ -11,7 +11,7 @@ use crate::findings::latency::all;
 use crate::findings::outage::{ListedOutage, listed, outages};
 use crate::findings::tally::{TallyFindings, tally_findings};
 use crate::findings::telemetry::{ScopeFindings, scopes};
-use crate::findings::throughput::{Beside, Steps, ThroughputFindings, throughput_findings};
+use crate::findings::throughput::{StageFacts, Steps, ThroughputFindings, throughput_findings};
 
 /// The part of a stage that its figures cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -161,7 +161,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         assay_stats::quantile_interval(&response, QUANTILES_WITH_INTERVAL[i], &seconds)
     });
     let of_all = outages(&stage.intervals, stage.measured_ns, total.service.p50_ns);
-    let beside = Beside { outages: &of_all, due: open.map(|_| stage.total.due) };
+    let beside = StageFacts { outages: &of_all, due: open.map(|_| stage.total.due) };
     StageFindings {
         telemetry: record
             .telemetry

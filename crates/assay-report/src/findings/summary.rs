@@ -11,12 +11,12 @@ pub struct Summary {
     /// Which ones, and whether they belong together.
     pub side: SideFindings,
     /// One per number of sessions.
-    pub stages: Vec<StageSummary>,
+    pub stages: Vec<SessionsSummary>,
 }
 
 /// One number of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StageSummary {
+pub struct SessionsSummary {
     /// Active sessions.
     pub sessions: u32,
     /// Transactions given up, by trial.
@@ -39,7 +39,7 @@ pub struct MetricSummary {
 pub fn summarize(side: Side<'_>) -> Summary {
     let stage = |sessions: u32| {
         let of = side.trials.iter().filter_map(|one| one.stages.iter().find(|stage| stage.sessions == sessions));
-        StageSummary {
+        SessionsSummary {
             sessions,
             failed: of.map(|stage| stage.total.failed).collect(),
             metrics: over_trials(side.trials, sessions)
@@ -51,7 +51,7 @@ pub fn summarize(side: Side<'_>) -> Summary {
     Summary { side: side_findings(side), stages: stage_sessions(side.trials).into_iter().map(stage).collect() }
 }
 
-impl StageSummary {
+impl SessionsSummary {
     /// Over the trials, the metric of this name.
     pub fn metric(&self, name: &str) -> Option<&TrialsFindings> {
         self.metrics.iter().find(|one| one.metric.name == name)?.trials.as_ref()

@@ -61,12 +61,12 @@ pub struct TelemetryFindings {
     pub resets_ns: Vec<u64>,
     /// Rates of a counter, levels of a gauge: for charts.
     #[serde(skip)]
-    pub points: Vec<Point>,
+    pub points: Vec<TelemetryPoint>,
 }
 
 /// A value over a step between two samples; for a gauge, at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct TelemetryPoint {
     /// End of the step, since the start of the stage.
     pub at_ns: u64,
     /// Per second, or a level. `None`: it could not be read, or the counter was reset.
@@ -194,19 +194,19 @@ pub(crate) fn scopes(
 
 /// Work that must move a counter.
 #[derive(Clone, Copy)]
-enum Mover {
+enum CounterMover {
     Transactions,
     Statements,
     Writes,
 }
 
 /// Counters that a load must move, and those that say nothing if the first one does not move.
-const MOVED: [(Mover, &[&str]); 5] = [
-    (Mover::Transactions, &["commits"]),
-    (Mover::Statements, &["statements"]),
-    (Mover::Statements, &["statement_us"]),
-    (Mover::Writes, &["log_bytes", "log_written_bytes", "log_fsyncs", "log_full_pages", "log_buffer_full"]),
-    (Mover::Writes, &["buffer_reads", "buffer_misses", "bytes_read", "pages_written", "doublewrite_pages"]),
+const MOVED: [(CounterMover, &[&str]); 5] = [
+    (CounterMover::Transactions, &["commits"]),
+    (CounterMover::Statements, &["statements"]),
+    (CounterMover::Statements, &["statement_us"]),
+    (CounterMover::Writes, &["log_bytes", "log_written_bytes", "log_fsyncs", "log_full_pages", "log_buffer_full"]),
+    (CounterMover::Writes, &["buffer_reads", "buffer_misses", "bytes_read", "pages_written", "doublewrite_pages"]),
 ];
 
 /// PostgreSQL publishes its counters up to a second late.
@@ -220,9 +220,9 @@ fn remove_unmoved(metrics: &mut Vec<TelemetryFindings>, tally: &record::Tally) -
     let mut absent = Vec::new();
     for (mover, names) in MOVED {
         let (number, load) = match mover {
-            Mover::Transactions => (transactions, "transactions"),
-            Mover::Statements => (classes.read.count + writes + classes.other.count, "statements"),
-            Mover::Writes => (writes, "writing statements"),
+            CounterMover::Transactions => (transactions, "transactions"),
+            CounterMover::Statements => (classes.read.count + writes + classes.other.count, "statements"),
+            CounterMover::Writes => (writes, "writing statements"),
         };
         let stands = |one: &TelemetryFindings| one.reading == Reading::Counter && one.per_s == Some(0.0);
         if number == 0 || !metrics.iter().any(|one| one.metric == names[0] && stands(one)) {
@@ -309,7 +309,7 @@ fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &
     let mut before: Option<(i128, u64, u64)> = None;
     for ((at, value), own) in values.iter().zip(own) {
         let Some(value) = *value else {
-            found.points.push(Point { at_ns: since_start(*at), value: None });
+            found.points.push(TelemetryPoint { at_ns: since_start(*at), value: None });
             continue;
         };
         if let Some((earlier, known, known_own)) = before.replace((*at, value, *own)) {
@@ -327,7 +327,7 @@ fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &
                 pairs.push((step, ended));
             }
             let value = step.map(|step| step.max(0.0) * 1e9 / length);
-            found.points.push(Point { at_ns: since_start(*at), value });
+            found.points.push(TelemetryPoint { at_ns: since_start(*at), value });
         }
     }
     let sum: f64 = sum.max(0.0);
@@ -344,7 +344,7 @@ fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &
 fn gauge(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)]) {
     found.points = values
         .iter()
-        .map(|(at, value)| Point { at_ns: since_start(*at), value: value.map(|value| value as f64) })
+        .map(|(at, value)| TelemetryPoint { at_ns: since_start(*at), value: value.map(|value| value as f64) })
         .collect();
     let known: Vec<f64> = found.points.iter().filter_map(|point| point.value).collect();
     found.mean = ratio(known.iter().sum(), known.len() as f64);

@@ -6,7 +6,9 @@
 use std::ops::Range;
 
 use assay_record::Interval;
-use assay_stats::{Course, Excursion, LENGTH_MIN, STEADY_LENGTH_MIN, Second, Steady, Tolerance, Unsteady, Variability};
+use assay_stats::{
+    Excursion, LENGTH_MIN, STEADY_LENGTH_MIN, Second, Steadiness, Steady, Tolerance, Unsteady, Variability,
+};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, sum};
@@ -263,7 +265,7 @@ impl Steps {
             (count > 0.0).then_some((*step, sum / count))
         };
         let (at, means): (Vec<usize>, Vec<f64>) = kept.iter().filter_map(mean).unzip();
-        let Course { shifts, steady } = assay_stats::course(&means, &Tolerance::RESPONSE);
+        let Steadiness { shifts, steady } = assay_stats::course(&means, &Tolerance::RESPONSE);
         let start_ns = |place: usize| self.start_ns(at[place], intervals);
         let of = |shift: &assay_stats::Shift| (start_ns(shift.at), shift.before, shift.after);
         let largest = || shifts.iter().max_by(|a, b| a.size().abs().total_cmp(&b.size().abs()));
@@ -318,7 +320,7 @@ fn length(intervals: &[Interval]) -> u64 {
 }
 
 /// Facts about a stage besides its intervals.
-pub(crate) struct Beside<'a> {
+pub(crate) struct StageFacts<'a> {
     pub(crate) outages: &'a [OutageFindings],
     /// Transactions that became due in an open loop; `None`: a closed loop.
     pub(crate) due: Option<u64>,
@@ -328,7 +330,7 @@ pub(crate) struct Beside<'a> {
 const KNOWN: f64 = 0.1;
 
 /// The course of the `intervals` of one stage.
-pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside: &Beside) -> ThroughputFindings {
+pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside: &StageFacts) -> ThroughputFindings {
     let rates = steps.rates(intervals);
     let ns = |steps_many: f64| (steps_many * steps.length_ns as f64) as u64;
     let waves = assay_stats::waves(&rates);

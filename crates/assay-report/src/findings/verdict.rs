@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The verdict on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Verdict {
+pub enum ChangeVerdict {
     /// The candidate is better: faster.
     Better,
     /// The candidate is worse: slower.

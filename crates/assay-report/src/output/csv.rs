@@ -9,10 +9,10 @@ use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::summary::Summary;
 use crate::findings::tally::TallyFindings;
-use crate::findings::verdict::Verdict;
+use crate::findings::verdict::ChangeVerdict;
 use crate::plain::clean;
 use crate::tables::latency::latency_cells;
-use crate::tables::table::{Cell, Column, Table};
+use crate::tables::table::{Table, TableCell, TableColumn};
 
 /// The table with headers. `target` and `type` are empty in rows of all of them; figures that are unknown by type are
 /// empty in rows of one type.
@@ -20,8 +20,8 @@ pub fn csv(findings: &Findings) -> String {
     let names = "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,\
          response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,\
          service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max";
-    let tags = findings.tags.keys().map(|tag| Column::figures(tag_column(tag)));
-    let mut table = Table::new(names.split(',').map(Column::figures).chain(tags));
+    let tags = findings.tags.keys().map(|tag| TableColumn::figures(tag_column(tag)));
+    let mut table = Table::new(names.split(',').map(TableColumn::figures).chain(tags));
     for (number, stage) in findings.stages.iter().enumerate() {
         tally(&mut table, number, stage, "", &stage.total, findings);
         for (target, one) in findings.targets.iter().zip(&stage.targets) {
@@ -48,14 +48,14 @@ pub fn comparison_csv(comparisons: &[Comparison]) -> String {
     for one in comparisons {
         for stage in &one.stages {
             for metric in &stage.metrics {
-                let mut row = vec![Cell::foreign(&one.baseline.name), Cell::foreign(&one.candidate.name)];
-                row.extend([Cell::Count(stage.sessions.into()), Cell::foreign(&metric.metric.name)]);
+                let mut row = vec![TableCell::foreign(&one.baseline.name), TableCell::foreign(&one.candidate.name)];
+                row.extend([TableCell::Count(stage.sessions.into()), TableCell::foreign(&metric.metric.name)]);
                 row.push(unit(metric.metric.unit));
                 row.extend(trials(metric.baseline.as_ref()));
                 row.extend(trials(metric.candidate.as_ref()));
                 if let Some(change) = metric.change {
-                    row.extend([Cell::Number(change.ratio), known(change.low), known(change.high)]);
-                    row.push(Cell::Number(change.superiority));
+                    row.extend([TableCell::Number(change.ratio), known(change.low), known(change.high)]);
+                    row.push(TableCell::Number(change.superiority));
                     row.extend(verdict(change.verdict));
                 }
                 table.row(row);
@@ -73,9 +73,9 @@ pub fn summary_csv(summary: &Summary) -> String {
             let found = metric.trials.as_ref();
             for (at, value) in found.map_or(&[][..], |it| &it.values).iter().enumerate() {
                 let [_, median, low, high] = trials(found);
-                let name = Cell::foreign(&metric.metric.name);
-                let head = [Cell::Count(stage.sessions.into()), name, unit(metric.metric.unit)];
-                let figures = [Cell::Count(at as u64 + 1), Cell::Number(*value), median, low, high];
+                let name = TableCell::foreign(&metric.metric.name);
+                let head = [TableCell::Count(stage.sessions.into()), name, unit(metric.metric.unit)];
+                let figures = [TableCell::Count(at as u64 + 1), TableCell::Number(*value), median, low, high];
                 table.row(head.into_iter().chain(figures).collect::<Vec<_>>());
             }
         }
@@ -85,25 +85,25 @@ pub fn summary_csv(summary: &Summary) -> String {
 
 /// An empty table with these columns.
 pub(crate) fn headed(names: &str) -> Table {
-    Table::new(names.split(',').map(Column::figures))
+    Table::new(names.split(',').map(TableColumn::figures))
 }
 
-fn known(value: Option<f64>) -> Cell {
-    Cell::of(value, Cell::Number)
+fn known(value: Option<f64>) -> TableCell {
+    TableCell::of(value, TableCell::Number)
 }
 
 /// Number, median, and the ends of its interval.
-fn trials(found: Option<&TrialsFindings>) -> [Cell; 4] {
+fn trials(found: Option<&TrialsFindings>) -> [TableCell; 4] {
     [
-        Cell::Count(found.map_or(0, |it| it.values.len() as u64)),
+        TableCell::Count(found.map_or(0, |it| it.values.len() as u64)),
         known(found.map(|it| it.median)),
         known(found.and_then(|it| it.low)),
         known(found.and_then(|it| it.high)),
     ]
 }
 
-fn unit(unit: MetricUnit) -> Cell {
-    Cell::words(match unit {
+fn unit(unit: MetricUnit) -> TableCell {
+    TableCell::words(match unit {
         MetricUnit::PerSecond => "per_second",
         MetricUnit::RowsPerSecond => "rows_per_second",
         MetricUnit::EventsPerSecond => "events_per_second",
@@ -115,42 +115,46 @@ fn unit(unit: MetricUnit) -> Cell {
 }
 
 /// The verdict, and the number of trials needed.
-fn verdict(verdict: Verdict) -> [Cell; 2] {
+fn verdict(verdict: ChangeVerdict) -> [TableCell; 2] {
     let (word, needed) = match verdict {
-        Verdict::Better => ("better", Cell::Blank),
-        Verdict::Worse => ("worse", Cell::Blank),
-        Verdict::More => ("more", Cell::Blank),
-        Verdict::Less => ("less", Cell::Blank),
-        Verdict::NoDifference => ("no_difference", Cell::Blank),
-        Verdict::CannotTell { trials_needed } => ("cannot_tell", Cell::Count(trials_needed as u64)),
+        ChangeVerdict::Better => ("better", TableCell::Blank),
+        ChangeVerdict::Worse => ("worse", TableCell::Blank),
+        ChangeVerdict::More => ("more", TableCell::Blank),
+        ChangeVerdict::Less => ("less", TableCell::Blank),
+        ChangeVerdict::NoDifference => ("no_difference", TableCell::Blank),
+        ChangeVerdict::CannotTell { trials_needed } => ("cannot_tell", TableCell::Count(trials_needed as u64)),
     };
-    [Cell::words(word), needed]
+    [TableCell::words(word), needed]
 }
 
 fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, tally: &TallyFindings, of: &Findings) {
-    let mut row =
-        |name: &str, counts: [Cell; 7], response: &LatencyFindings, service: &LatencyFindings, lag: [Cell; 2]| {
-            let head = [number as u64, stage.sessions.into(), stage.measured_ns].map(Cell::Count);
-            let names = [target, name].map(Cell::foreign);
-            let service = [service.p50_ns, service.p99_ns].map(Cell::ns);
-            let cells =
-                head.into_iter().chain(names).chain(counts).chain(latency_cells(response)).chain(service).chain(lag);
-            let cells = cells.chain(of.tags.values().map(|value| Cell::foreign(value)));
-            table.row(cells.collect::<Vec<_>>());
-        };
-    let known = |count: Option<u64>| count.map_or(Cell::Blank, Cell::Count);
+    let mut row = |name: &str,
+                   counts: [TableCell; 7],
+                   response: &LatencyFindings,
+                   service: &LatencyFindings,
+                   lag: [TableCell; 2]| {
+        let head = [number as u64, stage.sessions.into(), stage.measured_ns].map(TableCell::Count);
+        let names = [target, name].map(TableCell::foreign);
+        let service = [service.p50_ns, service.p99_ns].map(TableCell::ns);
+        let cells =
+            head.into_iter().chain(names).chain(counts).chain(latency_cells(response)).chain(service).chain(lag);
+        let cells = cells.chain(of.tags.values().map(|value| TableCell::foreign(value)));
+        table.row(cells.collect::<Vec<_>>());
+    };
+    let known = |count: Option<u64>| count.map_or(TableCell::Blank, TableCell::Count);
     let counts = |transactions, tps, failed, retries| {
-        [Cell::Count(transactions), Cell::Number(tps), known(failed), known(retries)]
+        [TableCell::Count(transactions), TableCell::Number(tps), known(failed), known(retries)]
     };
     let [transactions, tps, failed, retries] =
         counts(tally.transactions, tally.tps, Some(tally.failed), Some(tally.retries));
-    let [statements, qps, errors] = [Cell::Count(tally.statements), Cell::Number(tally.qps), Cell::Count(tally.errors)];
-    let lag = [tally.lag.p99_ns, tally.lag.max_ns].map(Cell::ns);
+    let [statements, qps, errors] =
+        [TableCell::Count(tally.statements), TableCell::Number(tally.qps), TableCell::Count(tally.errors)];
+    let lag = [tally.lag.p99_ns, tally.lag.max_ns].map(TableCell::ns);
     let all = [transactions, tps, failed, retries, statements, qps, errors];
     row("", all, &tally.response, &tally.service, lag);
     for one in &tally.types {
         let [transactions, tps, failed, retries] = counts(one.transactions, one.tps, one.failed, one.retries);
-        let counts = [transactions, tps, failed, retries, Cell::Blank, Cell::Blank, Cell::Blank];
-        row(&one.name, counts, &one.response, &one.service, [const { Cell::Blank }; 2]);
+        let counts = [transactions, tps, failed, retries, TableCell::Blank, TableCell::Blank, TableCell::Blank];
+        row(&one.name, counts, &one.response, &one.service, [const { TableCell::Blank }; 2]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::findings::experiment::Experiment;
 use crate::findings::metric::{stage_sessions, trial_metrics};
-use crate::tables::table::{Cell, Column, Table};
+use crate::tables::table::{Table, TableCell, TableColumn};
 
 /// A row per trial and step of its ladder, or per search: factors, round, sessions, every metric, seconds of every
 /// part, values of steps.
@@ -28,18 +28,19 @@ pub fn experiment_csv(experiment: &Experiment) -> String {
     let heads = factors.chain(["round".to_owned(), "sessions".to_owned()]).chain(names.iter().cloned());
     let heads = heads.chain(parts.iter().map(|part| format!("{part}_s")));
     let heads = heads.chain(values.iter().map(|value| (*value).to_owned()));
-    let mut table = Table::new(heads.map(|head| Column::words(head, usize::MAX)));
+    let mut table = Table::new(heads.map(|head| TableColumn::words(head, usize::MAX)));
     for (trial, sessions, found) in steps() {
         let levels = &experiment.cells[trial.cell].levels;
         let factors = experiment.factors.iter().zip(levels);
-        let mut row: Vec<Cell> = factors.map(|(factor, level)| Cell::foreign(&factor.levels[*level].shown)).collect();
-        row.extend([Cell::Count(trial.round as u64 + 1), Cell::Count(sessions.into())]);
+        let mut row: Vec<TableCell> =
+            factors.map(|(factor, level)| TableCell::foreign(&factor.levels[*level].shown)).collect();
+        row.extend([TableCell::Count(trial.round as u64 + 1), TableCell::Count(sessions.into())]);
         let value = |name: &String| found.iter().find(|(metric, _)| metric.name == *name).and_then(|(_, value)| *value);
-        row.extend(names.iter().map(|name| Cell::of(value(name), Cell::Number)));
+        row.extend(names.iter().map(|name| TableCell::of(value(name), TableCell::Number)));
         let around =
             |all: &[(String, f64)], name: &str| all.iter().find(|(one, _)| one == name).map(|(_, found)| *found);
-        row.extend(parts.iter().map(|part| Cell::of(around(&trial.parts, part), Cell::Number)));
-        row.extend(values.iter().map(|value| Cell::of(around(&trial.values, value), Cell::Number)));
+        row.extend(parts.iter().map(|part| TableCell::of(around(&trial.parts, part), TableCell::Number)));
+        row.extend(values.iter().map(|value| TableCell::of(around(&trial.values, value), TableCell::Number)));
         table.row(row);
     }
     table.csv()

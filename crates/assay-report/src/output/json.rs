@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::charts::chart::Chart;
 use crate::charts::charts;
 use crate::findings::comparison::Comparison;
-use crate::findings::experiment::{Pivot, Place};
-use crate::findings::report::{Entry, Report};
+use crate::findings::experiment::{Pivot, PivotCell};
+use crate::findings::report::{Report, ReportEntry};
 use crate::output::shown::Shown;
 
 /// Findings, a comparison or a summary as JSON, as docs/record.md lists them.
@@ -29,7 +29,7 @@ pub fn report_json(report: &Report, asked: &[Shown]) -> String {
     #[derive(Serialize)]
     struct EntryWithCharts<'a> {
         #[serde(flatten)]
-        entry: &'a Entry,
+        entry: &'a ReportEntry,
         charts: &'a [Chart],
     }
     let charts = charts(report);
@@ -91,9 +91,9 @@ impl AskedTable<'_> {
 }
 
 impl AskedCell<'_> {
-    fn of(place: &Place) -> Self {
-        let Place::Measured { value, interval, ratio, of_best, .. } = place else {
-            let state = if *place == Place::Failed { "failed" } else { "not_measured" };
+    fn of(place: &PivotCell) -> Self {
+        let PivotCell::Measured { value, interval, ratio, of_best, .. } = place else {
+            let state = if *place == PivotCell::Failed { "failed" } else { "not_measured" };
             return AskedCell { state, ..AskedCell::default() };
         };
         let (low, high) = interval.unzip();

@@ -3,7 +3,7 @@
 //! Tables and words only. Text from records cannot become markup, a link or a mention: every character with a meaning
 //! in CommonMark or on the sites that show it is escaped.
 
-use crate::findings::report::{Entry, Report};
+use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
 use crate::output::comparison_text::comparison_text;
 use crate::output::shown::{Shown, shown_markdown};
@@ -57,7 +57,7 @@ pub fn markdown(report: &Report, asked: &[Shown]) -> String {
     text
 }
 
-fn of_entry(entry: &Entry, several: bool, with_agents: bool) -> String {
+fn of_entry(entry: &ReportEntry, several: bool, with_agents: bool) -> String {
     let findings = &entry.findings;
     if let Some(found) = &findings.cases {
         let head = if several { format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)) } else { String::new() };

@@ -14,18 +14,18 @@ use sha2::{Digest as _, Sha256};
 
 use assay_record::{Place, ScopeKind};
 
-use crate::charts::chart::{Body, Chart};
-use crate::charts::layout::Layout;
+use crate::charts::chart::{Chart, ChartBody};
+use crate::charts::layout::ChartLayout;
 use crate::charts::palette::{self, Theme};
 use crate::charts::picture::{PictureOptions, svg};
 use crate::charts::{Charts, charts};
 use crate::digits::{count, figure, ms, seconds};
 use crate::findings::comparison::Comparison;
-use crate::findings::report::{Entry, Report};
+use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::ScopeFindings;
-use crate::output::shown::{Content, Shown};
+use crate::output::shown::{Shown, ShownContent};
 use crate::plain::{DOT, clean};
 use crate::tables::agents::agents;
 use crate::tables::as_html::{shown, shown_to};
@@ -123,12 +123,12 @@ pub fn html(report: &Report, asked: &[Shown]) -> String {
 struct ChartOnPage<'a> {
     #[serde(flatten)]
     chart: &'a Chart,
-    layout: Layout,
+    layout: ChartLayout,
 }
 
 impl ChartOnPage<'_> {
     fn of(chart: &Chart) -> ChartOnPage<'_> {
-        ChartOnPage { chart, layout: Layout::of(chart) }
+        ChartOnPage { chart, layout: ChartLayout::of(chart) }
     }
 }
 
@@ -240,7 +240,7 @@ fn verdict(report: &Report, charts: &Charts) -> Markup {
 
 fn ladders(report: &Report, charts: &Charts) -> Markup {
     let several = report.entries.len() > 1;
-    let ladders: Vec<&Entry> = report.entries.iter().filter(|entry| entry.findings.stages.len() > 1).collect();
+    let ladders: Vec<&ReportEntry> = report.entries.iter().filter(|entry| entry.findings.stages.len() > 1).collect();
     html! {
         (figures_of(["ladder-throughput", "ladder-latency"].into_iter().filter_map(|id| charts.get(id))))
         (figures_of(charts.of_all.iter().filter(|chart| chart.id.starts_with("capacity-"))))
@@ -371,7 +371,7 @@ fn warnings(report: &Report) -> Markup {
 
 /// A row per record; a ladder is represented by its best stage.
 fn side_by_side(report: &Report) -> Markup {
-    fn row(entry: &Entry) -> Option<(String, &StageFindings)> {
+    fn row(entry: &ReportEntry) -> Option<(String, &StageFindings)> {
         let stage = entry.findings.main_stage()?;
         let name = match entry.findings.stages.len() {
             2.. => format!("{} (best: {})", entry.name, sessions(stage.sessions)),
@@ -420,7 +420,7 @@ fn compared(comparison: &Comparison) -> Markup {
     }
 }
 
-fn ladder(entry: &Entry, several: bool) -> Markup {
+fn ladder(entry: &ReportEntry, several: bool) -> Markup {
     if let Some(found) = &entry.findings.capacity {
         let answer = capitalized(&capacity_words(found)) + ".";
         return html! {
@@ -454,7 +454,7 @@ fn figures_of<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Markup {
 fn figure_of(chart: &Chart) -> Markup {
     debug_assert!(chart.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "ids are ours");
     let keys = match chart.body {
-        Body::Boxes { .. } => "",
+        ChartBody::Boxes { .. } => "",
         _ => " Arrow keys move the cursor, plus and minus zoom, 0 shows the whole range.",
     };
     let label = clean(&format!("Chart: {}.{keys}", chart.title), 400);
@@ -482,11 +482,11 @@ fn shown_on_page(asked: &[Shown]) -> Markup {
     html! {
         @for one in asked {
             @match &one.0 {
-                Content::Tables { tables, notes, .. } => {
+                ShownContent::Tables { tables, notes, .. } => {
                     @for table in tables { (table.html()) }
                     @for note in notes { p.soft { (shown(note)) } }
                 }
-                Content::Chart(chart) => {
+                ShownContent::Chart(chart) => {
                     figure id={ "chart-" (chart.id) } {
                         div.picture role="img" aria-label=(clean(&format!("Chart: {}.", chart.title), 400)) {
                             (picture(chart, Theme::Light, "on-light"))
@@ -511,7 +511,7 @@ fn stages_in_full(findings: &Findings) -> Markup {
     }
 }
 
-fn environment(entry: &Entry, report: &Report) -> Markup {
+fn environment(entry: &ReportEntry, report: &Report) -> Markup {
     let findings = &entry.findings;
     let embedded = findings.is_embedded();
     let database = if embedded { "The database ran in the same process and is included." } else { "" };
@@ -577,7 +577,7 @@ fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     }
 }
 
-fn setup(entry: &Entry) -> Markup {
+fn setup(entry: &ReportEntry) -> Markup {
     let findings = &entry.findings;
     let given = findings.options.iter().map(|(name, value)| (name, option_value(value)));
     let given = given.filter(|(_, value)| !value.is_empty());

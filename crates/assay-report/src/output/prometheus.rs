@@ -21,18 +21,18 @@ const SERIES_MAX: usize = 200;
 
 /// Metrics by name, each with its samples.
 #[derive(Default)]
-struct Exposition {
-    metrics: Vec<Metric>,
+struct MetricsText {
+    metrics: Vec<MetricFamily>,
 }
 
-struct Metric {
+struct MetricFamily {
     name: String,
     kind: String,
     help: String,
     samples: String,
 }
 
-impl Exposition {
+impl MetricsText {
     fn sample(
         &mut self,
         (name, kind, help): (&'static str, &'static str, &'static str),
@@ -55,7 +55,7 @@ impl Exposition {
     ) {
         let at = self.metrics.iter().position(|metric| metric.name == name).unwrap_or_else(|| {
             let [name, kind, help] = [name, kind, help].map(str::to_owned);
-            self.metrics.push(Metric { name, kind, help, samples: String::new() });
+            self.metrics.push(MetricFamily { name, kind, help, samples: String::new() });
             self.metrics.len() - 1
         });
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -70,7 +70,7 @@ impl Exposition {
 
     /// Renders OpenMetrics: a counter's name lacks the `_total` of its samples, and the file has an end marker.
     fn open_metrics(&self) -> String {
-        let text = |metric: &Metric| match metric.kind.as_str() {
+        let text = |metric: &MetricFamily| match metric.kind.as_str() {
             "counter" => metric.text(metric.name.trim_end_matches("_total")),
             _ => metric.text(&metric.name),
         };
@@ -79,7 +79,7 @@ impl Exposition {
     }
 }
 
-impl Metric {
+impl MetricFamily {
     fn text(&self, name: &str) -> String {
         format!("# HELP {name} {}\n# TYPE {name} {}\n{}", self.help, self.kind, self.samples)
     }
@@ -115,14 +115,14 @@ const HISTOGRAM: Definition = ("assay_response_seconds", "histogram", "Response 
 
 /// The final state of every record.
 pub fn prometheus(report: &Report) -> String {
-    let mut all = Exposition::default();
+    let mut all = MetricsText::default();
     for entry in &report.entries {
         of_findings(&mut all, &entry.name, &entry.findings);
     }
     all.open_metrics()
 }
 
-fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
+fn of_findings(all: &mut MetricsText, record: &str, findings: &Findings) {
     let (product, version) = findings.targets.first().map_or(("", ""), |target| (&target.product, &target.version));
     let seed = findings.seed.to_string();
     let tags: Vec<(String, &str)> =
@@ -172,7 +172,7 @@ fn of_findings(all: &mut Exposition, record: &str, findings: &Findings) {
 
 /// Rates and levels with the names of telemetry: `assay_server_log_bytes_per_second`,
 /// `assay_server_log_bytes_per_transaction`, `assay_machine_memory_dirty_bytes`.
-fn of_telemetry(all: &mut Exposition, of_stage: &[(&str, &str)], scopes: &[ScopeFindings]) {
+fn of_telemetry(all: &mut MetricsText, of_stage: &[(&str, &str)], scopes: &[ScopeFindings]) {
     for scope in scopes {
         let kind = if scope.scope == ScopeKind::Server { "server" } else { "machine" };
         let target = scope.target.to_string();
@@ -201,7 +201,7 @@ fn tag_label(tag: &str) -> String {
     format!("tag_{}", clean(tag, LABEL_WIDTH).chars().map(safe).collect::<String>())
 }
 
-fn quantiles(all: &mut Exposition, metric: Definition, labels: &[(&str, &str)], latencies: &LatencyFindings) {
+fn quantiles(all: &mut MetricsText, metric: Definition, labels: &[(&str, &str)], latencies: &LatencyFindings) {
     for (quantile, ns) in [
         ("0.5", latencies.p50_ns),
         ("0.9", latencies.p90_ns),
@@ -311,7 +311,7 @@ impl LiveMetrics {
 
     /// The current metrics.
     pub fn text(&self) -> String {
-        let mut all = Exposition::default();
+        let mut all = MetricsText::default();
         let mut info = vec![("workload", self.workload.as_str())];
         info.push(("tool", concat!("assay ", env!("CARGO_PKG_VERSION"))));
         info.extend(self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())));

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use assay_record::{Reading, ScopeKind, Time, Unit};
 
 use crate::findings::arithmetic::per_second;
-use crate::findings::report::{Entry, Report};
+use crate::findings::report::{Report, ReportEntry};
 use crate::findings::setting::option_text;
 use crate::output::csv::{headed, tag_column};
 use crate::plain::clean;
 use crate::tables::latency::latency_cells;
-use crate::tables::table::{Cell, Column, Table};
+use crate::tables::table::{Table, TableCell, TableColumn};
 use crate::words::run::{load, servers};
 
 /// One row per interval, transaction type and statement class: `type` is empty in rows of all types, `class` in rows of
@@ -25,46 +25,51 @@ pub fn intervals_csv(report: &Report) -> String {
          response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,errors,retries,\
          failed,reconnects,backlog,cpus_used,type,class,time,server,load,seed",
     );
-    table.columns.extend(options.iter().map(|name| Column::figures(format!("option_{}", clean(name, OPTION_WIDTH)))));
+    table
+        .columns
+        .extend(options.iter().map(|name| TableColumn::figures(format!("option_{}", clean(name, OPTION_WIDTH)))));
     let tags: BTreeSet<&String> = report.entries.iter().flat_map(|entry| entry.findings.tags.keys()).collect();
-    table.columns.extend(tags.iter().map(|tag| Column::figures(tag_column(tag))));
+    table.columns.extend(tags.iter().map(|tag| TableColumn::figures(tag_column(tag))));
     let mut text = table.csv_head();
     for entry in &report.entries {
         let mut settings = settings(entry, &options);
-        let tag = |tag: &&String| entry.findings.tags.get(*tag).map_or(Cell::Blank, |value| Cell::foreign(value));
+        let tag =
+            |tag: &&String| entry.findings.tags.get(*tag).map_or(TableCell::Blank, |value| TableCell::foreign(value));
         settings.extend(tags.iter().map(tag));
         for (number, stage) in entry.findings.stages.iter().enumerate() {
             for interval in &stage.intervals {
                 let head = |sessions: u32| {
-                    let mut row = vec![Cell::foreign(&entry.name), Cell::foreign(&entry.file)];
-                    row.extend([Cell::Count(entry.setting as u64), Cell::foreign(&entry.findings.workload)]);
-                    row.extend([number as u64, sessions.into(), interval.start_ns, interval.end_ns].map(Cell::Count));
+                    let mut row = vec![TableCell::foreign(&entry.name), TableCell::foreign(&entry.file)];
+                    row.extend([TableCell::Count(entry.setting as u64), TableCell::foreign(&entry.findings.workload)]);
+                    row.extend(
+                        [number as u64, sessions.into(), interval.start_ns, interval.end_ns].map(TableCell::Count),
+                    );
                     row
                 };
                 let begun_ms = stage.started.unix_ms().saturating_add(interval.start_ns / 1_000_000);
-                let time = Cell::Words(Time::from_unix_ms(begun_ms).to_string());
-                let mut row = |kind: &str, class: &str, figures: Vec<Cell>| {
-                    let names = [Cell::foreign(kind), Cell::words(class), time.clone()];
+                let time = TableCell::Words(Time::from_unix_ms(begun_ms).to_string());
+                let mut row = |kind: &str, class: &str, figures: Vec<TableCell>| {
+                    let names = [TableCell::foreign(kind), TableCell::words(class), time.clone()];
                     let cells = head(interval.sessions).into_iter().chain(figures).chain(names);
                     table.row(cells.chain(settings.iter().cloned()).collect::<Vec<_>>());
                 };
-                let mut all = vec![Cell::Count(interval.transactions)];
-                all.extend([interval.tps, interval.qps].map(Cell::Number));
+                let mut all = vec![TableCell::Count(interval.transactions)];
+                all.extend([interval.tps, interval.qps].map(TableCell::Number));
                 all.extend(latency_cells(&interval.response));
                 let troubles = [interval.errors, interval.retries, interval.failed, interval.reconnects];
-                all.extend(troubles.into_iter().chain([interval.backlog]).map(Cell::Count));
-                all.push(Cell::Number(interval.cpus_used));
+                all.extend(troubles.into_iter().chain([interval.backlog]).map(TableCell::Count));
+                all.push(TableCell::Number(interval.cpus_used));
                 let width = all.len();
                 row("", "", all);
                 let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
-                let of_type = |count: u64| [Cell::Count(count), Cell::Number(per_second(count, length_ns))];
+                let of_type = |count: u64| [TableCell::Count(count), TableCell::Number(per_second(count, length_ns))];
                 let types = stage.total.types.iter().zip(&interval.transactions_by_type);
                 for (one, count) in types.filter(|(one, _)| one.has_ended()) {
                     row(&one.name, "", padded(of_type(*count).to_vec(), width));
                 }
                 let of = interval.qps_by_class;
                 for (class, qps) in [("read", of.read), ("write", of.write), ("other", of.other)] {
-                    row("", class, padded(vec![Cell::Blank, Cell::Blank, Cell::Number(qps)], width));
+                    row("", class, padded(vec![TableCell::Blank, TableCell::Blank, TableCell::Number(qps)], width));
                 }
             }
             // Days of seconds would fill the memory.
@@ -86,17 +91,18 @@ fn option_names(report: &Report) -> Vec<String> {
 }
 
 /// The columns of a record, in every row: servers, load, seed, and the value of each of `options`.
-fn settings(entry: &Entry, options: &[String]) -> Vec<Cell> {
+fn settings(entry: &ReportEntry, options: &[String]) -> Vec<TableCell> {
     let findings = &entry.findings;
-    let mut cells = vec![Cell::foreign(&servers(findings)), Cell::foreign(&load(findings))];
-    cells.push(Cell::Words(findings.seed.to_string()));
-    let value = |name| findings.options.get(name).map_or(Cell::Blank, |value| Cell::foreign(&option_text(value)));
+    let mut cells = vec![TableCell::foreign(&servers(findings)), TableCell::foreign(&load(findings))];
+    cells.push(TableCell::Words(findings.seed.to_string()));
+    let value =
+        |name| findings.options.get(name).map_or(TableCell::Blank, |value| TableCell::foreign(&option_text(value)));
     cells.extend(options.iter().map(value));
     cells
 }
 
-fn padded(mut cells: Vec<Cell>, width: usize) -> Vec<Cell> {
-    cells.resize(width, Cell::Blank);
+fn padded(mut cells: Vec<TableCell>, width: usize) -> Vec<TableCell> {
+    cells.resize(width, TableCell::Blank);
     cells
 }
 
@@ -110,10 +116,12 @@ pub fn telemetry_csv(report: &Report) -> String {
             for scope in &stage.telemetry {
                 let kind = if scope.scope == ScopeKind::Server { "server" } else { "machine" };
                 let mut row = |at_ns: u64, metric: &str, unit: &str, value: f64| {
-                    let mut row = vec![Cell::foreign(&entry.name), Cell::foreign(&entry.file)];
-                    row.extend([entry.setting as u64, number as u64, stage.sessions.into(), at_ns].map(Cell::Count));
-                    row.extend([Cell::words(kind), Cell::Count(scope.target.into())]);
-                    row.extend([Cell::foreign(metric), Cell::words(unit), Cell::Number(value)]);
+                    let mut row = vec![TableCell::foreign(&entry.name), TableCell::foreign(&entry.file)];
+                    row.extend(
+                        [entry.setting as u64, number as u64, stage.sessions.into(), at_ns].map(TableCell::Count),
+                    );
+                    row.extend([TableCell::words(kind), TableCell::Count(scope.target.into())]);
+                    row.extend([TableCell::foreign(metric), TableCell::words(unit), TableCell::Number(value)]);
                     table.row(row);
                 };
                 for one in &scope.metrics {
@@ -163,10 +171,10 @@ pub struct MixedSeries {
 /// No cell needs quotes, whatever quote character the reader uses. Unknown figures are empty. All records must have the
 /// same workload and sessions.
 pub fn change_points_csv(report: &Report) -> Result<String, MixedSeries> {
-    let mut entries: Vec<&Entry> = report.entries.iter().collect();
+    let mut entries: Vec<&ReportEntry> = report.entries.iter().collect();
     entries.sort_by_key(|entry| entry.findings.started);
     let Some(first) = entries.first() else { return Ok(String::new()) };
-    let did = |entry: &Entry| {
+    let did = |entry: &ReportEntry| {
         let sessions: Vec<String> = entry.findings.stages.iter().map(|stage| stage.sessions.to_string()).collect();
         let plural = if sessions.as_slice() == ["1"] { "" } else { "s" };
         format!("{} with {} session{plural}", clean(&entry.findings.workload, 60), sessions.join(","))
@@ -183,17 +191,17 @@ pub fn change_points_csv(report: &Report) -> Result<String, MixedSeries> {
         let prefix = if ladder { format!("sessions_{}_", stage.sessions) } else { String::new() };
         head.extend(METRICS.map(|metric| format!("{prefix}{metric}")));
     }
-    let mut table = Table::new(head.into_iter().map(Column::figures));
+    let mut table = Table::new(head.into_iter().map(TableColumn::figures));
     for entry in entries {
-        let mut row = vec![Cell::Words(entry.findings.started.to_string())];
+        let mut row = vec![TableCell::Words(entry.findings.started.to_string())];
         row.extend([word(&entry.findings.tool), word(&entry.file)]);
         for stage in &entry.findings.stages {
             let (total, response) = (&stage.total, &stage.total.response);
-            let scaled = |ns: Option<f64>, unit: f64| Cell::of(ns, |ns| Cell::Number(ns / unit));
+            let scaled = |ns: Option<f64>, unit: f64| TableCell::of(ns, |ns| TableCell::Number(ns / unit));
             let ms = |ns: Option<u64>| scaled(ns.map(|ns| ns as f64), 1e6);
-            row.extend([Cell::Number(total.tps), Cell::Number(total.qps), scaled(response.mean_ns, 1e6)]);
+            row.extend([TableCell::Number(total.tps), TableCell::Number(total.qps), scaled(response.mean_ns, 1e6)]);
             row.extend([response.p50_ns, response.p95_ns, response.p99_ns].map(ms));
-            row.push(Cell::Count(total.failed));
+            row.push(TableCell::Count(total.failed));
             row.push(scaled(stage.generator.and_then(|generator| generator.cpu_ns_per_statement), 1e3));
         }
         table.row(row);
@@ -202,8 +210,8 @@ pub fn change_points_csv(report: &Report) -> Result<String, MixedSeries> {
 }
 
 /// Text without separators, quotes or formulas.
-fn word(text: &str) -> Cell {
+fn word(text: &str) -> TableCell {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-/".contains(c) { c } else { '_' };
     let word: String = clean(text, 200).chars().map(safe).collect();
-    Cell::words(word.trim_start_matches(['-', '/', '.']))
+    TableCell::words(word.trim_start_matches(['-', '/', '.']))
 }

@@ -5,7 +5,7 @@ use assay_stats::{Ratio, Verdict};
 use crate::charts::asked::{ChartAsked, NoChart};
 use crate::charts::chart::Chart;
 use crate::digits::{figure, percent};
-use crate::findings::experiment::{Experiment, OfTrials, Pivot, PivotAsked, Place};
+use crate::findings::experiment::{Experiment, OfTrials, Pivot, PivotAsked, PivotCell};
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
 use crate::tables::experiment::ratio_words;
@@ -24,9 +24,9 @@ pub enum ShowAsked {
 }
 
 /// A view with its data.
-pub struct Shown(pub(crate) Content);
+pub struct Shown(pub(crate) ShownContent);
 
-pub(crate) enum Content {
+pub(crate) enum ShownContent {
     /// One per facet, and notes.
     Tables {
         tables: Vec<Table>,
@@ -54,7 +54,7 @@ pub fn shown_of<'a>(asked: impl IntoIterator<Item = (&'a Experiment, &'a ShowAsk
             for table in &mut tables {
                 table.caption.extend(window.iter().map(|window| format!(", {window}")));
             }
-            Ok(Shown(Content::Tables { tables, notes: notes(&pivot), pivot: Box::new(pivot) }))
+            Ok(Shown(ShownContent::Tables { tables, notes: notes(&pivot), pivot: Box::new(pivot) }))
         }
         ShowAsked::Chart(asked) => {
             let records = || experiment.trials.iter().map(|trial| &trial.findings);
@@ -67,7 +67,7 @@ pub fn shown_of<'a>(asked: impl IntoIterator<Item = (&'a Experiment, &'a ShowAsk
                 again += 1;
             }
             files.push(chart.file.clone());
-            Ok(Shown(Content::Chart(Box::new(chart))))
+            Ok(Shown(ShownContent::Chart(Box::new(chart))))
         }
     };
     asked.into_iter().enumerate().map(one).collect()
@@ -77,16 +77,16 @@ impl Shown {
     /// The chart, if it is one.
     pub fn chart(&self) -> Option<&Chart> {
         match &self.0 {
-            Content::Chart(chart) => Some(chart),
-            Content::Tables { .. } => None,
+            ShownContent::Chart(chart) => Some(chart),
+            ShownContent::Tables { .. } => None,
         }
     }
 
     /// The pivot table, if it is one.
     pub(crate) fn pivot(&self) -> Option<&Pivot> {
         match &self.0 {
-            Content::Chart(_) => None,
-            Content::Tables { pivot, .. } => Some(pivot),
+            ShownContent::Chart(_) => None,
+            ShownContent::Tables { pivot, .. } => Some(pivot),
         }
     }
 }
@@ -96,13 +96,13 @@ pub fn shown_text(all: &[Shown], width: usize) -> String {
     let mut text = String::new();
     for one in all {
         match &one.0 {
-            Content::Tables { tables, notes, .. } => {
+            ShownContent::Tables { tables, notes, .. } => {
                 for table in tables {
                     text += &format!("{}\n{}\n", table.caption, table.text(width));
                 }
                 text += &(notes.join("\n") + "\n\n");
             }
-            Content::Chart(chart) => {
+            ShownContent::Chart(chart) => {
                 text += &format!("{}{}\n", clean(&chart.title, 200), in_brackets(&chart.caption));
                 for table in chart.sketches() {
                     text += &format!("{}\n{}\n", table.caption, table.text(width));
@@ -118,13 +118,13 @@ pub fn shown_markdown(all: &[Shown]) -> String {
     let mut text = String::new();
     for one in all {
         match &one.0 {
-            Content::Tables { tables, notes, .. } => {
+            ShownContent::Tables { tables, notes, .. } => {
                 for table in tables {
                     text += &format!("### {}\n\n{}\n", escaped(&table.caption, 200), table.markdown());
                 }
                 text += &(notes.join("\n") + "\n\n");
             }
-            Content::Chart(chart) => {
+            ShownContent::Chart(chart) => {
                 let title = format!("{}{}", chart.title, in_brackets(&chart.caption));
                 text += &format!("### {}\n\n", escaped(&title, 300));
                 for table in chart.sketches() {
@@ -139,8 +139,8 @@ pub fn shown_markdown(all: &[Shown]) -> String {
 /// The data of all views, each with headers of its own and a blank line in between.
 pub fn shown_csv(all: &[Shown]) -> String {
     let csv = |one: &Shown| match &one.0 {
-        Content::Tables { pivot, .. } => pivot.figures().csv(),
-        Content::Chart(chart) => chart.figures().csv(),
+        ShownContent::Tables { pivot, .. } => pivot.figures().csv(),
+        ShownContent::Chart(chart) => chart.figures().csv(),
     };
     all.iter().map(csv).collect::<Vec<_>>().join("\n")
 }
@@ -153,7 +153,7 @@ fn in_brackets(caption: &str) -> String {
 fn notes(pivot: &Pivot) -> Vec<String> {
     let mut notes = Vec::new();
     let mut places = pivot.facets.iter().flat_map(|facet| facet.rows.iter().flat_map(|(_, places)| places));
-    if !places.any(|place| matches!(place, Place::Measured { .. })) {
+    if !places.any(|place| matches!(place, PivotCell::Measured { .. })) {
         return vec!["No trial has this value.".to_owned()];
     }
     // A single trial stands for its cell.

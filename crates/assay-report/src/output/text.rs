@@ -17,7 +17,7 @@ use crate::tables;
 use crate::tables::agents::agents;
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
-use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 use crate::tables::telemetry::metrics;
 use crate::tables::work;
 use crate::words::audit::audit_words;
@@ -243,10 +243,10 @@ fn ladder(findings: &Findings, view: View) -> String {
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
     let mut table = stages(&format!("{}s", client(findings)), per_second(findings.task.rate()), rows);
     let most = all.iter().map(|stage| stage.total.tps).fold(f64::MIN_POSITIVE, f64::max);
-    table.columns.insert(1, Column::figures("").from(80));
+    table.columns.insert(1, TableColumn::figures("").from(80));
     for (row, stage) in table.rows.iter_mut().zip(all) {
         let bar = "█".repeat((stage.total.tps / most * BAR_WIDTH as f64).round() as usize);
-        row.cells.insert(1, Cell::Words(format!("{bar:BAR_WIDTH$}")));
+        row.cells.insert(1, TableCell::Words(format!("{bar:BAR_WIDTH$}")));
     }
     let growth = growth(all).map(|words| format!("{words}\n"));
     table.text(view.width) + &growth.unwrap_or_default()

@@ -1,7 +1,7 @@
 //! A table as CSV: values as measured, not grouped or rounded, and empty if missing.
 
 use crate::plain::clean;
-use crate::tables::table::{Cell, Table};
+use crate::tables::table::{Table, TableCell};
 
 const TEXT_WIDTH: usize = 200;
 
@@ -28,12 +28,14 @@ impl Table {
     }
 }
 
-fn plain(cell: &Cell) -> String {
+fn plain(cell: &TableCell) -> String {
     match cell {
-        Cell::Words(words) => quoted(words),
-        Cell::Count(value) => value.to_string(),
-        Cell::Number(value) | Cell::Ms(value) | Cell::Micros(value) | Cell::Share(value) => value.to_string(),
-        Cell::Unknown | Cell::Blank => String::new(),
+        TableCell::Words(words) => quoted(words),
+        TableCell::Count(value) => value.to_string(),
+        TableCell::Number(value) | TableCell::Ms(value) | TableCell::Micros(value) | TableCell::Share(value) => {
+            value.to_string()
+        }
+        TableCell::Unknown | TableCell::Blank => String::new(),
     }
 }
 

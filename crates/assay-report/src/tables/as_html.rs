@@ -4,7 +4,7 @@ use maud::{Markup, Render, html};
 
 use crate::digits::count;
 use crate::plain::clean;
-use crate::tables::table::{Content, ROWS_MAX, Table};
+use crate::tables::table::{ColumnContent, ROWS_MAX, Table};
 
 /// Longest text of a record shown in one place.
 const TEXT_WIDTH: usize = 400;
@@ -37,7 +37,7 @@ impl Table {
                                     @if number == 0 {
                                         th scope="row" { (shown(&cell.shown())) }
                                     } @else {
-                                        td class=[(column.content != Content::Figures).then_some("words")] { (shown(&cell.shown())) }
+                                        td class=[(column.content != ColumnContent::Figures).then_some("words")] { (shown(&cell.shown())) }
                                     }
                                 }
                             }

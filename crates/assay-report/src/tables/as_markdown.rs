@@ -2,7 +2,7 @@
 
 use crate::digits::count;
 use crate::plain::clean;
-use crate::tables::table::{Content, ROWS_MAX, Table};
+use crate::tables::table::{ColumnContent, ROWS_MAX, Table};
 
 const TEXT_WIDTH: usize = 200;
 
@@ -11,7 +11,7 @@ impl Table {
     pub(crate) fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut text = line(self.columns.iter().map(|column| escaped(&column.head, TEXT_WIDTH)).collect());
-        let rule = |content: Content| if content == Content::Figures { "---:" } else { "---" };
+        let rule = |content: ColumnContent| if content == ColumnContent::Figures { "---:" } else { "---" };
         text += &line(self.columns.iter().map(|column| rule(column.content).to_owned()).collect());
         for row in self.rows.iter().take(ROWS_MAX) {
             let cell = |at: usize| row.cells.get(at).map_or(String::new(), |cell| escaped(&cell.shown(), TEXT_WIDTH));

@@ -1,7 +1,7 @@
 //! A table for terminals: columns as wide as their widest cell, no lines, no colors.
 
 use crate::plain::cut;
-use crate::tables::table::{Cell, Column, Content, NAME_WIDTH, Table};
+use crate::tables::table::{ColumnContent, NAME_WIDTH, Table, TableCell, TableColumn};
 
 /// Between columns.
 const GAP: &str = "  ";
@@ -22,14 +22,14 @@ impl Table {
             }
             _ => words,
         };
-        let shown = |number: usize, column: &Column, cell: &Cell| match column.content {
-            Content::Figures => cell.shown(),
-            Content::Words(words) => cut(cell.shown(), words_max(number, words)),
+        let shown = |number: usize, column: &TableColumn, cell: &TableCell| match column.content {
+            ColumnContent::Figures => cell.shown(),
+            ColumnContent::Words(words) => cut(cell.shown(), words_max(number, words)),
         };
-        let columns: Vec<(usize, &Column)> =
+        let columns: Vec<(usize, &TableColumn)> =
             self.columns.iter().enumerate().filter(|(_, column)| !column.roomy && column.from <= width).collect();
-        let head = |(number, column): &(usize, &Column)| match column.content {
-            Content::Words(_) if *number > 0 => String::new(),
+        let head = |(number, column): &(usize, &TableColumn)| match column.content {
+            ColumnContent::Words(_) if *number > 0 => String::new(),
             _ => column.head.clone(),
         };
         let mut lines: Vec<Vec<String>> = Vec::new();
@@ -47,7 +47,7 @@ impl Table {
             let pad = |(at, cell): (usize, &String)| {
                 let width = widths[at];
                 match columns[at].1.content {
-                    Content::Figures if at > 0 => format!("{cell:>width$}"),
+                    ColumnContent::Figures if at > 0 => format!("{cell:>width$}"),
                     _ => format!("{cell:<width$}"),
                 }
             };

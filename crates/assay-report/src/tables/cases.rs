@@ -4,40 +4,40 @@ use crate::digits::with_interval;
 use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::plain::clean;
 use crate::tables::experiment::ratio_words;
-use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 
 /// A row per case: times, ratio, rows.
 pub(crate) fn cases(found: &CasesFindings) -> Table {
     let base = found.base.as_ref().map_or(String::new(), |base| clean(base, NAME_WIDTH));
     let several = found.cases.len() > 1;
     let mut columns = vec![
-        Column::words("case", NAME_WIDTH),
-        Column::figures("runs").from(90),
-        Column::figures("median ms"),
-        Column::figures("min"),
-        Column::figures("max"),
+        TableColumn::words("case", NAME_WIDTH),
+        TableColumn::figures("runs").from(90),
+        TableColumn::figures("median ms"),
+        TableColumn::figures("min"),
+        TableColumn::figures("max"),
     ];
-    columns.extend(several.then(|| Column::figures(format!("ratio to {base}"))));
-    columns.push(Column::figures("rows"));
-    columns.push(Column::words("", 40));
+    columns.extend(several.then(|| TableColumn::figures(format!("ratio to {base}"))));
+    columns.push(TableColumn::figures("rows"));
+    columns.push(TableColumn::words("", 40));
     let row = |case: &CaseFindings| {
-        let mut cells = vec![Cell::foreign(&case.name), Cell::Count(case.runs), median(case)];
-        cells.extend([Cell::ns(case.min_ns), Cell::ns(case.max_ns)]);
+        let mut cells = vec![TableCell::foreign(&case.name), TableCell::Count(case.runs), median(case)];
+        cells.extend([TableCell::ns(case.min_ns), TableCell::ns(case.max_ns)]);
         cells.extend(several.then(|| match &case.ratio {
-            Some(ratio) => Cell::words(ratio_words(&ratio.found, "runs")),
-            None => Cell::Blank,
+            Some(ratio) => TableCell::words(ratio_words(&ratio.found, "runs")),
+            None => TableCell::Blank,
         }));
-        cells.push(Cell::of(case.rows, Cell::Count));
-        cells.push(Cell::words(remark(case, found)));
+        cells.push(TableCell::of(case.rows, TableCell::Count));
+        cells.push(TableCell::words(remark(case, found)));
         cells
     };
     Table::new(columns).with_rows(found.cases.iter().map(row))
 }
 
-fn median(case: &CaseFindings) -> Cell {
+fn median(case: &CaseFindings) -> TableCell {
     match (case.median_ns, case.low_ns, case.high_ns) {
-        (Some(median), Some(low), Some(high)) => Cell::words(with_interval(median / 1e6, low / 1e6, high / 1e6)),
-        (median, ..) => Cell::of(median, Cell::Ms),
+        (Some(median), Some(low), Some(high)) => TableCell::words(with_interval(median / 1e6, low / 1e6, high / 1e6)),
+        (median, ..) => TableCell::of(median, TableCell::Ms),
     }
 }
 
@@ -70,11 +70,12 @@ pub(crate) fn counters(found: &CasesFindings) -> Option<Table> {
     if names.is_empty() {
         return None;
     }
-    let heads = found.cases.iter().map(|case| Column::figures(clean(&case.name, NAME_WIDTH)));
-    let table = Table::new([Column::words("counter", 40)].into_iter().chain(heads));
+    let heads = found.cases.iter().map(|case| TableColumn::figures(clean(&case.name, NAME_WIDTH)));
+    let table = Table::new([TableColumn::words("counter", 40)].into_iter().chain(heads));
     let row = |name: &&String| {
-        let cell = |case: &CaseFindings| Cell::of(case.counters.get(*name), |value| Cell::Number(*value as f64));
-        [Cell::foreign(name)].into_iter().chain(found.cases.iter().map(cell)).collect::<Vec<_>>()
+        let cell =
+            |case: &CaseFindings| TableCell::of(case.counters.get(*name), |value| TableCell::Number(*value as f64));
+        [TableCell::foreign(name)].into_iter().chain(found.cases.iter().map(cell)).collect::<Vec<_>>()
     };
     Some(table.with_rows(names.iter().map(row)).with_caption("Counters, per execution"))
 }

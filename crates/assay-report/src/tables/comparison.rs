@@ -4,9 +4,9 @@ use crate::digits::percent;
 use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
 use crate::findings::metric::{MetricUnit, TrialsFindings};
 use crate::findings::setting::SETTING_WIDTH;
-use crate::findings::summary::StageSummary;
+use crate::findings::summary::SessionsSummary;
 use crate::tables::stages::cpu_of_each;
-use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 use crate::words::comparison::{change_text, metric_name, middle, ratio, verdict};
 use crate::words::run::{per_second, sessions};
 
@@ -16,9 +16,9 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
         (one, other) if one == other => sessions(one),
         (one, other) => format!("{one} → {other} sessions"),
     };
-    let figures = ["baseline", "candidate", "change"].map(Column::figures);
-    let columns = [Column::words(with, NAME_WIDTH)].into_iter().chain(figures);
-    let mut table = Table::new(columns.chain([Column::words("at 95%", NAME_WIDTH)]));
+    let figures = ["baseline", "candidate", "change"].map(TableColumn::figures);
+    let columns = [TableColumn::words(with, NAME_WIDTH)].into_iter().chain(figures);
+    let mut table = Table::new(columns.chain([TableColumn::words("at 95%", NAME_WIDTH)]));
     let of_all = ["capacity", "tps", "p50", "p95", "p99", "cpu_per_transaction"];
     let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
     // A single type has the same figures as the total.
@@ -26,9 +26,10 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
     let own = stage.metrics.iter().filter(|one| one.metric.unit == MetricUnit::Own);
     for metric in of_all.into_iter().filter_map(|name| stage.metric(name)).chain(types).chain(own) {
         let side = |side: &Option<TrialsFindings>| known(side.as_ref(), Some(metric));
-        let mut row = vec![Cell::Words(metric_name(&metric.metric)), side(&metric.baseline), side(&metric.candidate)];
-        row.push(Cell::of(metric.change, |change| Cell::Words(change_text(&change))));
-        row.extend(metric.change.map(|change| Cell::words(verdict(&metric.metric.name, change.verdict))));
+        let mut row =
+            vec![TableCell::Words(metric_name(&metric.metric)), side(&metric.baseline), side(&metric.candidate)];
+        row.push(TableCell::of(metric.change, |change| TableCell::Words(change_text(&change))));
+        row.extend(metric.change.map(|change| TableCell::words(verdict(&metric.metric.name, change.verdict))));
         table.row(row);
     }
     table
@@ -39,19 +40,21 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
 pub(crate) fn grid(comparisons: &[Comparison], first: &StageComparison) -> Table {
     const METRICS: [(&str, &str); 3] = [("tps", "tx/s"), ("p50", "p50 ms"), ("p99", "p99 ms")];
     let of_first = |name: &str, head: &str| first.metric(name).map_or(head.to_owned(), |of| metric_name(&of.metric));
-    let heads = METRICS.iter().flat_map(|(name, head)| [of_first(name, head), "ratio".to_owned()]).map(Column::figures);
-    let mut table = Table::new([Column::words("setting", SETTING_WIDTH)].into_iter().chain(heads));
-    type Shown = fn(&MetricComparison) -> [Cell; 2];
+    let heads =
+        METRICS.iter().flat_map(|(name, head)| [of_first(name, head), "ratio".to_owned()]).map(TableColumn::figures);
+    let mut table = Table::new([TableColumn::words("setting", SETTING_WIDTH)].into_iter().chain(heads));
+    type Shown = fn(&MetricComparison) -> [TableCell; 2];
     let row = |name: &str, stage: &StageComparison, shown: Shown| {
-        let cells = METRICS.iter().flat_map(|(name, _)| stage.metric(name).map_or([const { Cell::Unknown }; 2], shown));
-        [Cell::foreign(name)].into_iter().chain(cells).collect::<Vec<_>>()
+        let cells =
+            METRICS.iter().flat_map(|(name, _)| stage.metric(name).map_or([const { TableCell::Unknown }; 2], shown));
+        [TableCell::foreign(name)].into_iter().chain(cells).collect::<Vec<_>>()
     };
     let Some(baseline) = comparisons.first().map(|one| &one.baseline.name) else { return table };
-    table.row(row(baseline, first, |metric| [known(metric.baseline.as_ref(), Some(metric)), Cell::words("1")]));
+    table.row(row(baseline, first, |metric| [known(metric.baseline.as_ref(), Some(metric)), TableCell::words("1")]));
     for one in comparisons {
         if let Some(stage) = one.stages.iter().find(|stage| stage.sessions == first.sessions) {
             table.row(row(&one.candidate.name, stage, |metric| {
-                let ratio = Cell::of(metric.change, |change| Cell::Words(ratio(&change)));
+                let ratio = TableCell::of(metric.change, |change| TableCell::Words(ratio(&change)));
                 [known(metric.candidate.as_ref(), Some(metric)), ratio]
             }));
         }
@@ -59,50 +62,50 @@ pub(crate) fn grid(comparisons: &[Comparison], first: &StageComparison) -> Table
     table
 }
 
-fn known(trials: Option<&TrialsFindings>, metric: Option<&MetricComparison>) -> Cell {
-    Cell::of(trials, |trials| Cell::Words(middle(trials, metric)))
+fn known(trials: Option<&TrialsFindings>, metric: Option<&MetricComparison>) -> TableCell {
+    TableCell::of(trials, |trials| TableCell::Words(middle(trials, metric)))
 }
 
 /// A row per trial, then their median with its interval, and their spread.
-pub(crate) fn trials(stage: &StageSummary) -> Table {
-    type Unit = fn(f64) -> Cell;
+pub(crate) fn trials(stage: &SessionsSummary) -> Table {
+    type Unit = fn(f64) -> TableCell;
     let rate = stage.metrics.iter().find(|one| one.metric.name == "tps").map(|one| one.metric.unit);
     let rate = per_second(rate.unwrap_or(MetricUnit::PerSecond));
     let cpu = cpu_of_each(rate);
     let metrics: [(&str, &str, Unit); 5] = [
-        ("tps", rate, Cell::Number),
-        ("p50", "p50 ms", Cell::Ms),
-        ("p95", "p95 ms", Cell::Ms),
-        ("p99", "p99 ms", Cell::Ms),
-        ("cpu_per_transaction", &cpu, Cell::Micros),
+        ("tps", rate, TableCell::Number),
+        ("p50", "p50 ms", TableCell::Ms),
+        ("p95", "p95 ms", TableCell::Ms),
+        ("p99", "p99 ms", TableCell::Ms),
+        ("cpu_per_transaction", &cpu, TableCell::Micros),
     ];
     let columns = metrics.map(|(name, _, unit)| (stage.metric(name), unit));
-    let heads = metrics.iter().map(|(_, head, _)| *head).chain(["failed"]).map(Column::figures);
-    let mut table = Table::new([Column::words("trial", NAME_WIDTH)].into_iter().chain(heads));
+    let heads = metrics.iter().map(|(_, head, _)| *head).chain(["failed"]).map(TableColumn::figures);
+    let mut table = Table::new([TableColumn::words("trial", NAME_WIDTH)].into_iter().chain(heads));
     for (at, failed) in stage.failed.iter().enumerate() {
-        let mut row = vec![Cell::Words((at + 1).to_string())];
+        let mut row = vec![TableCell::Words((at + 1).to_string())];
         // A figure that only some trials have cannot be assigned to this one.
         let of = |column: &TrialsFindings| {
             column.values.get(at).copied().filter(|_| column.values.len() == stage.failed.len())
         };
-        row.extend(columns.iter().map(|(column, unit)| Cell::of(column.and_then(of), *unit)));
-        row.push(Cell::Count(*failed));
+        row.extend(columns.iter().map(|(column, unit)| TableCell::of(column.and_then(of), *unit)));
+        row.push(TableCell::Count(*failed));
         table.row(row);
     }
     if stage.failed.len() < 2 {
         return table;
     }
-    let mut over_all = |name: &str, of: &dyn Fn(&TrialsFindings, Unit) -> Option<Cell>| {
-        let cells: Vec<Option<Cell>> =
+    let mut over_all = |name: &str, of: &dyn Fn(&TrialsFindings, Unit) -> Option<TableCell>| {
+        let cells: Vec<Option<TableCell>> =
             columns.iter().map(|(column, unit)| column.and_then(|column| of(column, *unit))).collect();
         if cells.iter().any(Option::is_some) {
-            let cells = cells.into_iter().map(|cell| cell.unwrap_or(Cell::Unknown));
-            table.row([Cell::words(name)].into_iter().chain(cells).collect::<Vec<_>>());
+            let cells = cells.into_iter().map(|cell| cell.unwrap_or(TableCell::Unknown));
+            table.row([TableCell::words(name)].into_iter().chain(cells).collect::<Vec<_>>());
         }
     };
     over_all("median", &|column, unit| Some(unit(column.median)));
     over_all("95% low", &|column, unit| column.low.map(unit));
     over_all("95% high", &|column, unit| column.high.map(unit));
-    over_all("spread", &|column, _| Some(Cell::Words(percent(column.spread))));
+    over_all("spread", &|column, _| Some(TableCell::Words(percent(column.spread))));
     table
 }

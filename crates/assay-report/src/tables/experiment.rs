@@ -4,9 +4,9 @@ use assay_stats::{Ratio, Verdict};
 
 use crate::digits::{figure, percent, with_ends};
 use crate::findings::experiment::SETTING;
-use crate::findings::experiment::{Pivot, Place};
+use crate::findings::experiment::{Pivot, PivotCell};
 use crate::plain::clean;
-use crate::tables::table::{Cell, Column, Table};
+use crate::tables::table::{Table, TableCell, TableColumn};
 
 /// Characters of a level.
 const LEVEL_WIDTH: usize = 40;
@@ -14,17 +14,17 @@ const LEVEL_WIDTH: usize = 40;
 impl Pivot {
     /// One per facet. Ratios are in columns of their own, after all values.
     pub(crate) fn tables(&self) -> Vec<Table> {
-        let mut columns = vec![Column::words(clean(&self.rows, LEVEL_WIDTH), LEVEL_WIDTH)];
+        let mut columns = vec![TableColumn::words(clean(&self.rows, LEVEL_WIDTH), LEVEL_WIDTH)];
         let axis = self.columns.as_ref().map(|axis| clean(axis, LEVEL_WIDTH));
         match &axis {
-            None => columns.push(Column::figures(self.value.clone())),
+            None => columns.push(TableColumn::figures(self.value.clone())),
             Some(axis) => {
                 let head = |level: &String| match axis.as_str() {
                     // The heading already says it.
                     SETTING => clean(level, LEVEL_WIDTH),
                     axis => format!("{axis} {}", clean(level, LEVEL_WIDTH)),
                 };
-                columns.extend(self.column_levels.iter().map(|level| Column::figures(head(level))));
+                columns.extend(self.column_levels.iter().map(|level| TableColumn::figures(head(level))));
             }
         }
         let ratios: Vec<usize> = match (self.base, &axis) {
@@ -38,8 +38,8 @@ impl Pivot {
         });
         let base = base.unwrap_or_default();
         columns.extend(ratios.iter().map(|column| match &axis {
-            Some(_) => Column::figures(format!("{} / {base}", clean(&self.column_levels[*column], LEVEL_WIDTH))),
-            None => Column::figures(format!("ratio to {base}")),
+            Some(_) => TableColumn::figures(format!("{} / {base}", clean(&self.column_levels[*column], LEVEL_WIDTH))),
+            None => TableColumn::figures(format!("ratio to {base}")),
         }));
         let table = |facet: &crate::findings::experiment::Facet| {
             let name = if facet.name.is_empty() {
@@ -47,9 +47,10 @@ impl Pivot {
             } else {
                 format!(", {}", clean(&facet.name, 4 * LEVEL_WIDTH))
             };
-            let mut table = Table::new(columns.iter().map(|column| Column { head: column.head.clone(), ..*column }));
+            let mut table =
+                Table::new(columns.iter().map(|column| TableColumn { head: column.head.clone(), ..*column }));
             for (level, places) in &facet.rows {
-                let mut cells = vec![Cell::foreign(level)];
+                let mut cells = vec![TableCell::foreign(level)];
                 cells.extend(places.iter().map(|place| value(place, self.by_best)));
                 cells.extend(ratios.iter().map(|column| ratio(&places[*column], self.more_of)));
                 table.row(cells);
@@ -63,14 +64,15 @@ impl Pivot {
     pub(crate) fn figures(&self) -> Table {
         let rows = clean(&self.rows, LEVEL_WIDTH);
         let columns = self.columns.as_ref().map(|name| clean(name, LEVEL_WIDTH));
-        let words = ["table".to_owned(), rows].into_iter().chain(columns).map(|name| Column::words(name, LEVEL_WIDTH));
-        let figures = ["value", "low", "high", "of_best", "ratio", "ratio_low", "ratio_high"].map(Column::figures);
-        let mut table = Table::new(words.chain(figures).chain([Column::words("verdict", LEVEL_WIDTH)]));
+        let words =
+            ["table".to_owned(), rows].into_iter().chain(columns).map(|name| TableColumn::words(name, LEVEL_WIDTH));
+        let figures = ["value", "low", "high", "of_best", "ratio", "ratio_low", "ratio_high"].map(TableColumn::figures);
+        let mut table = Table::new(words.chain(figures).chain([TableColumn::words("verdict", LEVEL_WIDTH)]));
         for facet in &self.facets {
             for (level, places) in &facet.rows {
                 for (number, place) in places.iter().enumerate() {
-                    let mut row = vec![Cell::foreign(&facet.name), Cell::foreign(level)];
-                    row.extend(self.column_levels.get(number).map(|level| Cell::foreign(level)));
+                    let mut row = vec![TableCell::foreign(&facet.name), TableCell::foreign(level)];
+                    row.extend(self.column_levels.get(number).map(|level| TableCell::foreign(level)));
                     row.extend(plain(place));
                     table.row(row);
                 }
@@ -81,50 +83,50 @@ impl Pivot {
 }
 
 /// A place's figures, unrounded.
-fn plain(place: &Place) -> Vec<Cell> {
+fn plain(place: &PivotCell) -> Vec<TableCell> {
     let ends = |ends: Option<(f64, f64)>| {
         let (low, high) = ends.unzip();
-        [low, high].map(|end| end.map_or(Cell::Blank, Cell::Number))
+        [low, high].map(|end| end.map_or(TableCell::Blank, TableCell::Number))
     };
-    let blanks = |many: usize| std::iter::repeat_n(Cell::Blank, many);
+    let blanks = |many: usize| std::iter::repeat_n(TableCell::Blank, many);
     match place {
-        Place::Measured { value, interval, ratio, of_best, .. } => {
-            let mut row = vec![Cell::Number(*value)];
+        PivotCell::Measured { value, interval, ratio, of_best, .. } => {
+            let mut row = vec![TableCell::Number(*value)];
             row.extend(ends(*interval));
-            row.push(of_best.map_or(Cell::Blank, Cell::Number));
-            row.push(ratio.map_or(Cell::Blank, |ratio| Cell::Number(ratio.ratio)));
+            row.push(of_best.map_or(TableCell::Blank, TableCell::Number));
+            row.push(ratio.map_or(TableCell::Blank, |ratio| TableCell::Number(ratio.ratio)));
             row.extend(ends(ratio.and_then(|ratio| ratio.interval)));
-            row.push(ratio.map_or(Cell::Blank, |ratio| match ratio.verdict {
-                Verdict::More => Cell::words("more"),
-                Verdict::Less => Cell::words("less"),
-                Verdict::NoDifference => Cell::words("same"),
-                Verdict::CannotTell { .. } => Cell::words("cannot_tell"),
+            row.push(ratio.map_or(TableCell::Blank, |ratio| match ratio.verdict {
+                Verdict::More => TableCell::words("more"),
+                Verdict::Less => TableCell::words("less"),
+                Verdict::NoDifference => TableCell::words("same"),
+                Verdict::CannotTell { .. } => TableCell::words("cannot_tell"),
             }));
             row
         }
-        Place::Failed => blanks(7).chain([Cell::words("failed")]).collect(),
-        Place::Nothing => blanks(8).collect(),
+        PivotCell::Failed => blanks(7).chain([TableCell::words("failed")]).collect(),
+        PivotCell::Nothing => blanks(8).collect(),
     }
 }
 
 /// Followed by its share of the best one, and by how many trials it is without.
-fn value(place: &Place, by_best: bool) -> Cell {
+fn value(place: &PivotCell, by_best: bool) -> TableCell {
     match place {
-        Place::Measured { value, interval, of_best, failed, .. } => {
+        PivotCell::Measured { value, interval, of_best, failed, .. } => {
             let figure = interval.map_or_else(|| figure(*value), |(low, high)| with_ends(*value, low, high));
             let share = of_best.filter(|_| by_best).map(|share| format!("  {}", percent(share)));
             let failed = (*failed > 0).then(|| format!("  ({failed} failed)"));
-            Cell::words(figure + &share.unwrap_or_default() + &failed.unwrap_or_default())
+            TableCell::words(figure + &share.unwrap_or_default() + &failed.unwrap_or_default())
         }
-        Place::Failed => Cell::words("failed"),
-        Place::Nothing => Cell::Unknown,
+        PivotCell::Failed => TableCell::words("failed"),
+        PivotCell::Nothing => TableCell::Unknown,
     }
 }
 
-fn ratio(place: &Place, more_of: &str) -> Cell {
+fn ratio(place: &PivotCell, more_of: &str) -> TableCell {
     match place {
-        Place::Measured { ratio: Some(found), .. } => Cell::words(ratio_words(found, more_of)),
-        _ => Cell::Blank,
+        PivotCell::Measured { ratio: Some(found), .. } => TableCell::words(ratio_words(found, more_of)),
+        _ => TableCell::Blank,
     }
 }
 

@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use crate::charts::chart::{Boxed, Chart, Line, Panel, PanelBody, Scale};
+use crate::charts::chart::{AxisScale, Boxed, Chart, ChartLine, Panel, PanelBody};
 use crate::digits::{count, figure, sparkline};
-use crate::tables::table::{Cell, Column, Table};
+use crate::tables::table::{Table, TableCell, TableColumn};
 
 const NAME_WIDTH: usize = 76;
 
 impl Chart {
     /// A row per point, box and bar: `low` and `high` are the ends of an interval, a band or the whiskers.
     pub(crate) fn figures(&self) -> Table {
-        let names = ["panel", "value", "series", "x"].map(|name| Column::words(name, NAME_WIDTH));
-        let figures = ["y", "low", "high", "lower_quartile", "upper_quartile", "count"].map(Column::figures);
+        let names = ["panel", "value", "series", "x"].map(|name| TableColumn::words(name, NAME_WIDTH));
+        let figures = ["y", "low", "high", "lower_quartile", "upper_quartile", "count"].map(TableColumn::figures);
         let mut table = Table::new(names.into_iter().chain(figures));
         for panel in self.panels() {
-            let head = |series: &str, x: Cell| {
-                vec![Cell::foreign(&panel.name), Cell::foreign(&panel.y.label), Cell::foreign(series), x]
+            let head = |series: &str, x: TableCell| {
+                vec![TableCell::foreign(&panel.name), TableCell::foreign(&panel.y.label), TableCell::foreign(series), x]
             };
             match &panel.body {
                 PanelBody::Lines { lines } => lines.iter().for_each(|line| {
                     for (number, (x, y)) in line.x.iter().zip(&line.y).enumerate() {
-                        let mut row = head(&line.name, Cell::Number(*x));
-                        row.push(Cell::of(*y, Cell::Number));
+                        let mut row = head(&line.name, TableCell::Number(*x));
+                        row.push(TableCell::of(*y, TableCell::Number));
                         if let Some(Some((low, high))) = line.band.get(number) {
-                            row.extend([*low, *high].map(Cell::Number));
+                            row.extend([*low, *high].map(TableCell::Number));
                         }
                         table.row(row);
                     }
@@ -33,7 +33,7 @@ impl Chart {
                     for set in sets {
                         for (level, one) in levels.iter().zip(&set.columns) {
                             let Some(one) = one else { continue };
-                            let mut row = head(&set.name, Cell::foreign(level));
+                            let mut row = head(&set.name, TableCell::foreign(level));
                             row.extend(column(one));
                             table.row(row);
                         }
@@ -46,7 +46,7 @@ impl Chart {
 
     pub(crate) fn panels(&self) -> &[Panel] {
         match &self.body {
-            crate::charts::chart::Body::Panels { panels, .. } => panels,
+            crate::charts::chart::ChartBody::Panels { panels, .. } => panels,
             _ => &[],
         }
     }
@@ -60,27 +60,27 @@ impl Chart {
                 _ => panel.y.label.clone(),
             };
             let table = match &panel.body {
-                PanelBody::Lines { lines } if self.x.scale == Scale::Time => line_table(&self.x.label, lines),
+                PanelBody::Lines { lines } if self.x.scale == AxisScale::Time => line_table(&self.x.label, lines),
                 PanelBody::Lines { lines } => curve_table(&self.x.label, lines),
                 PanelBody::Columns { levels, sets, bars } => {
                     let all = || sets.iter().flat_map(|set| set.columns.iter().flatten());
                     let most = all().flat_map(ends).fold(0.0, f64::max);
                     let named = sets.iter().any(|set| !set.name.is_empty());
                     let middle = if *bars { "value" } else { "median" };
-                    let mut columns = vec![Column::words(&self.x.label, 24)];
-                    columns.extend(named.then(|| Column::figures("")));
-                    columns.extend(["low", middle, "high"].map(Column::figures));
-                    columns.push(Column::words("", STRIP_WIDTH));
+                    let mut columns = vec![TableColumn::words(&self.x.label, 24)];
+                    columns.extend(named.then(|| TableColumn::figures("")));
+                    columns.extend(["low", middle, "high"].map(TableColumn::figures));
+                    columns.push(TableColumn::words("", STRIP_WIDTH));
                     let mut table = Table::new(columns);
                     for (level, name) in levels.iter().enumerate() {
                         for (number, set) in sets.iter().enumerate() {
                             let Some(Some(one)) = set.columns.get(level) else { continue };
                             let name = if number == 0 { name.as_str() } else { "" };
                             let (low, high) = reach(one);
-                            let mut row = vec![Cell::foreign(name)];
-                            row.extend(named.then(|| Cell::foreign(&set.name)));
-                            row.extend([low, one.median, high].map(Cell::Number));
-                            row.push(Cell::words(if *bars { bar(one, most) } else { box_strip(one, most) }));
+                            let mut row = vec![TableCell::foreign(name)];
+                            row.extend(named.then(|| TableCell::foreign(&set.name)));
+                            row.extend([low, one.median, high].map(TableCell::Number));
+                            row.push(TableCell::words(if *bars { bar(one, most) } else { box_strip(one, most) }));
                             table.row(row);
                         }
                     }
@@ -98,12 +98,12 @@ const STRIP: usize = 36;
 /// With what lies at its very end.
 const STRIP_WIDTH: usize = STRIP + 1;
 
-fn column(one: &Boxed) -> Vec<Cell> {
+fn column(one: &Boxed) -> Vec<TableCell> {
     let (low, high) = reach(one);
     let quartiles = one.quartiles.map(|of| [of.lower, of.upper]);
-    let [lower, upper] = quartiles.map_or([const { Cell::Blank }; 2], |of| of.map(Cell::Number));
-    let [middle, low, high] = [one.median, low, high].map(Cell::Number);
-    vec![middle, low, high, lower, upper, Cell::Count(one.count as u64)]
+    let [lower, upper] = quartiles.map_or([const { TableCell::Blank }; 2], |of| of.map(TableCell::Number));
+    let [middle, low, high] = [one.median, low, high].map(TableCell::Number);
+    vec![middle, low, high, lower, upper, TableCell::Count(one.count as u64)]
 }
 
 /// Lowest and highest point drawn: ends of the interval, of the whiskers, or of the values.
@@ -146,13 +146,13 @@ fn place(value: f64, most: f64) -> usize {
 }
 
 /// The course of each line.
-fn line_table(x: &str, lines: &[Line]) -> Table {
+fn line_table(x: &str, lines: &[ChartLine]) -> Table {
     let mut table = Table::new([
-        Column::words("", 40),
-        Column::figures("lowest"),
-        Column::figures("mean"),
-        Column::figures("highest"),
-        Column::words(x, STRIP_WIDTH),
+        TableColumn::words("", 40),
+        TableColumn::figures("lowest"),
+        TableColumn::figures("mean"),
+        TableColumn::figures("highest"),
+        TableColumn::words(x, STRIP_WIDTH),
     ]);
     let several = lines.iter().any(|line| !line.name.is_empty());
     for line in lines.iter().filter(|line| !several || !line.name.is_empty()) {
@@ -161,16 +161,19 @@ fn line_table(x: &str, lines: &[Line]) -> Table {
         let mean = known.iter().sum::<f64>() / known.len() as f64;
         let low = known.iter().copied().fold(f64::INFINITY, f64::min);
         let high = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mut row = vec![Cell::foreign(&line.name)];
-        row.extend([low, mean, high].map(|value| if value.is_finite() { Cell::Number(value) } else { Cell::Unknown }));
-        row.push(Cell::words(sparkline(&thinned(&by_second(line)))));
+        let mut row = vec![TableCell::foreign(&line.name)];
+        row.extend(
+            [low, mean, high]
+                .map(|value| if value.is_finite() { TableCell::Number(value) } else { TableCell::Unknown }),
+        );
+        row.push(TableCell::words(sparkline(&thinned(&by_second(line)))));
         table.row(row);
     }
     table
 }
 
 /// The mean of each second: several trials may have a point in it.
-fn by_second(line: &Line) -> Vec<f64> {
+fn by_second(line: &ChartLine) -> Vec<f64> {
     let mut seconds: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (x, y) in line.x.iter().zip(&line.y) {
         let Some(y) = y else { continue };
@@ -181,24 +184,25 @@ fn by_second(line: &Line) -> Vec<f64> {
 }
 
 /// A row for each place on the horizontal axis, a column for each curve.
-fn curve_table(x: &str, lines: &[Line]) -> Table {
-    let mut columns = vec![Column::words(x, 24)];
-    columns.extend(lines.iter().map(|line| Column::figures(if line.name.is_empty() { "value" } else { &line.name })));
+fn curve_table(x: &str, lines: &[ChartLine]) -> Table {
+    let mut columns = vec![TableColumn::words(x, 24)];
+    columns
+        .extend(lines.iter().map(|line| TableColumn::figures(if line.name.is_empty() { "value" } else { &line.name })));
     let mut table = Table::new(columns);
     let mut places: Vec<f64> = lines.iter().flat_map(|line| line.x.iter().copied()).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
     for place in places {
         let is_whole = place >= 0.0 && place.fract() == 0.0;
-        let mut row = vec![Cell::words(if is_whole { count(place as u64) } else { figure(place) })];
-        row.extend(lines.iter().map(|line| curve_cell(line, place).map_or(Cell::Unknown, Cell::words)));
+        let mut row = vec![TableCell::words(if is_whole { count(place as u64) } else { figure(place) })];
+        row.extend(lines.iter().map(|line| curve_cell(line, place).map_or(TableCell::Unknown, TableCell::words)));
         table.row(row);
     }
     table
 }
 
 /// `1,998 [1,950, 2,031]`: a curve's value there, and its band; `None`: it has none.
-fn curve_cell(line: &Line, place: f64) -> Option<String> {
+fn curve_cell(line: &ChartLine, place: f64) -> Option<String> {
     let number = line.x.iter().position(|x| *x == place)?;
     let value = figure(line.y[number]?);
     let band = line.band.get(number).copied().flatten().filter(|(low, high)| low < high);

@@ -5,7 +5,7 @@ use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::throughput::SteadyFindings;
-use crate::tables::table::{Cell, Column, NAME_WIDTH, Row, Table};
+use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn, TableRow};
 use crate::words::capacity::look_words;
 use crate::words::run::{OPERATIONS, per_second};
 
@@ -34,8 +34,8 @@ fn remarked<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, 
     let rows: Vec<(String, &StageFindings, String)> = rows.into_iter().collect();
     // Short steps have no interval; a column of dashes is useless.
     let known = rows.iter().any(|(_, stage, _)| half_interval(stage).is_some());
-    let figures = |head: &str| Column::figures(head);
-    let mut columns = vec![Column::words(head, NAME_WIDTH), figures(unit)];
+    let figures = |head: &str| TableColumn::figures(head);
+    let mut columns = vec![TableColumn::words(head, NAME_WIDTH), figures(unit)];
     columns.extend(known.then(|| figures("±")));
     let has_statements = unit != OPERATIONS;
     columns.extend(has_statements.then(|| figures("stmt/s").roomy()));
@@ -44,7 +44,7 @@ fn remarked<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, 
     if has_statements {
         columns.extend([figures("failed"), figures(&cpu_of_each(unit))].map(|column| column.from(100)));
     }
-    columns.push(Column::words("", NAME_WIDTH));
+    columns.push(TableColumn::words("", NAME_WIDTH));
     let mut table = Table::new(columns);
     table.rows =
         rows.into_iter().map(|(name, stage, remark)| row(&name, stage, (known, has_statements), remark)).collect();
@@ -57,18 +57,21 @@ pub(crate) fn cpu_of_each(unit: &str) -> String {
 }
 
 /// `known`: with intervals. `has_statements`: not of a machine test.
-fn row(name: &str, stage: &StageFindings, (known, has_statements): (bool, bool), remark: String) -> Row {
+fn row(name: &str, stage: &StageFindings, (known, has_statements): (bool, bool), remark: String) -> TableRow {
     let (total, response) = (&stage.total, &stage.total.response);
-    let mut cells = vec![Cell::foreign(name), Cell::Number(total.tps)];
-    cells.extend(known.then(|| Cell::of(half_interval(stage), Cell::Number)));
-    cells.extend(has_statements.then_some(Cell::Number(total.qps)));
-    cells.extend([response.p50_ns, response.p95_ns, response.p99_ns, response.max_ns].map(Cell::ns));
+    let mut cells = vec![TableCell::foreign(name), TableCell::Number(total.tps)];
+    cells.extend(known.then(|| TableCell::of(half_interval(stage), TableCell::Number)));
+    cells.extend(has_statements.then_some(TableCell::Number(total.qps)));
+    cells.extend([response.p50_ns, response.p95_ns, response.p99_ns, response.max_ns].map(TableCell::ns));
     if has_statements {
-        cells.push(Cell::Count(total.failed));
-        cells.push(Cell::of(stage.generator.and_then(|generator| generator.cpu_ns_per_transaction), Cell::Micros));
+        cells.push(TableCell::Count(total.failed));
+        cells.push(TableCell::of(
+            stage.generator.and_then(|generator| generator.cpu_ns_per_transaction),
+            TableCell::Micros,
+        ));
     }
-    cells.push(Cell::words(remark));
-    Row { cells, best: stage.best }
+    cells.push(TableCell::words(remark));
+    TableRow { cells, best: stage.best }
 }
 
 /// Half the width of the interval of the steady throughput, if the whole stage was steady.

@@ -17,15 +17,15 @@ const FOREIGN_WIDTH: usize = 400;
 pub(crate) struct Table {
     /// Caption, for a table that stands alone; may be empty.
     pub(crate) caption: String,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) columns: Vec<TableColumn>,
+    pub(crate) rows: Vec<TableRow>,
 }
 
 /// A column.
-pub(crate) struct Column {
+pub(crate) struct TableColumn {
     /// With the unit; also the column's name in CSV.
     pub(crate) head: String,
-    pub(crate) content: Content,
+    pub(crate) content: ColumnContent,
     /// Omitted on a terminal, where lines are short.
     pub(crate) roomy: bool,
     /// Omitted on a terminal with fewer columns than this. This depends on no figure, so that two reports have the same
@@ -35,7 +35,7 @@ pub(crate) struct Column {
 
 /// Content of a column.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Content {
+pub(crate) enum ColumnContent {
     /// Right-aligned.
     Figures,
     /// Left-aligned, and on a terminal no wider than this. Texts after the figures are self-explanatory: a terminal
@@ -44,15 +44,15 @@ pub(crate) enum Content {
 }
 
 /// A row: a cell per column, or fewer.
-pub(crate) struct Row {
-    pub(crate) cells: Vec<Cell>,
+pub(crate) struct TableRow {
+    pub(crate) cells: Vec<TableCell>,
     /// Highlighted, if the format can.
     pub(crate) best: bool,
 }
 
 /// A cell.
 #[derive(Clone)]
-pub(crate) enum Cell {
+pub(crate) enum TableCell {
     /// Harmless words (`clean`); or a figure with its interval.
     Words(String),
     Count(u64),
@@ -71,7 +71,7 @@ pub(crate) enum Cell {
 }
 
 impl Table {
-    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Table {
+    pub(crate) fn new(columns: impl IntoIterator<Item = TableColumn>) -> Table {
         Table { caption: String::new(), columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
@@ -79,13 +79,13 @@ impl Table {
         Table { caption: caption.into(), ..self }
     }
 
-    pub(crate) fn with_rows<C: Into<Vec<Cell>>>(mut self, rows: impl IntoIterator<Item = C>) -> Table {
+    pub(crate) fn with_rows<C: Into<Vec<TableCell>>>(mut self, rows: impl IntoIterator<Item = C>) -> Table {
         rows.into_iter().for_each(|cells| self.row(cells));
         self
     }
 
-    pub(crate) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
-        self.rows.push(Row { cells: cells.into(), best: false });
+    pub(crate) fn row(&mut self, cells: impl Into<Vec<TableCell>>) {
+        self.rows.push(TableRow { cells: cells.into(), best: false });
     }
 
     pub(crate) fn has_heads(&self) -> bool {
@@ -93,55 +93,55 @@ impl Table {
     }
 }
 
-impl Column {
-    pub(crate) fn figures(head: impl Into<String>) -> Column {
-        Column { head: head.into(), content: Content::Figures, roomy: false, from: 0 }
+impl TableColumn {
+    pub(crate) fn figures(head: impl Into<String>) -> TableColumn {
+        TableColumn { head: head.into(), content: ColumnContent::Figures, roomy: false, from: 0 }
     }
 
-    pub(crate) fn words(head: impl Into<String>, width: usize) -> Column {
-        Column { head: head.into(), content: Content::Words(width), roomy: false, from: 0 }
+    pub(crate) fn words(head: impl Into<String>, width: usize) -> TableColumn {
+        TableColumn { head: head.into(), content: ColumnContent::Words(width), roomy: false, from: 0 }
     }
 
-    pub(crate) fn roomy(self) -> Column {
-        Column { roomy: true, ..self }
+    pub(crate) fn roomy(self) -> TableColumn {
+        TableColumn { roomy: true, ..self }
     }
 
-    pub(crate) fn from(self, from: usize) -> Column {
-        Column { from, ..self }
+    pub(crate) fn from(self, from: usize) -> TableColumn {
+        TableColumn { from, ..self }
     }
 }
 
-impl Cell {
+impl TableCell {
     /// Our own words.
-    pub(crate) fn words(text: impl Into<String>) -> Cell {
-        Cell::Words(text.into())
+    pub(crate) fn words(text: impl Into<String>) -> TableCell {
+        TableCell::Words(text.into())
     }
 
     /// Text from a server, a script or a file.
-    pub(crate) fn foreign(text: &str) -> Cell {
-        Cell::Words(clean(text, FOREIGN_WIDTH))
+    pub(crate) fn foreign(text: &str) -> TableCell {
+        TableCell::Words(clean(text, FOREIGN_WIDTH))
     }
 
     /// `as_what` of a value, if there is one.
-    pub(crate) fn of<T>(value: Option<T>, as_what: impl FnOnce(T) -> Cell) -> Cell {
-        value.map_or(Cell::Unknown, as_what)
+    pub(crate) fn of<T>(value: Option<T>, as_what: impl FnOnce(T) -> TableCell) -> TableCell {
+        value.map_or(TableCell::Unknown, as_what)
     }
 
-    pub(crate) fn ns(value: Option<u64>) -> Cell {
-        Cell::of(value, |ns| Cell::Ms(ns as f64))
+    pub(crate) fn ns(value: Option<u64>) -> TableCell {
+        TableCell::of(value, |ns| TableCell::Ms(ns as f64))
     }
 
     /// For people.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Cell::Words(words) => words.clone(),
-            Cell::Count(value) => count(*value),
-            Cell::Number(value) => figure(*value),
-            Cell::Ms(ns) => figure(ns / 1e6),
-            Cell::Micros(ns) => micros(*ns),
-            Cell::Share(share) => percent(*share),
-            Cell::Unknown => NONE.to_owned(),
-            Cell::Blank => String::new(),
+            TableCell::Words(words) => words.clone(),
+            TableCell::Count(value) => count(*value),
+            TableCell::Number(value) => figure(*value),
+            TableCell::Ms(ns) => figure(ns / 1e6),
+            TableCell::Micros(ns) => micros(*ns),
+            TableCell::Share(share) => percent(*share),
+            TableCell::Unknown => NONE.to_owned(),
+            TableCell::Blank => String::new(),
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::digits::with_interval;
 use crate::findings::comparison::{MetricComparison, StageComparison};
 use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
-use crate::findings::verdict::Verdict;
+use crate::findings::verdict::ChangeVerdict;
 use crate::plain::clean;
-use crate::tables::table::{Cell, Column, NAME_WIDTH, Table};
+use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 use crate::words::comparison::{change_text, middle};
 use crate::words::telemetry::in_unit;
 
@@ -16,29 +16,29 @@ const CHANGES_SHOWN: usize = 8;
 
 /// A row per metric: rates and values per transaction of counters, levels of gauges.
 pub(crate) fn metrics(scope: &ScopeFindings) -> Table {
-    let figures = ["per s", "per transaction", "mean", "max"].map(Column::figures);
-    let columns = [Column::words("metric", METRIC_WIDTH)].into_iter().chain(figures);
-    let mut table = Table::new(columns.chain([Column::words("source", SOURCE_WIDTH).roomy()]));
+    let figures = ["per s", "per transaction", "mean", "max"].map(TableColumn::figures);
+    let columns = [TableColumn::words("metric", METRIC_WIDTH)].into_iter().chain(figures);
+    let mut table = Table::new(columns.chain([TableColumn::words("source", SOURCE_WIDTH).roomy()]));
     for one in &scope.metrics {
-        let cell = |value: Option<f64>| value.map_or(Cell::Blank, |value| Cell::Words(in_unit(one, value)));
-        let name = Cell::foreign(&one.metric);
+        let cell = |value: Option<f64>| value.map_or(TableCell::Blank, |value| TableCell::Words(in_unit(one, value)));
+        let name = TableCell::foreign(&one.metric);
         table.row([
             name,
             cell(one.per_s),
             per_transaction(one),
             cell(one.mean),
             cell(one.max),
-            Cell::foreign(&one.source),
+            TableCell::foreign(&one.source),
         ]);
     }
     table
 }
 
-fn per_transaction(one: &TelemetryFindings) -> Cell {
-    let Some(value) = one.per_transaction else { return Cell::Blank };
+fn per_transaction(one: &TelemetryFindings) -> TableCell {
+    let Some(value) = one.per_transaction else { return TableCell::Blank };
     match one.per_transaction_low.zip(one.per_transaction_high) {
-        Some((low, high)) => Cell::Words(with_interval(value, low, high)),
-        None => Cell::Number(value),
+        Some((low, high)) => TableCell::Words(with_interval(value, low, high)),
+        None => TableCell::Number(value),
     }
 }
 
@@ -47,18 +47,24 @@ fn per_transaction(one: &TelemetryFindings) -> Cell {
 pub(crate) fn changes(stage: &StageComparison) -> Option<Table> {
     let of_telemetry =
         |one: &&MetricComparison| one.metric.name.starts_with("server") || one.metric.name.starts_with("machine.");
-    let is_change =
-        |one: &MetricComparison| one.change.filter(|it| matches!(it.verdict, Verdict::More | Verdict::Less));
+    let is_change = |one: &MetricComparison| {
+        one.change.filter(|it| matches!(it.verdict, ChangeVerdict::More | ChangeVerdict::Less))
+    };
     let mut changed: Vec<_> =
         stage.metrics.iter().filter(of_telemetry).filter_map(|one| Some((one, is_change(one)?))).collect();
     changed.sort_by(|(_, one), (_, other)| other.ratio.ln().abs().total_cmp(&one.ratio.ln().abs()));
-    let figures = ["baseline", "candidate", "change"].map(Column::figures);
+    let figures = ["baseline", "candidate", "change"].map(TableColumn::figures);
     let mut table =
-        Table::new([Column::words("what changed with it", METRIC_WIDTH + NAME_WIDTH)].into_iter().chain(figures));
+        Table::new([TableColumn::words("what changed with it", METRIC_WIDTH + NAME_WIDTH)].into_iter().chain(figures));
     for (one, change) in changed.into_iter().take(CHANGES_SHOWN) {
-        let side = |side| Cell::of(side, |trials| Cell::Words(middle(trials, Some(one))));
-        let name = Cell::Words(clean(&one.metric.name, METRIC_WIDTH + NAME_WIDTH));
-        table.row([name, side(one.baseline.as_ref()), side(one.candidate.as_ref()), Cell::Words(change_text(&change))]);
+        let side = |side| TableCell::of(side, |trials| TableCell::Words(middle(trials, Some(one))));
+        let name = TableCell::Words(clean(&one.metric.name, METRIC_WIDTH + NAME_WIDTH));
+        table.row([
+            name,
+            side(one.baseline.as_ref()),
+            side(one.candidate.as_ref()),
+            TableCell::Words(change_text(&change)),
+        ]);
     }
     (!table.rows.is_empty()).then_some(table)
 }

@@ -5,11 +5,11 @@ use assay_record::Status;
 use crate::digits::{change, count, figure, percent, with_interval};
 use crate::findings::comparison::{ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison};
 use crate::findings::judgment::{Judged, Judgment};
-use crate::findings::limit::Limit;
+use crate::findings::limit::GeneratorLimit;
 use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
 use crate::findings::setting::SETTING_WIDTH;
 use crate::findings::setting::{Difference, SettingKind};
-use crate::findings::verdict::Verdict;
+use crate::findings::verdict::ChangeVerdict;
 use crate::plain::clean;
 use crate::words::generator::limited;
 use crate::words::run::{per_second, sessions};
@@ -109,7 +109,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
         };
         warn(format!("trial {trial} of {name} {ended}; what it measured until then is included"));
     }
-    for limit in Limit::ALL {
+    for limit in GeneratorLimit::ALL {
         let (number, all) = (side.generator.by(limit), side.records.len());
         if number > 0 {
             let trials = if all == 1 { String::new() } else { format!("{number} of {all} trials of ") };
@@ -181,17 +181,17 @@ pub(crate) fn ratio(found: &ChangeFindings) -> String {
     if found.ratio < 9.9995 { format!("{:.3}{mark}", found.ratio) } else { figure(found.ratio) + mark }
 }
 
-pub(crate) fn verdict(metric: &str, verdict: Verdict) -> &'static str {
+pub(crate) fn verdict(metric: &str, verdict: ChangeVerdict) -> &'static str {
     let cpu = metric == "cpu_per_transaction";
     match verdict {
-        Verdict::Better if cpu => "less",
-        Verdict::Worse if cpu => "more",
-        Verdict::More => "more",
-        Verdict::Less => "less",
-        Verdict::Better => "faster",
-        Verdict::Worse => "slower",
-        Verdict::NoDifference => "the same",
-        Verdict::CannotTell { .. } => "cannot tell",
+        ChangeVerdict::Better if cpu => "less",
+        ChangeVerdict::Worse if cpu => "more",
+        ChangeVerdict::More => "more",
+        ChangeVerdict::Less => "less",
+        ChangeVerdict::Better => "faster",
+        ChangeVerdict::Worse => "slower",
+        ChangeVerdict::NoDifference => "the same",
+        ChangeVerdict::CannotTell { .. } => "cannot tell",
     }
 }
 
@@ -222,7 +222,7 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
         ));
     }
     Some(match change.verdict {
-        Verdict::Better | Verdict::Worse | Verdict::More | Verdict::Less => {
+        ChangeVerdict::Better | ChangeVerdict::Worse | ChangeVerdict::More | ChangeVerdict::Less => {
             let word = verdict(&metric.metric.name, change.verdict);
             let larger = (change.superiority * change.pairs as f64).round();
             let pairs = if change.ratio > 1.0 { larger } else { change.pairs as f64 - larger };
@@ -231,10 +231,10 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
                 change.pairs
             )
         }
-        Verdict::NoDifference => {
+        ChangeVerdict::NoDifference => {
             format!("no difference found: {figures} at 95% is within ±{}", percent(found.margin))
         }
-        Verdict::CannotTell { trials_needed } => {
+        ChangeVerdict::CannotTell { trials_needed } => {
             let trials = |side: &Option<TrialsFindings>| side.as_ref().map_or(0, |side| side.values.len());
             let there = trials(&metric.baseline).min(trials(&metric.candidate));
             let more = trials_needed.saturating_sub(there);

@@ -1,12 +1,12 @@
 //! How the load generator affected its own measurement, with the same three names everywhere.
 
-use crate::findings::limit::Limit;
+use crate::findings::limit::GeneratorLimit;
 
 /// The beginning of a sentence.
-pub(crate) fn limited(limit: Limit) -> &'static str {
+pub(crate) fn limited(limit: GeneratorLimit) -> &'static str {
     match limit {
-        Limit::Bottleneck => "the generator was the bottleneck",
-        Limit::Starved => "the generator was starved of CPU time",
-        Limit::Late => "the generator was late",
+        GeneratorLimit::Bottleneck => "the generator was the bottleneck",
+        GeneratorLimit::Starved => "the generator was starved of CPU time",
+        GeneratorLimit::Late => "the generator was late",
     }
 }

@@ -1,7 +1,7 @@
 //! Subject of a chart: the line below its title, and its file name.
 
 use crate::digits::count;
-use crate::findings::report::Entry;
+use crate::findings::report::ReportEntry;
 use crate::findings::run::Findings;
 use crate::plain::{DOT, clean};
 use crate::words::run::{load, servers};
@@ -53,7 +53,7 @@ fn sessions_of(findings: &Findings) -> String {
 }
 
 /// Letters, digits, `_` and hyphens: the workload and, if there are several records, what distinguishes this one.
-pub(crate) fn slug(entry: &Entry, several: bool) -> String {
+pub(crate) fn slug(entry: &ReportEntry, several: bool) -> String {
     let mut text = entry.findings.workload.trim_end_matches(".lua").to_owned();
     if several && entry.name != entry.findings.workload {
         text = format!("{text} {}", entry.name);

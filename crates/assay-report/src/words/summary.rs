@@ -5,10 +5,10 @@ use assay_record::Status;
 use crate::digits::{count, figure, ms, percent, seconds};
 use crate::findings::comparison::{Comparison, Side};
 use crate::findings::limit::limits;
-use crate::findings::report::{Entry, Report};
+use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
-use crate::findings::summary::{StageSummary, summarize};
+use crate::findings::summary::{SessionsSummary, summarize};
 use crate::plain::clean;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::conclusion;
@@ -32,7 +32,7 @@ pub(crate) fn title(report: &Report) -> String {
         Some([target]) if !target.product.is_empty() => format!(" on {} {}", target.product, target.version),
         _ => String::new(),
     };
-    let product = |entry: &Entry| -> Vec<(String, String)> {
+    let product = |entry: &ReportEntry| -> Vec<(String, String)> {
         entry.findings.targets.iter().map(|target| (target.product.clone(), target.version.clone())).collect()
     };
     let same = report.entries.iter().all(|entry| product(entry) == product(&report.entries[0]));
@@ -200,7 +200,7 @@ pub(crate) fn generator_figures(stage: &StageFindings) -> Option<String> {
     ))
 }
 
-fn several(entries: &[Entry], settings: usize) -> Vec<String> {
+fn several(entries: &[ReportEntry], settings: usize) -> Vec<String> {
     let mut sentences = vec![match settings {
         1 => format!("{} records, trials of one setting. {}", entries.len(), what_ran(&entries[0].findings)),
         settings => format!("{} records of {settings} settings.", entries.len()),
@@ -215,7 +215,7 @@ fn several(entries: &[Entry], settings: usize) -> Vec<String> {
             sentences.push(format!("{} more settings are in the tables below.", settings - SETTINGS_MAX));
             break;
         }
-        let trials: Vec<&Entry> = entries.iter().filter(|other| other.setting == entry.setting).collect();
+        let trials: Vec<&ReportEntry> = entries.iter().filter(|other| other.setting == entry.setting).collect();
         sentences.push(match &trials[..] {
             [entry] => format!("{}: {}", entry.name, outcome(&entry.findings)),
             trials => {
@@ -228,11 +228,11 @@ fn several(entries: &[Entry], settings: usize) -> Vec<String> {
 }
 
 /// Throughput over the trials of one setting, with the number of sessions that had the highest.
-fn over_trials(trials: &[&Entry]) -> String {
+fn over_trials(trials: &[&ReportEntry]) -> String {
     let records: Vec<String> = trials.iter().map(|entry| entry.file.clone()).collect();
     let findings: Vec<Findings> = trials.iter().map(|entry| entry.findings.clone()).collect();
     let summary = summarize(Side { name: "", records: &records, trials: &findings });
-    let tps = |stage: &StageSummary| Some((stage.sessions, stage.metric("tps")?.clone()));
+    let tps = |stage: &SessionsSummary| Some((stage.sessions, stage.metric("tps")?.clone()));
     let best = summary.stages.iter().filter_map(tps).max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
     let Some((sessions_many, tps)) = best else { return "nothing was measured".into() };
     let known = match (tps.low, tps.high) {

@@ -3,7 +3,7 @@
 use assay_record::{OptionValue, Status};
 
 use crate::digits::{count, length, ms, percent};
-use crate::findings::limit::Limit;
+use crate::findings::limit::GeneratorLimit;
 use crate::findings::run::{Findings, Task};
 use crate::findings::setting::option_text;
 use crate::findings::stage::StageFindings;
@@ -186,7 +186,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         Warning::GeneratorBusy { stage: number, busiest_worker, advice: what } => (
             format!(
                 "{}{}: its busiest worker was {} busy",
-                limited(Limit::Bottleneck),
+                limited(GeneratorLimit::Bottleneck),
                 stage(number),
                 percent(*busiest_worker)
             ),
@@ -195,7 +195,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         Warning::GeneratorStarved { stage: number, waited_for_cpu, advice: what } => (
             format!(
                 "{}{}: a worker waited {} of the time for a CPU, which adds to the latencies",
-                limited(Limit::Starved),
+                limited(GeneratorLimit::Starved),
                 stage(number),
                 percent(*waited_for_cpu)
             ),
@@ -204,7 +204,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         Warning::GeneratorLate { stage: number, lag_ns, response_p50_ns, advice: what } => (
             format!(
                 "{}{}: {} is {} ms, the median response {} ms",
-                limited(Limit::Late),
+                limited(GeneratorLimit::Late),
                 stage(number),
                 lag_name(findings.stages.get(*number)),
                 ms(Some(*lag_ns)),
