@@ -1,8 +1,8 @@
 //! Attributes: what identifies the setting of a run, as data.
 //!
 //! Whoever knows something that makes two runs different writes it down as an attribute: what starts a server knows
-//! what is in front of it, how its data was restored and where it may run. Reports compare attributes without knowing
-//! what they mean.
+//! what is in front of it, how its data was restored and where it may run; what reads its settings knows which of them
+//! never make it faster or slower. Reports compare attributes without knowing what they mean.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,9 @@ pub struct Attribute {
     /// The value in effect; `None`: unknown.
     #[serde(default)]
     pub in_effect: Option<String>,
+    /// The value that it has when nobody requests one; `None`: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
     /// Whether the value in effect means what was requested: `131072kB` means `128MB`.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub as_asked: bool,
@@ -68,16 +71,21 @@ fn is_true(value: &bool) -> bool {
 }
 
 impl Attribute {
+    /// An attribute that matters, without a value.
+    pub fn unknown(scope: AttributeScope, name: &str) -> Attribute {
+        let name = name.to_owned();
+        let (number, asked, in_effect, default) = (None, None, None, None);
+        Attribute { scope, number, name, asked, in_effect, default, as_asked: true, matters: true }
+    }
+
     /// An attribute that matters.
     pub fn new(scope: AttributeScope, name: &str, in_effect: impl Into<String>) -> Attribute {
-        let (name, in_effect) = (name.to_owned(), Some(in_effect.into()));
-        Attribute { scope, number: None, name, asked: None, in_effect, as_asked: true, matters: true }
+        Attribute { in_effect: Some(in_effect.into()), ..Attribute::unknown(scope, name) }
     }
 
     /// A requested setting, and whether the value in effect means the same.
     pub fn setting(name: &str, asked: Option<String>, in_effect: Option<String>, same: bool) -> Attribute {
-        let name = name.to_owned();
-        Attribute { scope: AttributeScope::Server, number: None, name, asked, in_effect, as_asked: same, matters: true }
+        Attribute { asked, in_effect, as_asked: same, ..Attribute::unknown(AttributeScope::Server, name) }
     }
 
     /// A requested restriction, which holds.
@@ -100,6 +108,19 @@ impl Attribute {
     /// The front in this place of its server's fronts, from 0, of so many.
     pub fn front(place: usize, of: usize, program: String) -> Attribute {
         Attribute::new(AttributeScope::Front, "front", program).numbered(place, of)
+    }
+
+    /// A setting that a server reported: a setting without an origin has its default.
+    pub fn reported(name: &str, value: &str, has_default: bool) -> Attribute {
+        Attribute {
+            default: has_default.then(|| value.to_owned()),
+            ..Attribute::new(AttributeScope::Server, name, value)
+        }
+    }
+
+    /// What it is about.
+    pub(crate) fn key(&self) -> (AttributeScope, Option<u32>, &str) {
+        (self.scope, self.number, &self.name)
     }
 
     /// Which of several it is about: `place` is from 0.

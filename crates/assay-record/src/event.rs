@@ -1,7 +1,7 @@
 //! The events of a record: a line of its file each, in the order in which they happened.
 //!
-//! `Fold` turns them into a `Record`, and `WrittenSoFar` finds out which events a growing `Record` adds to those already
-//! written. Events are tagged from outside (`{"interval": {…}}`), because serde's inner tags lose 128-bit sums.
+//! `Fold` turns them into a `Record`, and `WrittenSoFar` finds out which events a growing `Record` adds to those
+//! already written. Events are tagged from outside (`{"interval": {…}}`), because serde's inner tags lose 128-bit sums.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use assay_measure::{Generator, Interval, Tally, TransactionTally};
 use serde::{Deserialize, Serialize};
 
 use crate::agents::AgentPart;
+use crate::attribute::Attribute;
 use crate::cases::Cases;
 use crate::stage::Stage;
 use crate::status::Status;
@@ -22,7 +23,7 @@ use crate::trial::{Environment, FORMAT, Manifest, OptionValue, Rate, Record, Rul
 pub enum Event {
     /// Always the first: everything known at the start.
     Started(Box<Started>),
-    /// What servers and the workload said about themselves; again whenever that grows.
+    /// Facts from servers and the workload; repeated whenever there are more.
     Connected(Box<Connected>),
     /// A stage's measured part starts.
     StageStarted(StageStarted),
@@ -63,6 +64,8 @@ pub struct Started {
     pub rules: Vec<Rule>,
     #[serde(default)]
     pub rates: Vec<Rate>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identity: Vec<Attribute>,
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +77,7 @@ pub struct Started {
 /// Sessions on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connecting {
-    /// Those that are ready.
+    /// Sessions that are ready.
     pub ready: u32,
     /// Sessions of the stage.
     pub wanted: u32,
@@ -105,7 +108,7 @@ pub struct Exited {
     pub hints: Vec<String>,
 }
 
-/// What became known after the start. Fields are those of `Record` and of its manifest.
+/// Facts that became known after the start. Fields are those of `Record` and of its manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "documented at `Record`")]
 pub struct Connected {
@@ -124,7 +127,7 @@ pub struct Connected {
     pub servers: Vec<ServerName>,
 }
 
-/// What a server says at login.
+/// A server's description of itself at login.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "documented at `Server`")]
 pub struct ServerName {
@@ -238,6 +241,9 @@ pub struct Ended {
     /// If it is not that of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
+    /// If it is not that of the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Vec<Attribute>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cases: Option<Cases>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,6 +270,7 @@ impl Fold {
                 types,
                 rules,
                 rates,
+                identity,
                 tags,
                 cases,
                 agents,
@@ -283,6 +290,7 @@ impl Fold {
                 rates,
                 stages,
                 telemetry,
+                identity,
                 tags,
                 cases,
                 agents,
@@ -315,10 +323,11 @@ impl Fold {
             }
             Event::Readings(readings) => readings.put_into(record.telemetry.get_or_insert_default()),
             Event::Ended(ended) => {
-                let Ended { status, failure, elapsed_ns, manifest, environment, cases, agents } = *ended;
+                let Ended { status, failure, elapsed_ns, manifest, environment, identity, cases, agents } = *ended;
                 (record.status, record.failure, record.elapsed_ns) = (status, failure, elapsed_ns);
                 record.manifest = manifest.unwrap_or(std::mem::take(&mut record.manifest));
                 record.environment = environment.unwrap_or(std::mem::take(&mut record.environment));
+                record.identity = identity.unwrap_or(std::mem::take(&mut record.identity));
                 record.cases = cases.or(record.cases.take());
                 record.agents = agents.unwrap_or(std::mem::take(&mut record.agents));
             }
@@ -353,9 +362,22 @@ impl Started {
     /// The start of this record's run.
     pub fn of(record: &Record) -> Started {
         let Record { tool, started, elapsed_ns, manifest, environment, types, rules, rates, tags, .. } = record.clone();
-        let (cases, agents) = (record.cases.clone(), record.agents.clone());
-        let format = FORMAT;
-        Started { format, tool, started, elapsed_ns, manifest, environment, types, rules, rates, tags, cases, agents }
+        let (identity, cases, agents) = (record.identity.clone(), record.cases.clone(), record.agents.clone());
+        Started {
+            format: FORMAT,
+            tool,
+            started,
+            elapsed_ns,
+            manifest,
+            environment,
+            types,
+            rules,
+            rates,
+            identity,
+            tags,
+            cases,
+            agents,
+        }
     }
 }
 
@@ -393,7 +415,7 @@ impl Readings {
             scope.began_ns.extend(new.began_ns);
             scope.ended_ns.extend(new.ended_ns);
             for (series, own) in scope.series.iter_mut().zip(new.own).filter(|(_, own)| !own.is_empty()) {
-                // It may become known later than the first values.
+                // The first values may be known earlier.
                 series.own.resize(series.values.len(), None);
                 series.own.extend(own);
             }
@@ -417,7 +439,7 @@ impl Readings {
     }
 }
 
-/// What of a record has been written.
+/// The part of a record that has been written.
 #[derive(Clone, Debug)]
 pub(crate) struct WrittenSoFar {
     /// Without stages and telemetry.
@@ -477,6 +499,7 @@ fn head_of(record: &Record) -> Record {
         rates: record.rates.clone(),
         stages: Vec::new(),
         telemetry: None,
+        identity: record.identity.clone(),
         tags: record.tags.clone(),
         cases: record.cases.clone(),
         agents: record.agents.clone(),
@@ -484,7 +507,7 @@ fn head_of(record: &Record) -> Record {
 }
 
 impl Connected {
-    /// What is known of this record's run now.
+    /// The facts that this record has now.
     pub fn of(record: &Record) -> Connected {
         let name = |server: &crate::trial::Server| ServerName {
             product: server.product.clone(),
@@ -588,11 +611,15 @@ impl WrittenSoFar {
             elapsed_ns: record.elapsed_ns,
             manifest: changed(record.manifest != head.manifest).map(|()| record.manifest.clone()),
             environment: changed(record.environment != head.environment).map(|()| record.environment.clone()),
+            identity: changed(record.identity != head.identity).map(|()| record.identity.clone()),
             cases: record.cases.clone().filter(|_| record.cases != head.cases),
             agents: changed(record.agents != head.agents).map(|()| record.agents.clone()),
         };
-        let is_new =
-            ended.manifest.is_some() || ended.environment.is_some() || ended.cases.is_some() || ended.agents.is_some();
+        let is_new = ended.manifest.is_some()
+            || ended.environment.is_some()
+            || ended.identity.is_some()
+            || ended.cases.is_some()
+            || ended.agents.is_some();
         let end = |record: &Record| (record.status, record.failure.clone(), record.elapsed_ns);
         let is_over = record.status != Status::Running && end(record) != end(head);
         (is_new || is_over).then(|| Event::Ended(Box::new(ended)))
@@ -636,7 +663,7 @@ fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Opt
 }
 
 impl KnownScope {
-    /// What is new since the last call, and whether anything is.
+    /// New readings since the last call, and whether there are any.
     pub fn news(&mut self, scope: &Scope) -> (ScopeReadings, bool) {
         let KnownScope { samples, series, events, absent } = *self;
         let waits = scope.waits.as_ref().map(|waits| waits_since(waits, events.map(|events| (events, samples))));

@@ -27,6 +27,7 @@ mod tags;
 mod telemetry;
 mod time;
 mod trial;
+mod trial_id;
 
 pub use assay_measure::{
     BadHistogram, Bucket, ByClass, CounterTally, EncodedHistogram, ErrorTally, Generator, Histogram, Interval,
@@ -46,7 +47,6 @@ pub use event::{
 pub use fleet::Share;
 pub use fuzz::fuzz_record;
 pub use host::Host;
-pub use identity::TrialId;
 pub use journal::{journal_head, journal_line};
 pub use secrets::{is_secret, text_without_logins, text_without_secrets, without_secrets};
 pub use stage::Stage;
@@ -60,3 +60,4 @@ pub use trial::{
     Arrival, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate,
     RatePoint, Record, Rule, Search, Server, Terminals, Tool, Trace,
 };
+pub use trial_id::TrialId;

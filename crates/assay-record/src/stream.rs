@@ -60,7 +60,7 @@ pub(crate) fn whole(record: &Record) -> io::Result<Vec<u8>> {
 enum FrameEnd {
     /// The rest of a frame is missing.
     Cut,
-    /// It is not a frame, or a damaged one.
+    /// This is not a frame, or it is damaged.
     Damaged,
     /// More text than any record has.
     TooLarge,
@@ -79,7 +79,7 @@ fn next_frame(bytes: &[u8], text_max: u64) -> Result<(Vec<u8>, usize), FrameEnd>
     if text.len() as u64 > text_max { Err(FrameEnd::TooLarge) } else { Ok((text, length)) }
 }
 
-/// Whether these are the bytes of a stream, compressed or not. One that is cut within its first frame is none.
+/// Whether these are the bytes of a stream, compressed or not; false if it is cut within its first frame.
 pub(crate) fn is_stream(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&ZSTD_MAGIC) {
         return bytes.starts_with(BEGIN);
@@ -90,7 +90,7 @@ pub(crate) fn is_stream(bytes: &[u8]) -> bool {
     is_whole && decoder.is_ok_and(|mut text| text.read_exact(&mut begin).is_ok()) && begin == BEGIN
 }
 
-/// What was read of a stream.
+/// A stream that was read.
 pub(crate) struct ReadStream {
     pub(crate) record: Record,
     /// Length of its whole frames.
@@ -334,6 +334,7 @@ impl RecordFile {
             elapsed_ns: record.elapsed_ns,
             manifest: None,
             environment: None,
+            identity: None,
             cases: None,
             agents: None,
         }));
@@ -373,7 +374,7 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     let known = WrittenSoFar::of(&record);
     change(&mut record);
     let events = known.since(&record, Moment::StageEnd).0;
-    // What a killed run has left of a frame.
+    // An incomplete frame of a killed run.
     file.set_len(whole_bytes).map_err(failed)?;
     let bytes = match bytes.starts_with(&ZSTD_MAGIC) {
         true => frames(&events).map_err(failed)?,

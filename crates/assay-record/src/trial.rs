@@ -4,10 +4,12 @@
 //! never changes its meaning under the same format number.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::agents::AgentPart;
+use crate::attribute::Attribute;
 use crate::cases::Cases;
 use crate::host::Host;
 use crate::stage::Stage;
@@ -35,9 +37,9 @@ pub struct Record {
     pub started: Time,
     /// From the start of the run to its end (or to the moment a partial record was written), including connects.
     pub elapsed_ns: u64,
-    /// What was requested.
+    /// The request.
     pub manifest: Manifest,
-    /// Where it ran.
+    /// The machine and the servers.
     pub environment: Environment,
     /// Names of the transaction types, the workload's own first. Indexes `Interval::transactions`.
     pub types: Vec<String>,
@@ -47,11 +49,15 @@ pub struct Record {
     /// Named rates (`assay.rate`), in the order declared.
     #[serde(default)]
     pub rates: Vec<Rate>,
-    /// What was measured: one per stage started, in order.
+    /// Measurements: one for each stage that started, in order.
     pub stages: Vec<Stage>,
-    /// What was sampled from servers and machines; `None` if nothing was.
+    /// Samples from servers and machines; `None`: none were taken.
     #[serde(default)]
     pub telemetry: Option<Telemetry>,
+    /// What distinguishes the run from others, as far as it was written down: `attributes` adds what follows from the
+    /// other fields. Records of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identity: Vec<Attribute>,
     /// The user's tags, by key; more may be added later.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
@@ -73,25 +79,25 @@ pub struct Tool {
     pub version: String,
 }
 
-/// What was requested: enough to run it again.
+/// The request: enough to run it again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The command line, program name first, after `without_secrets`.
     pub command: Vec<String>,
-    /// All of it as a value that assay executes again, without passwords; a format of its own, with a version. `None`:
-    /// the record is of an earlier version, or of a machine test.
+    /// The whole request as a value that assay can execute again, without passwords; its format has a version of its own.
+    /// `None`: a machine test, or a record of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<serde_json::Value>,
     /// The workload's name.
     pub workload: String,
-    /// What was done with it; empty: a run; `prepare`: transactions are the rows loaded; `check`: the only transaction
+    /// The task; empty: a run; `prepare`: transactions are the rows loaded; `check`: the only transaction
     /// is the check; `machine`: transactions are the events of a machine test.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
     /// Its options with the values in effect, including defaults.
     #[serde(default)]
     pub options: BTreeMap<String, OptionValue>,
-    /// What was asked for where the tables are otherwise: by option, the value that `options` would have.
+    /// Requested values of options that the tables do not match, by option; `options` has the actual ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked: BTreeMap<String, OptionValue>,
     /// Seed of the random numbers. Full 64-bit range: parse it as an integer.
@@ -111,7 +117,7 @@ pub struct Manifest {
     /// mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// What the stages searched for: each was chosen based on those before. `None`: they were planned.
+    /// The goal of a search, in which each stage depends on those before; `None`: the stages were planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
     /// Users who shared the sessions, with think times between their transactions; `None`: each session was a user.
@@ -123,7 +129,7 @@ pub struct Manifest {
     pub warmup_ns: u64,
     /// Length of an interval. 100 ms <= interval
     pub interval_ns: u64,
-    /// What happened after errors.
+    /// Reaction to errors.
     pub policy: Policy,
     /// Worker threads.
     pub workers: u32,
@@ -154,6 +160,19 @@ pub enum OptionValue {
     Text(String),
     /// A list of texts.
     List(Vec<String>),
+}
+
+/// As on the command line.
+impl fmt::Display for OptionValue {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OptionValue::Bool(value) => value.fmt(to),
+            OptionValue::Int(value) => value.fmt(to),
+            OptionValue::Number(value) => value.fmt(to),
+            OptionValue::Text(value) => to.write_str(value),
+            OptionValue::List(values) => to.write_str(&values.join(",")),
+        }
+    }
 }
 
 fn number_or_text<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -197,7 +216,7 @@ pub struct Trace {
     pub arrivals: u64,
 }
 
-/// What the stages searched for.
+/// The goal of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Search {
@@ -243,7 +262,7 @@ pub struct Limit {
     pub transactions: Option<u64>,
 }
 
-/// What happened after errors.
+/// Reaction to errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// Codes (errno or SQLSTATE) that failed their transaction but not the run; the single entry `all`: every error.
@@ -253,14 +272,14 @@ pub struct Policy {
     /// Whether transactions with an ignored error were restarted, without limit, instead of being counted as failed.
     #[serde(default)]
     pub restart_ignored: bool,
-    /// What any other error did.
+    /// Effect of any other error.
     pub on_error: OnError,
     /// How long to keep trying to reconnect.
     #[serde(default)]
     pub reconnect_ns: u64,
 }
 
-/// What happened after an error that was neither retried nor ignored.
+/// Effect of an error that was neither retried nor ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnError {
@@ -291,7 +310,7 @@ pub struct Rule {
     /// The clause of the workload's specification; may be empty.
     #[serde(default)]
     pub clause: String,
-    /// What the rule measures.
+    /// The measured value.
     pub measure: Measure,
     /// Smallest allowed value: a share of one, a mean, or nanoseconds. Finite.
     #[serde(default)]
@@ -301,7 +320,7 @@ pub struct Rule {
     pub high: Option<f64>,
 }
 
-/// What a rule measures. Names are those of counters and of transaction types.
+/// The value that a rule is about. Names are those of counters and of transaction types.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Measure {

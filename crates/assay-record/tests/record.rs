@@ -145,6 +145,48 @@ fn the_identity_of_a_server_in_an_earlier_record_comes_from_its_fields() {
 }
 
 #[test]
+fn what_distinguishes_a_run_is_written_down_with_what_only_the_writer_knows() {
+    let shown = |record: &Record| -> Vec<String> {
+        let all = record.attributes();
+        let picked =
+            all.iter().filter(|one| one.scope == AttributeScope::Option || one.name == "port" || one.name == "load");
+        let words = |one: &Attribute| {
+            let (value, default) = (one.in_effect.as_deref().unwrap_or("?"), one.default.as_deref().unwrap_or("?"));
+            let matters = if one.matters { "" } else { ", does not matter" };
+            format!("{:?} {} {value}, default {default}{matters}", one.scope, one.name)
+        };
+        let mut all: Vec<String> = picked.map(words).collect();
+        all.sort();
+        all
+    };
+    let mut record = example_with_telemetry();
+    record.environment.servers[0].settings.insert("port".into(), "5433".into());
+    record.environment.servers[1].settings.insert("port".into(), "5433".into());
+    let before = shown(&record);
+    insta::assert_snapshot!(before.join("\n"), @r"
+    Option items 100000, default 10
+    Option refund_share 0.25, default ?
+    Option regions north,south, default ?
+    Option secondary false, default ?
+    Option table orders, default ?
+    Run load poisson 2000 tx/s, backlog at most 1000, default ?
+    Server port 5433, default 5433, does not matter
+    Server port 5433, default ?
+    ");
+    record.identify();
+    assert_eq!(shown(&record), before);
+    let folder = folder();
+    let path = folder.path().join("x.json.zst");
+    record.write(&path).unwrap();
+    let mut written = Record::read(&path).unwrap();
+    assert_eq!(written, record);
+    assert!(!written.identity.iter().any(|one| one.scope == AttributeScope::Tag || one.name == "pinned CPUs"));
+    // Without fields for it, it still counts.
+    written.environment.servers[0].settings.clear();
+    assert_eq!(shown(&written), before);
+}
+
+#[test]
 fn fields_added_later_are_passed_over_and_optional_ones_may_be_missing() {
     let folder = folder();
     let path = folder.path().join("x.json");
@@ -232,8 +274,8 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     x.json.zst is not a record of formats 1 to 2: missing field `tool` at line 1 column 13
     x.json.zst is not a record of formats 1 to 2: key must be a string at line 1 column 62
     x.json.zst is not a record of formats 1 to 2: expected value at line 1 column 1
-    x.json.zst is not a record of formats 1 to 2: histogram is damaged: too short at line 1 column 11931
-    x.json.zst is not a record of formats 1 to 2: "yesterday" is not a time such as 2026-03-14T15:09:26.535Z at line 1 column 26875
+    x.json.zst is not a record of formats 1 to 2: histogram is damaged: too short at line 1 column 12087
+    x.json.zst is not a record of formats 1 to 2: "yesterday" is not a time such as 2026-03-14T15:09:26.535Z at line 1 column 27031
     "#);
     assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
 }

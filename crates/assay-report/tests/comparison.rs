@@ -828,6 +828,7 @@ fn started() -> Record {
     let mut record = trial(2, 5, |_| 1000);
     record.manifest.command = ["assay", "run", "--db", "x"].map(str::to_owned).to_vec();
     record.manifest.options.insert("scale".into(), OptionValue::Int(10));
+    record.manifest.event_loop = Some(EventLoop { backend: "epoll".into(), batch_max: 64, ..EventLoop::default() });
     record.environment.started = Some(StartedServer {
         identity: vec![
             Attribute::setting("work_mem", Some("4MB".into()), Some("4MB".into()), true),
@@ -851,7 +852,7 @@ fn records_that_differ_in_one_thing_are_never_trials_of_one_setting() {
         &mut record.environment.started.as_mut().unwrap().identity
     }
     type Change = (&'static str, fn(&mut Record));
-    let changes: [Change; 37] = [
+    let changes: [Change; 46] = [
         ("workload", |record| record.manifest.workload = "other".into()),
         ("task", |record| record.manifest.task = "prepare".into()),
         ("option scale", |record| _ = record.manifest.options.insert("scale".into(), OptionValue::Int(11))),
@@ -865,21 +866,29 @@ fn records_that_differ_in_one_thing_are_never_trials_of_one_setting() {
         ("trace", |record| record.manifest.trace = Some(Trace::default())),
         ("terminals", |record| record.manifest.terminals = Some(Terminals { number: 5, think_scale: 1.0 })),
         ("time", |record| record.manifest.limit.time_ns = Some(77)),
+        ("time", |record| record.manifest.limit.time_ns = record.manifest.limit.time_ns.map(|time| time + 40_000_000)),
         ("transactions", |record| record.manifest.limit.transactions = Some(77)),
         ("warm-up", |record| record.manifest.warmup_ns += 1_000_000_000),
         ("retries", |record| record.manifest.policy.retries += 1),
         ("ignored errors", |record| record.manifest.policy.ignore.push("1213".into())),
+        ("on error", |record| record.manifest.policy.on_error = OnError::Stop),
         ("restarts after ignored errors", |record| record.manifest.policy.restart_ignored = true),
         ("time to reconnect", |record| record.manifest.policy.reconnect_ns += 1_000_000_000),
         ("session SQL", |record| record.manifest.session_sql = vec!["SET work_mem = '1MB'".into()]),
         ("prepared statements", |record| record.manifest.prepared ^= true),
         ("workers", |record| record.manifest.workers += 1),
+        ("event loop", |record| record.manifest.event_loop.as_mut().unwrap().backend = "io_uring".into()),
+        ("batch", |record| record.manifest.event_loop.as_mut().unwrap().batch_max = 1),
+        ("tool", |record| record.tool.version = "99".into()),
         ("host", |record| record.environment.host.name = "other".into()),
         ("kernel", |record| record.environment.host.kernel = "Linux 7".into()),
         ("CPU", |record| record.environment.host.cpu_model = "other".into()),
+        ("CPUs", |record| record.environment.host.cpus += 1),
+        ("memory", |record| record.environment.host.memory_bytes += 1 << 30),
         ("swappiness", |record| _ = record.environment.facts.insert("swappiness".into(), "1".into())),
         ("agents", |record| record.agents = vec![AgentPart::default()]),
         ("tag disk", |record| _ = record.tags.insert("disk".into(), "nvme".into())),
+        ("server URL", |record| record.manifest.targets[0] = "postgres://other".into()),
         ("server version", |record| record.environment.servers[0].version = "1".into()),
         ("server TLS", |record| record.environment.servers[0].tls = Some("TLSv1.3".into())),
         ("server fsync", |record| _ = record.environment.servers[0].settings.insert("fsync".into(), "off".into())),
@@ -893,31 +902,45 @@ fn records_that_differ_in_one_thing_are_never_trials_of_one_setting() {
         ("front", |record| drop(identity(record).remove(5))),
         ("front pool_mode", |record| identity(record)[6].in_effect = Some("transaction".into())),
         ("image", |record| identity(record)[7].in_effect = Some("copy".into())),
+        // Something that no field describes.
+        ("isolation", |record| {
+            record.identity.push(Attribute::new(AttributeScope::Run, "isolation", "serializable"));
+        }),
     ];
+    // As an earlier version left it, and with its identity written down.
     let of = |change: fn(&mut Record)| {
         let mut record = started();
         change(&mut record);
-        findings(&record)
+        let earlier = findings(&record);
+        record.identify();
+        [earlier, findings(&record)]
+    };
+    let [base, _] = of(|_| {});
+    let settings = |other: &Findings| {
+        let both = vec![("a.json".to_owned(), base.clone()), ("b.json".to_owned(), other.clone())];
+        groups(both).len()
     };
     let same = of(|record| {
         record.manifest.seed = 1;
         let reached = Attribute::new(AttributeScope::Step, "settle: reached", "12 dirty pages");
         identity(record).push(Attribute { matters: false, ..reached });
+        record.environment.servers[0].settings.insert("port".into(), "5433".into());
+        record.identity.push(Attribute { matters: false, ..Attribute::unknown(AttributeScope::Server, "port") });
     });
-    let settings = |other: &Findings| {
-        let both = vec![("a.json".to_owned(), findings(&started())), ("b.json".to_owned(), other.clone())];
-        groups(both).len()
-    };
-    assert_eq!(settings(&same), 1);
-    for (what, change) in changes {
-        let other = of(change);
-        let differences = differences(&[findings(&started())], std::slice::from_ref(&other));
-        let names: Vec<&str> = differences.iter().map(|one| &*one.what).collect();
-        assert_eq!((settings(&other), &*names), (2, &[what][..]));
+    for same in same {
+        assert_eq!(settings(&same), 1);
     }
-    let not_settled = of(|record| identity(record)[8].in_effect = Some("not complete".into()));
-    assert_eq!(settings(&not_settled), 2);
-    let shown = text(&of(|record| identity(record)[0] = asked_for_more()));
+    for (what, change) in changes {
+        for other in of(change) {
+            let differences = differences(std::slice::from_ref(&base), std::slice::from_ref(&other));
+            let names: Vec<&str> = differences.iter().map(|one| &*one.what).collect();
+            assert_eq!((settings(&other), &*names), (2, &[what][..]));
+        }
+    }
+    for not_settled in of(|record| identity(record)[8].in_effect = Some("not complete".into())) {
+        assert_eq!(settings(&not_settled), 2);
+    }
+    let shown = text(&of(|record| identity(record)[0] = asked_for_more())[1]);
     assert!(shown.contains("front pgbouncer 1.25.0") && shown.contains("work_mem 4MB (asked: 8MB)"), "{shown}");
 }
 

@@ -18,6 +18,7 @@ pub mod exec;
 pub mod execute;
 pub mod failure;
 pub mod fleet;
+pub mod identity;
 pub mod journal;
 pub mod kill_check;
 pub mod lab;

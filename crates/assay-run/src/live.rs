@@ -22,7 +22,7 @@ use assay_spec::{OutputSpec, TelemetryLevel, TelemetrySpec, values};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
-use crate::{plan, record_of, server_settings};
+use crate::{identity, plan, record_of, server_settings};
 
 /// The record so far, and its file.
 pub struct Live {
@@ -299,6 +299,7 @@ impl Live {
             let host = self.beside.as_ref().and_then(|beside| beside.hosts.get(number));
             server.facts.extend(host.map(HostUrl::facts).unwrap_or_default());
         }
+        identity::write_down(&mut self.record);
         let written = self.file.map(|file| file.finish(&self.record)).transpose().map_err(unwritable);
         let journal = self.journal.map_or(Ok(()), |journal| journal.finish(&self.record.manifest.workload));
         Left { record: self.record, path: written, journal }

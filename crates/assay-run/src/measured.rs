@@ -16,7 +16,7 @@ use assay_spec::{OutputSpec, TelemetrySpec};
 
 use crate::live::{beside, existing, unwritable};
 use crate::telemetry::{Beside, HostUrl, Samplers};
-use crate::{record_of, server_settings};
+use crate::{identity, record_of, server_settings};
 
 /// Between two intervals.
 const EVERY: Nanos = Nanos::from_secs(1);
@@ -136,6 +136,7 @@ impl Measured {
             let host = self.beside.as_ref().and_then(|beside| beside.hosts.get(number));
             server.facts.extend(host.map(HostUrl::facts).unwrap_or_default());
         }
+        identity::write_down(record);
         self.file.finish(record).map_err(unwritable)
     }
 

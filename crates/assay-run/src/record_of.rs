@@ -9,7 +9,7 @@ use assay_io::Address;
 use assay_io::process::HostFacts;
 use assay_options::OptionValue;
 use assay_record as record;
-use assay_record::{Place, Record, StartedServer, Status, Tally, Time, Tool};
+use assay_record::{Attribute, AttributeScope, Place, Record, StartedServer, Status, Tally, Time, Tool};
 use assay_script::{Declaration, Measure};
 use assay_seam::{Nanos, ServerFacts};
 use assay_spec::{Concealed, RunSpec};
@@ -117,6 +117,7 @@ fn planned(plan: &Plan, assignment: &Assignment) -> Record {
                 .collect(),
             ..this_machine()
         },
+        identity: workload.option_defaults().into_iter().filter_map(default).collect(),
         tags: spec.tags.clone(),
         ..begun_now()
     }
@@ -244,6 +245,12 @@ fn option((key, value): (String, OptionValue)) -> Option<(String, record::Option
         OptionValue::List(items) => record::OptionValue::List(items),
     };
     Some((key, value))
+}
+
+/// The default of an option, for the record's identity.
+fn default(of: (String, OptionValue)) -> Option<Attribute> {
+    let (name, value) = option(of)?;
+    Some(Attribute { default: Some(value.to_string()), ..Attribute::unknown(AttributeScope::Option, &name) })
 }
 
 /// The machine of the load generator.

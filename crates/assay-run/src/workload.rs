@@ -35,6 +35,11 @@ impl Workload {
         self.commands().iter().any(|command| command == name)
     }
 
+    /// The defaults of its options.
+    pub fn option_defaults(&self) -> Vec<(String, OptionValue)> {
+        self.program.options().iter().map(|option| (option.key(), option.default.clone())).collect()
+    }
+
     /// Its options: as given, or their defaults.
     pub fn options_in_effect(&self) -> Vec<(String, OptionValue)> {
         let given = |key: &str| self.given.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());

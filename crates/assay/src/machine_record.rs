@@ -51,6 +51,7 @@ pub fn of(report: &MachineReport<'_>, words: &[String]) -> Record {
         intervals: intervals(report.intervals, plan, all),
         ..Stage::default()
     }];
+    record.identify();
     record
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn example() -> Record {
         }],
         stages: vec![stage(16, 1_773_500_966_635, 1), stage(64, 1_773_500_968_735, 2)],
         telemetry: None,
+        identity: identity(),
         tags: BTreeMap::new(),
         cases: None,
         agents: Vec::new(),
@@ -165,6 +166,16 @@ fn manifest() -> Manifest {
         session_sql: vec!["SET application_name = 'shop'".into()],
         targets: vec!["postgres://app@db1:5432/shop".into(), "postgres://app@db2:5432/shop".into()],
     }
+}
+
+/// What whoever knew more than the other fields say has noted.
+fn identity() -> Vec<Attribute> {
+    let harmless = Attribute::unknown(AttributeScope::Server, "port").numbered(0, 2);
+    let default = Some("10".to_owned());
+    vec![
+        Attribute { default, ..Attribute::unknown(AttributeScope::Option, "items") },
+        Attribute { matters: false, ..harmless },
+    ]
 }
 
 fn rules() -> Vec<Rule> {

@@ -18,7 +18,7 @@ use crate::findings::stage::StageFindings;
 /// The measurements of a grid.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What is varied.
+    /// The factors.
     pub factors: Vec<Factor>,
     /// One level of each factor.
     pub cells: Vec<ExperimentCell>,
@@ -28,7 +28,7 @@ pub struct Experiment {
     pub rounds: usize,
 }
 
-/// What an experiment varies.
+/// A factor of an experiment.
 #[derive(Clone, Debug)]
 pub struct Factor {
     /// Its name.
@@ -40,11 +40,11 @@ pub struct Factor {
 /// One value of a factor.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// As requested.
+    /// The requested value.
     pub name: String,
-    /// What it sets: names of settings, or paths that end with one.
+    /// The settings that it sets: names, or paths that end with one.
     pub sets: Vec<String>,
-    /// As shown: what was in effect, and what was requested instead.
+    /// Its label: the value in effect, and the requested one if that differs.
     pub(crate) shown: String,
 }
 
@@ -98,7 +98,7 @@ pub struct ExperimentTrial {
     pub cell: usize,
     /// From 0.
     pub round: usize,
-    /// What was measured.
+    /// Its results.
     pub findings: Findings,
     /// Durations of its steps, in seconds.
     pub parts: Vec<(String, f64)>,
@@ -179,7 +179,7 @@ pub(crate) struct Pivot {
     pub(crate) base: Option<usize>,
     /// Whether values are also shown relative to the best one.
     pub(crate) by_best: bool,
-    /// What is needed for clearer results: more `rounds`, or more `trials` of records that were not measured in rounds.
+    /// The way to clearer results: more `rounds`, or more `trials` of records that were not measured in rounds.
     pub(crate) more_of: &'static str,
     pub(crate) facets: Vec<Facet>,
     /// Effects of the levels against the base, averaged over all levels of the other factors.
@@ -255,7 +255,7 @@ impl Experiment {
         rounds: usize,
     ) -> Experiment {
         let different: Vec<(usize, Vec<Attribute>)> =
-            trials.iter().map(|trial| (trial.cell, not_as_asked(&trial.findings))).collect();
+            trials.iter().map(|trial| (trial.cell, not_as_asked(&trial.findings).cloned().collect())).collect();
         for (place, factor) in factors.iter_mut().enumerate() {
             for (number, level) in factor.levels.iter_mut().enumerate() {
                 let own = different.iter().filter(|(cell, _)| cells[*cell].levels.get(place) == Some(&number));

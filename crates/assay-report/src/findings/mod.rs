@@ -11,7 +11,6 @@ pub(crate) mod condition;
 pub(crate) mod course;
 pub(crate) mod experiment;
 pub(crate) mod factors;
-pub(crate) mod harmless;
 pub(crate) mod interval;
 pub(crate) mod judgment;
 pub(crate) mod latency;

@@ -62,9 +62,9 @@ pub struct Findings {
     pub started: Time,
     /// Its length, including connects.
     pub elapsed_ns: u64,
-    /// Whether the server was started for this run: then its port was a free one.
+    /// What distinguishes this run from others, besides its tags.
     #[serde(skip)]
-    pub on_started_server: bool,
+    pub attributes: Vec<Attribute>,
     /// What distinguishes the servers that were started for the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub identity: Vec<Attribute>,
@@ -127,16 +127,6 @@ impl Task {
             "check" => Task::Check,
             "machine" => Task::Machine,
             _ => Task::Run,
-        }
-    }
-
-    /// As records name it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Task::Run => "run",
-            Task::Prepare => "prepare",
-            Task::Check => "check",
-            Task::Machine => "machine",
         }
     }
 
@@ -269,7 +259,7 @@ pub fn findings(record: &Record) -> Findings {
         warmup_ns: record.manifest.warmup_ns,
         started: record.started,
         elapsed_ns: record.elapsed_ns,
-        on_started_server: record.environment.started.is_some(),
+        attributes: record.attributes(),
         identity: record.environment.started.as_ref().map_or_else(Vec::new, |started| started.identity.clone()),
         session_sql: record.manifest.session_sql.clone(),
         prepared: record.manifest.prepared,

@@ -3,12 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assay_record::{Arrival, Attribute, AttributeScope, Load, OnError, OptionValue, RatePoint};
+use assay_record::{Attribute, AttributeScope};
 use serde::Serialize;
 
-use crate::findings::capacity::Capacity;
-use crate::findings::harmless::{is_harmless_fact, is_harmless_setting};
-use crate::findings::run::{Findings, ServerFindings, Task};
+use crate::findings::run::Findings;
 use crate::plain::clean;
 
 /// A difference between two sides.
@@ -91,134 +89,16 @@ pub(crate) type RunSettings = BTreeMap<SettingName, String>;
 
 /// All settings of one run, with the values in effect.
 pub(crate) fn settings(run: &Findings) -> RunSettings {
-    let value = |one: Attribute| one.in_effect.or(one.asked).unwrap_or_default();
-    let matter = identity(run).into_iter().filter(|one| one.matters);
-    matter.map(|one| (SettingName::of(&one), value(one))).collect()
+    let value = |one: &Attribute| one.in_effect.clone().or_else(|| one.asked.clone()).unwrap_or_default();
+    let matter = run.attributes.iter().filter(|one| one.matters);
+    let tags = run.tags.iter().map(|(name, value)| Attribute::new(AttributeScope::Tag, name, value));
+    let tags: Vec<Attribute> = tags.collect();
+    matter.chain(&tags).map(|one| (SettingName::of(one), value(one))).collect()
 }
 
-/// What was requested, but is not what was in effect.
-pub(crate) fn not_as_asked(run: &Findings) -> Vec<Attribute> {
-    identity(run).into_iter().filter(|one| !one.as_asked).collect()
-}
-
-/// Everything that distinguishes a run from others, without seeds, in which trials differ.
-fn identity(run: &Findings) -> Vec<Attribute> {
-    let mut all = Vec::new();
-    let mut put = |scope: AttributeScope, name: &str, value: String| all.push(Attribute::new(scope, name, value));
-    put(AttributeScope::Run, "workload", run.workload.clone());
-    if run.task != Task::Run {
-        put(AttributeScope::Run, "task", run.task.name().to_owned());
-    }
-    // The rows that statements look for depend on it, too.
-    for (name, value) in &run.asked {
-        put(AttributeScope::Option, &format!("{name} (asked)"), option_text(value));
-    }
-    put(AttributeScope::Run, "distribution of rows", run.distribution.clone().unwrap_or_else(|| "none".into()));
-    let mut sessions: Vec<String> = run.stages.iter().map(|stage| stage.sessions.to_string()).collect();
-    let mut load = load_text(&run.load);
-    match run.capacity.as_ref().map(|found| &found.of) {
-        Some(Capacity::Rate { promises }) => {
-            sessions.truncate(1);
-            load = format!("searched: {}", promises.join(", "));
-        }
-        Some(Capacity::Sessions { max }) => sessions = vec![format!("searched up to {max}")],
-        None => {}
-    }
-    put(AttributeScope::Run, "sessions", sessions.join(","));
-    put(AttributeScope::Run, "load", load);
-    let point = |point: &RatePoint| format!("{}:{}", duration(point.at_ns), point.per_s);
-    let profile: Vec<String> = run.profile.iter().map(point).collect();
-    put(AttributeScope::Run, "rate over time", if profile.is_empty() { "constant".into() } else { profile.join(",") });
-    let trace = run.trace.as_ref().map(|trace| format!("{} ({} arrivals)", trace.file, trace.arrivals));
-    put(AttributeScope::Run, "trace", trace.unwrap_or_else(|| "none".into()));
-    let terminals = run.terminals.map(|of| format!("{}, think times × {}", of.number, of.think_scale));
-    put(AttributeScope::Run, "terminals", terminals.unwrap_or_else(|| "none".into()));
-    put(AttributeScope::Run, "time", run.limit.time_ns.map_or("no limit".into(), duration));
-    put(AttributeScope::Run, "transactions", run.limit.transactions.map_or("no limit".into(), |most| most.to_string()));
-    put(AttributeScope::Run, "warm-up", duration(run.warmup_ns));
-    put(AttributeScope::Run, "retries", run.policy.retries.to_string());
-    put(AttributeScope::Run, "ignored errors", run.policy.ignore.join(","));
-    let on_error = if run.policy.on_error == OnError::Stop { "stop" } else { "continue" };
-    put(AttributeScope::Run, "on error", on_error.into());
-    put(
-        AttributeScope::Run,
-        "restarts after ignored errors",
-        if run.policy.restart_ignored { "on" } else { "off" }.into(),
-    );
-    put(AttributeScope::Run, "time to reconnect", duration(run.policy.reconnect_ns));
-    put(AttributeScope::Generator, "host", run.host.name.to_lowercase());
-    put(AttributeScope::Generator, "kernel", run.host.kernel.clone());
-    put(AttributeScope::Generator, "CPU", run.host.cpu_model.clone());
-    put(AttributeScope::Generator, "CPUs", run.cpus.to_string());
-    put(AttributeScope::Generator, "memory", format!("{} MiB", run.host.memory_bytes >> 20));
-    put(AttributeScope::Generator, "workers", run.workers.to_string());
-    put(
-        AttributeScope::Generator,
-        "event loop",
-        run.event_loop.as_ref().map_or("not known".into(), |of| of.backend.clone()),
-    );
-    put(
-        AttributeScope::Generator,
-        "batch",
-        run.event_loop.as_ref().map_or("not known".into(), |of| of.batch_max.to_string()),
-    );
-    put(AttributeScope::Generator, "tool", run.tool.clone());
-    let mut agents: Vec<String> = run.agents.iter().map(|agent| agent.host.to_lowercase()).collect();
-    agents.sort();
-    if !agents.is_empty() {
-        put(AttributeScope::Generator, "agents", agents.join(","));
-    }
-    for (name, value) in run.facts.iter().filter(|(name, _)| !is_harmless_fact(name)) {
-        put(AttributeScope::Generator, name, value.clone());
-    }
-    for (name, value) in &run.tags {
-        put(AttributeScope::Tag, name, value.clone());
-    }
-    put(AttributeScope::Session, SESSION_SQL, run.session_sql.join("; "));
-    put(AttributeScope::Session, "prepared statements", if run.prepared { "on" } else { "off" }.into());
-    all.extend(run.options.iter().map(|(name, value)| {
-        let asked = run.asked.get(name).map(option_text);
-        let as_asked = asked.is_none();
-        Attribute { asked, as_asked, ..Attribute::new(AttributeScope::Option, name, option_text(value)) }
-    }));
-    all.extend(run.targets.iter().enumerate().flat_map(|(place, target)| identity_of_server(run, place, target)));
-    // Settings that were requested are compared by what servers report.
-    let is_reported = run.targets.iter().any(|target| !target.settings.is_empty());
-    all.extend(run.identity.iter().cloned().map(|one| {
-        let is_reported = is_reported && one.scope == AttributeScope::Server;
-        Attribute { matters: one.matters && !is_reported, ..one }
-    }));
-    all
-}
-
-fn identity_of_server(run: &Findings, place: usize, target: &ServerFindings) -> Vec<Attribute> {
-    let attribute = |name: &str, value: String| {
-        Attribute::new(AttributeScope::Server, name, value).numbered(place, run.targets.len())
-    };
-    let mut all = Vec::new();
-    // Without --db every run has a temporary database of its own.
-    if run.command.iter().any(|word| word == "--db" || word.starts_with("--db=")) {
-        let url = if run.on_started_server { without_port(&target.url) } else { target.url.clone() };
-        all.push(attribute("URL", url));
-    }
-    all.push(attribute("version", format!("{} {}", target.product, target.version)));
-    all.push(attribute("TLS", target.tls.clone().unwrap_or_else(|| "none".into())));
-    let settings = target.settings.iter().filter(|(name, _)| !is_harmless_setting(name, target));
-    let facts = target.facts.iter().filter(|(name, _)| !is_harmless_fact(name));
-    all.extend(settings.chain(facts).map(|(name, value)| attribute(name, value.clone())));
-    all
-}
-
-/// Parameters of a connection matter, a port does not.
-fn without_port(url: &str) -> String {
-    let start = url.find("://").map_or(0, |at| at + "://".len());
-    let end = url[start..].find(['/', '?']).map_or(url.len(), |at| start + at);
-    match url[start..end].rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("{}{host}{}", &url[..start], &url[end..])
-        }
-        _ => url.to_owned(),
-    }
+/// Attributes whose values in effect are not the requested ones.
+pub(crate) fn not_as_asked(run: &Findings) -> impl Iterator<Item = &Attribute> {
+    run.attributes.iter().filter(|one| !one.as_asked)
 }
 
 /// Settings that differ between the sides, the most important first.
@@ -395,30 +275,4 @@ fn values(side: &[Findings]) -> BTreeMap<SettingName, BTreeSet<String>> {
         all.entry(name).or_default().insert(value);
     }
     all
-}
-
-/// The value of an option, as written on the command line.
-pub(crate) fn option_text(value: &OptionValue) -> String {
-    match value {
-        OptionValue::Bool(value) => value.to_string(),
-        OptionValue::Int(value) => value.to_string(),
-        OptionValue::Number(value) => value.to_string(),
-        OptionValue::Text(value) => value.clone(),
-        OptionValue::List(values) => values.join(","),
-    }
-}
-
-fn load_text(load: &Load) -> String {
-    match load {
-        Load::Closed => "closed loop".into(),
-        Load::Open { rate_per_s, arrival, backlog_max } => {
-            let arrival = if *arrival == Arrival::Constant { "constant" } else { "poisson" };
-            let bound = backlog_max.map(|most| format!(", backlog at most {most}")).unwrap_or_default();
-            format!("{arrival} {rate_per_s} tx/s{bound}")
-        }
-    }
-}
-
-fn duration(ns: u64) -> String {
-    crate::digits::seconds(ns)
 }

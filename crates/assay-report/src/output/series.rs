@@ -8,7 +8,6 @@ use assay_record::{Reading, ScopeKind, Time, Unit};
 
 use crate::findings::arithmetic::per_second;
 use crate::findings::report::{Report, ReportEntry};
-use crate::findings::setting::option_text;
 use crate::output::csv::{headed, tag_column};
 use crate::plain::clean;
 use crate::tables::latency::latency_cells;
@@ -96,7 +95,7 @@ fn settings(entry: &ReportEntry, options: &[String]) -> Vec<TableCell> {
     let mut cells = vec![TableCell::foreign(&servers(findings)), TableCell::foreign(&load(findings))];
     cells.push(TableCell::Words(findings.seed.to_string()));
     let value =
-        |name| findings.options.get(name).map_or(TableCell::Blank, |value| TableCell::foreign(&option_text(value)));
+        |name| findings.options.get(name).map_or(TableCell::Blank, |value| TableCell::foreign(&value.to_string()));
     cells.extend(options.iter().map(value));
     cells
 }

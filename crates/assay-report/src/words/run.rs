@@ -7,7 +7,7 @@ use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::loaded::Loaded;
 use crate::findings::metric::MetricUnit;
 use crate::findings::run::{Findings, Task};
-use crate::findings::setting::{SettingName, option_text};
+use crate::findings::setting::SettingName;
 use crate::findings::stage::StageFindings;
 use crate::findings::tally::ErrorFindings;
 use crate::plain::clean;
@@ -198,7 +198,7 @@ pub(crate) fn per(ns: u64) -> String {
 
 /// The value of an option.
 pub(crate) fn option_value(value: &OptionValue) -> String {
-    clean(&option_text(value), OPTION_WIDTH)
+    clean(&value.to_string(), OPTION_WIDTH)
 }
 
 /// Whether an option of the workload was given on the command line.

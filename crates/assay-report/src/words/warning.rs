@@ -5,7 +5,6 @@ use assay_record::{OptionValue, Status};
 use crate::digits::{count, length, ms, percent};
 use crate::findings::limit::GeneratorLimit;
 use crate::findings::run::{Findings, Task};
-use crate::findings::setting::option_text;
 use crate::findings::stage::StageFindings;
 use crate::findings::warning::{Advice, Warning};
 use crate::plain::clean;
@@ -83,7 +82,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         Warning::OtherSize { option, asked, actual } => {
             let size = |value: &OptionValue| match value {
                 OptionValue::Int(value) => u64::try_from(*value).map_or_else(|_| value.to_string(), count),
-                other => clean(&option_text(other), SIZES_WIDTH),
+                other => clean(&other.to_string(), SIZES_WIDTH),
             };
             (
                 format!(

@@ -155,7 +155,7 @@ fn record_of_stages(
         asked.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let folder = std::fs::canonicalize(&spec.folder).unwrap_or_else(|_| spec.folder.clone());
     let files = record::Server { product: "files".to_owned(), place: Place::Embedded, ..record::Server::default() };
-    Record {
+    let mut record = Record {
         status,
         started,
         elapsed_ns: nanos(elapsed),
@@ -177,7 +177,9 @@ fn record_of_stages(
         stages,
         tags: spec.tags.clone(),
         ..record_of::begun_now()
-    }
+    };
+    record.identify();
+    record
 }
 
 fn stage(jobs: &Jobs, done: &JobsOutcome, started: Time, at: Duration) -> record::Stage {

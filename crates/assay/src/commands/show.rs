@@ -6,7 +6,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_record::Record;
 use assay_report::View;
-use assay_run::render;
+use assay_run::{identity, render};
 
 use crate::command_line::ShowOptions;
 
@@ -20,5 +20,7 @@ pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {
 
 /// The record in this file.
 pub(super) fn read(path: &Path) -> Result<Record, Trouble> {
-    Ok(Record::read(path)?)
+    let mut record = Record::read(path)?;
+    identity::complete(&mut record);
+    Ok(record)
 }

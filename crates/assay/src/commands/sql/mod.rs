@@ -19,7 +19,7 @@ use assay_process::diagnostics::{Exit, Trouble, nearest};
 use assay_process::interrupt;
 use assay_process::scratch::Scratch;
 use assay_process::terminal;
-use assay_run::{live, plan, record_of, render, server_settings};
+use assay_run::{identity, live, plan, record_of, render, server_settings};
 use bench::{Bench, Ended};
 
 /// What the command line asks for. Reads files with cases, and a URL on stdin.
@@ -90,7 +90,7 @@ pub fn run(spec: &SqlSpec, output: &OutputSpec, words: &[String]) -> Result<Exit
         Ended::Complete if !failures.is_empty() => (Status::Failed, Some(failures.join("\n"))),
         Ended::Complete => (Status::Complete, None),
     };
-    let record = Record {
+    let mut record = Record {
         status,
         failure,
         started,
@@ -119,6 +119,7 @@ pub fn run(spec: &SqlSpec, output: &OutputSpec, words: &[String]) -> Result<Exit
         }),
         ..record_of::begun_now()
     };
+    identity::write_down(&mut record);
     conclude(output, &record, ended)
 }
 
