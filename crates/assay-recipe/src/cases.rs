@@ -1,5 +1,6 @@
 //! Statements to time, by name: a TOML file for `assay sql`, and `[[run.case]]` of a recipe.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecipeError;
@@ -18,7 +19,7 @@ pub struct CaseFile {
 }
 
 /// One statement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatementCase {
     /// Its name in results.
@@ -44,7 +45,7 @@ impl CaseFile {
         Ok(file)
     }
 
-    /// As `read` reads it.
+    /// Its text, which `read` parses.
     pub fn text(&self) -> String {
         toml::to_string(self).expect("it is plain data")
     }

@@ -153,7 +153,7 @@ pub(crate) fn public_text(text: &str) -> String {
         public += &Value::String(value).to_string();
         from = span.end;
     }
-    // What is left is in comments.
+    // Comments may contain more.
     text_without_logins(&(public + &text[from..]))
 }
 

@@ -4,7 +4,7 @@ use crate::cases::CaseFile;
 use crate::journal::Progress;
 use crate::recipe::Recipe;
 
-/// As a recipe, a file of cases, and a journal: nothing may panic, and a recipe that was read can be shown.
+/// Parses `data` as a recipe, a file of cases and a journal: nothing may panic, and a valid recipe can be shown.
 pub fn fuzz_recipe(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(recipe) = Recipe::read(&text, None, &[]) {

@@ -33,7 +33,7 @@ pub struct Cell {
     pub levels: Vec<usize>,
     /// `sync_binlog=0 memory=1G`; `all` without factors.
     pub name: String,
-    /// What it runs.
+    /// Servers, data and load.
     pub setup: Setup,
     /// The sum of its levels' prices.
     pub price_per_hour: Option<f64>,

@@ -57,10 +57,10 @@ pub enum Event {
         seconds: f64,
         /// Its parts in order, in seconds.
         parts: Vec<(String, f64)>,
-        /// What its steps returned, in order.
+        /// Values that its steps returned, in order.
         #[serde(default)]
         values: Vec<(String, f64)>,
-        /// What spoiled it, in words; empty if nothing did.
+        /// Disturbances that spoiled it, in words; empty: none.
         spoiled: Vec<String>,
         /// Whether its result counts; `false`: it is repeated.
         kept: bool,
@@ -100,9 +100,9 @@ pub enum TrialResult {
         record: String,
         /// Its parts in order, in seconds.
         parts: Vec<(String, f64)>,
-        /// What its steps returned, in order.
+        /// Values that its steps returned, in order.
         values: Vec<(String, f64)>,
-        /// What spoiled it, in words; empty if nothing did.
+        /// Disturbances that spoiled it, in words; empty: none.
         spoiled: Vec<String>,
     },
     /// It failed.

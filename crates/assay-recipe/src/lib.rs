@@ -14,7 +14,6 @@ mod grid;
 mod journal;
 mod plan;
 mod recipe;
-mod schema;
 mod setup;
 mod shipped;
 mod step;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
@@ -9,7 +10,6 @@ use toml::{Table, Value};
 use crate::document::{at, place_of, public, public_setting, public_text, segments, set, value_of};
 use crate::error::RecipeError;
 use crate::grid::{Cell, Factor, SETUP, cells, factors};
-use crate::schema::{probe, schema_of};
 use crate::setup::{Data, Generator, Run, Server};
 use crate::step::{self, Step};
 use crate::word::{Word, Words};
@@ -25,7 +25,7 @@ pub struct Recipe {
     pub look_at: String,
     /// Requirements that cannot be checked, such as a second drive; shown by `plan`.
     pub needs: Vec<String>,
-    /// What is varied, in the order written.
+    /// The factors, in the order written.
     pub factors: Vec<Factor>,
     /// At least one.
     pub cells: Vec<Cell>,
@@ -33,7 +33,7 @@ pub struct Recipe {
     pub trials: Trials,
     /// Actions around trials, in the order written.
     pub steps: Vec<Step>,
-    /// What is shown at the end.
+    /// The tables and charts of its results.
     pub shows: Vec<Show>,
     /// Show only the last part of each run, such as `30m`; `None`: all of it.
     pub last: Option<String>,
@@ -41,7 +41,7 @@ pub struct Recipe {
     pub scales: Vec<String>,
     /// The document after applying scale and `--set`.
     pub document: Table,
-    /// As written.
+    /// Its text.
     text: String,
     /// Hash, in 16 hexadecimal digits, of everything that affects its results: all but the number of rounds and what is
     /// shown.
@@ -49,7 +49,7 @@ pub struct Recipe {
 }
 
 /// How often, and in what order.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trials {
     /// Rounds: trials of each cell. 1 <= count
@@ -58,7 +58,7 @@ pub struct Trials {
     pub seed: u64,
     /// How often a cell's spoiled trials are repeated.
     pub repeats: u32,
-    /// So many rounds at the start are run, and not shown. 0 <= drop < count
+    /// Number of rounds at the start that are run but not shown. 0 <= drop < count
     pub drop: u32,
 }
 
@@ -69,7 +69,7 @@ impl Default for Trials {
 }
 
 /// A pivot table of results. Axes are factors, `sessions`, or `case`: the statements of `[[run.case]]`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableAsked {
     /// A row per level.
@@ -82,11 +82,13 @@ pub struct TableAsked {
     pub value: String,
     /// The level by which the others are divided: one of `columns`, or of `rows` without columns; or `best`.
     #[serde(default, deserialize_with = "word")]
+    #[schemars(with = "Option<Word>")]
     pub ratio_to: Option<String>,
     /// `worst` or `best`: the one trial that stands for a cell; `None`: all of them, with an interval.
     pub of: Option<String>,
     /// Only the last part of each run, such as `30m`; `None`: as the recipe says.
     #[serde(default, deserialize_with = "word")]
+    #[schemars(with = "Option<Word>")]
     pub last: Option<String>,
 }
 
@@ -98,8 +100,11 @@ fn word<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Stri
     crate::word::Word::deserialize(deserializer).map(|word| Some(word.0))
 }
 
-/// The whole document.
-#[derive(Deserialize)]
+type JsonTable = serde_json::Map<String, serde_json::Value>;
+
+/// One experiment.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(title = "assay recipe")]
 #[serde(deny_unknown_fields)]
 struct WrittenRecipe {
     title: String,
@@ -118,9 +123,13 @@ struct WrittenRecipe {
     _run: Run,
     #[serde(default, rename = "generator")]
     _generator: Generator,
+    /// Factors, by their names or by the paths that they set.
     #[serde(default)]
+    #[schemars(with = "JsonTable")]
     grid: Table,
+    /// Combinations of levels that are left out.
     #[serde(default)]
+    #[schemars(with = "Vec<JsonTable>")]
     except: Vec<Table>,
     #[serde(default)]
     trials: Trials,
@@ -129,7 +138,9 @@ struct WrittenRecipe {
     #[serde(default)]
     show: Vec<WrittenShow>,
     last: Option<Word>,
+    /// Paths and their values, by the name of the scale.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, JsonTable>")]
     scale: BTreeMap<String, Table>,
 }
 
@@ -143,7 +154,7 @@ pub enum Show {
 }
 
 /// A chart of results. Axes are factors, or `sessions`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChartAsked {
     /// The horizontal axis; not over time.
@@ -160,6 +171,7 @@ pub struct ChartAsked {
     pub reference: BTreeMap<String, Word>,
     /// Only the last part of each run, such as `30m`; `None`: as the recipe says.
     #[serde(deserialize_with = "word")]
+    #[schemars(with = "Option<Word>")]
     pub last: Option<String>,
 }
 
@@ -173,25 +185,35 @@ impl Show {
     }
 }
 
-/// One `[[show]]`.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenShow {
-    table: Option<TableAsked>,
-    boxes: Option<ChartAsked>,
-    dots: Option<ChartAsked>,
-    lines: Option<ChartAsked>,
-    bars: Option<ChartAsked>,
-    curves: Option<ChartAsked>,
+/// One `[[show]]`: a table, or a chart by the name of its kind.
+macro_rules! shown {
+    ($($kind:ident)*) => {
+        #[derive(Clone, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        struct WrittenShow {
+            table: Option<TableAsked>,
+            $($kind: Option<ChartAsked>,)*
+        }
+
+        impl WrittenShow {
+            const KEYS: &[&str] = &["table", $(stringify!($kind)),*];
+
+            fn given(self) -> Vec<Show> {
+                let table = self.table.map(Show::Table);
+                let charts = [$((stringify!($kind), self.$kind)),*];
+                let charts = charts.into_iter().filter_map(|(kind, chart)| Some(Show::Chart(kind, chart?)));
+                table.into_iter().chain(charts).collect()
+            }
+        }
+    };
 }
 
-/// The JSON Schema of recipes.
+// The kinds that assay-report draws: a test of the binary compares them.
+shown! { boxes dots lines bars curves }
+
+/// The JSON Schema of recipes, for editors. It follows from the types that parse them.
 pub fn schema() -> serde_json::Value {
-    let mut schema = schema_of(probe::<WrittenRecipe>);
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["title"] = "assay recipe".into();
-    schema["required"] = serde_json::json!(["title"]);
-    schema
+    schema_for!(WrittenRecipe).to_value()
 }
 
 impl Recipe {
@@ -300,7 +322,7 @@ fn typed(document: &Table) -> Result<WrittenRecipe, RecipeError> {
     Value::Table(document.clone()).try_into().map_err(|error| RecipeError::of_toml(&error, ""))
 }
 
-/// What determines the results. More rounds are more of the same experiment.
+/// The part that determines the results: more rounds are more of the same experiment.
 fn hash(document: &Table, trials: &Trials) -> String {
     // A changed password does not make it another experiment.
     let document = public(document);
@@ -326,20 +348,10 @@ fn shows(
     let mut shows = Vec::new();
     for (show, number) in shown.into_iter().zip(1..) {
         let fault = |message: String| RecipeError::new(format!("show {number}: {message}")).at(place(number));
-        let mut given: Vec<Show> = show.table.map(Show::Table).into_iter().collect();
-        let charts = [
-            ("boxes", show.boxes),
-            ("dots", show.dots),
-            ("lines", show.lines),
-            ("bars", show.bars),
-            ("curves", show.curves),
-        ];
-        given.extend(charts.into_iter().filter_map(|(kind, chart)| Some(Show::Chart(kind, chart?))));
+        let mut given = show.given();
         let count = given.len();
         let (1, Some(show)) = (count, given.pop()) else {
-            return Err(fault(format!(
-                "shows {count} things: use exactly one of table, boxes, dots, lines, bars, curves"
-            )));
+            return Err(fault(format!("shows {count} things: use exactly one of {}", WrittenShow::KEYS.join(", "))));
         };
         let checked = match &show {
             Show::Table(table) => check(table, axes),

@@ -1,7 +1,8 @@
-//! What one cell runs: a server, its data, the load. It contains every field that a factor can set.
+//! The setup of a cell: servers, data, load. It has every field that a factor can set.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::cases::StatementCase;
@@ -9,12 +10,12 @@ use crate::error::RecipeError;
 use crate::word::{Word, Words};
 
 /// A cell's document, parsed.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setup {
     /// Servers by name. All of them are started for a trial; the load goes to all, or to those in `run.on`.
     pub server: BTreeMap<String, Server>,
-    /// What is loaded before trials.
+    /// Data loaded before trials.
     pub data: Data,
     /// The load.
     pub run: Run,
@@ -23,7 +24,7 @@ pub struct Setup {
 }
 
 /// A server that is started for every trial, or one that is already running.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
     /// `postgres:15`; or `url`.
@@ -59,7 +60,7 @@ pub struct Server {
 }
 
 /// A pooler or proxy.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Front {
     /// With its own names.
@@ -68,8 +69,8 @@ pub struct Front {
     pub behind: Option<String>,
 }
 
-/// What is loaded once and copied for every trial.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+/// Data that is loaded once and copied for every trial.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Data {
     /// Arguments of `assay prepare`: `tpcc --warehouses 10`.
@@ -83,7 +84,7 @@ pub struct Data {
 }
 
 /// The load.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
     /// Arguments of `assay run`: `tpcc --warehouses 10`. Or `case`, or `io`.
@@ -109,7 +110,7 @@ pub struct Run {
 }
 
 /// The load generator.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
     /// Its CPUs: `4-7`.

@@ -1,5 +1,6 @@
 //! Timed actions before and after a trial.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::RecipeError;
@@ -12,21 +13,21 @@ pub struct Step {
     pub name: String,
     /// When it is due.
     pub when: When,
-    /// What it does.
+    /// Its action.
     pub action: Action,
     /// The server that it affects, by its name in the recipe; empty: the first that is loaded. SQL may go to a part of
     /// it, such as `db.replica1`, and a run to several.
     pub on: Vec<String>,
     /// The part of that server: `primary`, `replica1`, or a front such as `pgbouncer`.
     pub node: Option<String>,
-    /// What SQL or a command returns is its value in results, instead of its seconds.
+    /// Whether the number that SQL or a command returns is its value in results, instead of its seconds.
     pub value: bool,
     /// With `When::DuringMeasure`: how long after the start of the measured run, such as `10s`.
     pub after: Option<String>,
 }
 
 /// When a step is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
     /// Before the first trial of a round; no server runs.
@@ -65,7 +66,7 @@ impl When {
     }
 }
 
-/// What a step does.
+/// Actions of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Runs statements on the primary, one after the other.
@@ -94,7 +95,7 @@ pub enum Action {
 }
 
 /// A step as written.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WrittenStep {
     name: Option<String>,

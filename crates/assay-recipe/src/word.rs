@@ -1,7 +1,9 @@
 //! Values in a recipe that are one word or several, in any notation.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -84,5 +86,26 @@ impl<'de> Visitor<'de> for WordsVisitor {
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Words, D::Error> {
         deserializer.deserialize_any(WordsVisitor)
+    }
+}
+
+impl JsonSchema for Word {
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}
+
+impl JsonSchema for Words {
+    fn schema_name() -> Cow<'static, str> {
+        "Words".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let word = generator.subschema_for::<Word>();
+        json_schema!({ "anyOf": [word, { "type": "array", "items": word }] })
     }
 }

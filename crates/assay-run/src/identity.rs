@@ -1,10 +1,9 @@
 //! What a record says of its run's identity besides what follows from its other fields: server settings that may differ
-//! between trials of one setting. These are names of things and paths, and counters, none of which makes a server
-//! faster or slower.
-//!
-//! The list is deliberately short: any other difference makes two settings. docs/methodology.md explains it to users.
+//! between trials of one setting. They name things and folders, or count, and none makes a server faster or slower; a
+//! product's crate lists them.
 
 use assay_record::{Attribute, AttributeScope, Record};
+use assay_telemetry::SettingFacts;
 
 /// Writes down what distinguishes the run, before its record is written for the last time.
 pub fn write_down(record: &mut Record) {
@@ -22,9 +21,9 @@ pub fn complete(record: &mut Record) {
 fn note_harmless(record: &mut Record) {
     let of = record.manifest.targets.len();
     for (place, server) in record.environment.servers.iter().enumerate() {
+        let facts = record.manifest.targets.get(place).map_or(&SettingFacts::NONE, |url| setting_facts(url));
         let knows_drive = server.facts.contains_key("filesystem");
-        let is_harmless =
-            |name: &&String| SETTINGS.contains(&name.as_str()) || (knows_drive && FOLDERS.contains(&name.as_str()));
+        let is_harmless = |name: &&String| facts.harmless_because(name, knows_drive).is_some();
         let note = |name: &String| {
             let unknown = Attribute::unknown(AttributeScope::Server, name);
             Attribute { matters: false, ..unknown.numbered(place, of) }
@@ -33,76 +32,11 @@ fn note_harmless(record: &mut Record) {
     }
 }
 
-/// Server settings that never matter.
-const SETTINGS: [&str; 62] = [
-    // PostgreSQL
-    "application_name",
-    "bonjour_name",
-    "cluster_name",
-    "config_file",
-    "event_source",
-    "external_pid_file",
-    "hba_file",
-    "ident_file",
-    "krb_server_keyfile",
-    "listen_addresses",
-    "log_directory",
-    "log_file_mode",
-    "log_filename",
-    "port",
-    "ssl_ca_file",
-    "ssl_cert_file",
-    "ssl_crl_file",
-    "ssl_key_file",
-    "stats_temp_directory",
-    "syslog_ident",
-    "unix_socket_directories",
-    "unix_socket_group",
-    "unix_socket_permissions",
-    // MySQL and MariaDB
-    "admin_port",
-    "basedir",
-    "bind_address",
-    "character_sets_dir",
-    "general_log_file",
-    "gtid_binlog_pos",
-    "gtid_binlog_state",
-    "gtid_current_pos",
-    "gtid_executed",
-    "gtid_purged",
-    "gtid_slave_pos",
-    "hostname",
-    "lc_messages_dir",
-    "log_bin_basename",
-    "log_bin_index",
-    "log_error",
-    "mysqlx_bind_address",
-    "mysqlx_port",
-    "mysqlx_socket",
-    "pid_file",
-    "plugin_dir",
-    "relay_log",
-    "relay_log_basename",
-    "relay_log_index",
-    "relay_log_info_file",
-    "report_host",
-    "report_port",
-    "secure_file_priv",
-    "server_id",
-    "server_uid",
-    "server_uuid",
-    "slow_query_log_file",
-    "socket",
-    "ssl_ca",
-    "ssl_cert",
-    "ssl_key",
-    "timestamp",
-    "version_compile_machine",
-    "wsrep_node_name",
-];
-
-/// Folders, which do not matter if the filesystem and the drive below them are known.
-const FOLDERS: [&str; 3] = ["data_directory", "datadir", "tmpdir"];
+/// What is known about the settings of the server at this URL.
+fn setting_facts(url: &str) -> &'static SettingFacts {
+    let driver = url.split_once(':').and_then(|(scheme, _)| assay_products::driver(scheme));
+    driver.map_or(&SettingFacts::NONE, |driver| assay_products::setting_facts(driver.dialect.name))
+}
 
 #[cfg(test)]
 mod tests {

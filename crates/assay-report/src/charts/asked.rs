@@ -33,25 +33,99 @@ pub enum ChartKind {
     Curves,
 }
 
+/// Everything that distinguishes a kind from the others.
+struct KindFacts {
+    /// Its name in options and recipes.
+    name: &'static str,
+    x: KindAxis,
+    /// Whether settings have colors unless another factor was requested.
+    has_colors: bool,
+    /// How to read it; may be empty.
+    caption: &'static str,
+    /// A metric's axis label, and what is drawn in one panel.
+    draw: fn(&PanelCells<'_>, &str) -> Result<(String, PanelBody), NoChart>,
+}
+
+/// The horizontal axis of a kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KindAxis {
+    /// Time since the start of a run.
+    Time,
+    /// Names of levels, side by side.
+    Levels,
+    /// Levels that are numbers; sessions unless requested otherwise.
+    Numbers,
+}
+
 impl ChartKind {
     /// Every kind.
     pub const ALL: [ChartKind; 5] =
         [ChartKind::Dots, ChartKind::Lines, ChartKind::Boxes, ChartKind::Bars, ChartKind::Curves];
 
-    /// As users write it.
-    pub fn name(self) -> &'static str {
+    fn facts(self) -> KindFacts {
         match self {
-            ChartKind::Dots => "dots",
-            ChartKind::Lines => "lines",
-            ChartKind::Boxes => "boxes",
-            ChartKind::Bars => "bars",
-            ChartKind::Curves => "curves",
+            ChartKind::Dots => KindFacts {
+                name: "dots",
+                x: KindAxis::Time,
+                has_colors: false,
+                caption: "",
+                draw: |cells, value| cells.over_time(value, true),
+            },
+            ChartKind::Lines => KindFacts {
+                name: "lines",
+                x: KindAxis::Time,
+                has_colors: true,
+                caption: "",
+                draw: |cells, value| cells.over_time(value, false),
+            },
+            ChartKind::Boxes => KindFacts {
+                name: "boxes",
+                x: KindAxis::Levels,
+                has_colors: false,
+                caption: "boxes of seconds",
+                draw: |cells, value| cells.boxes(value),
+            },
+            ChartKind::Bars => KindFacts {
+                name: "bars",
+                x: KindAxis::Levels,
+                has_colors: false,
+                caption: "95% intervals",
+                draw: |cells, value| cells.bars(value),
+            },
+            ChartKind::Curves => KindFacts {
+                name: "curves",
+                x: KindAxis::Numbers,
+                has_colors: true,
+                caption: "band: range",
+                draw: |cells, value| cells.curves(value),
+            },
         }
+    }
+
+    /// Its name in options and recipes.
+    pub fn name(self) -> &'static str {
+        self.facts().name
     }
 
     /// The kind of this name.
     pub fn of_name(name: &str) -> Option<ChartKind> {
         ChartKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether sessions are on its horizontal axis unless another factor was requested.
+    pub fn is_by_sessions(self) -> bool {
+        self.facts().x == KindAxis::Numbers
+    }
+
+    /// The names of kinds with such an axis: `dots and lines`.
+    fn names(is: impl Fn(KindAxis) -> bool) -> String {
+        let kinds = ChartKind::ALL.into_iter().map(ChartKind::facts);
+        let names: Vec<&str> = kinds.filter(|kind| is(kind.x)).map(|kind| kind.name).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        }
     }
 }
 
@@ -99,31 +173,36 @@ const MEDIANS: usize = 40;
 impl Experiment {
     /// The chart; `number` distinguishes charts of one report.
     pub(crate) fn chart(&self, asked: &ChartAsked, number: usize) -> Result<Chart, NoChart> {
-        let unfit = |words: &str| Err(NoChart::Unfit(words.to_owned()));
-        let over_time = matches!(asked.kind, ChartKind::Dots | ChartKind::Lines);
-        if over_time && asked.x.is_some() {
-            return unfit("dots and lines are drawn over time: name factors as color or facet");
+        let kind = asked.kind.facts();
+        let unfit = |words: String| Err(NoChart::Unfit(words));
+        let is_over_levels = kind.x == KindAxis::Levels;
+        if kind.x == KindAxis::Time && asked.x.is_some() {
+            let kinds = ChartKind::names(|x| x == KindAxis::Time);
+            return unfit(format!("{kinds} are drawn over time: name factors as color or facet"));
         }
         if asked.ratio_to.as_deref().is_some_and(|base| base != BEST) {
-            return unfit("charts can show ratios to the best value only (best); for ratios to a level use a table");
+            let words = "charts can show ratios to the best value only (best); for ratios to a level use a table";
+            return unfit(words.to_owned());
         }
-        if !asked.references.is_empty() && matches!(asked.kind, ChartKind::Bars | ChartKind::Boxes) {
-            return unfit("references are drawn across dots, lines and curves only");
+        if !asked.references.is_empty() && is_over_levels {
+            let kinds = ChartKind::names(|x| x != KindAxis::Levels);
+            return unfit(format!("references are drawn across {kinds} only"));
         }
-        if asked.ratio_to.is_some() && !matches!(asked.kind, ChartKind::Bars | ChartKind::Boxes) {
-            return unfit("only bars and boxes can show ratios to the best value");
+        if asked.ratio_to.is_some() && !is_over_levels {
+            let kinds = ChartKind::names(|x| x == KindAxis::Levels);
+            return unfit(format!("only {kinds} can show ratios to the best value"));
         }
         let named = |name: &Option<String>| name.as_ref().map(|name| self.axis(name)).transpose();
         let [x, color, facet] = [named(&asked.x)?, named(&asked.color)?, named(&asked.facet)?];
-        let x = x.or_else(|| self.usual_x(asked.kind, [color, facet]));
-        let color = color.or_else(|| self.usual_color(asked.kind, [x, facet]));
+        let x = x.or_else(|| self.usual_x(kind.x, [color, facet]));
+        let color = color.or_else(|| self.usual_color([x, facet]).filter(|_| kind.has_colors));
         let twice = [x, color, facet]
             .iter()
             .flatten()
             .enumerate()
             .any(|(at, one)| [x, color, facet].iter().flatten().skip(at + 1).any(|other| other == one));
         if twice {
-            return unfit("a factor can be used only once in a chart");
+            return unfit("a factor can be used only once in a chart".to_owned());
         }
         let rest: Vec<FactorAxis> = self.others(&[x, color]);
         let mut facets = self.combinations(&rest);
@@ -141,13 +220,8 @@ impl Experiment {
         for value in &asked.values {
             for facet in &facets {
                 let name = clean(&self.facet_name(facet), NAME_WIDTH);
-                let place = PanelCells { experiment: self, facet, x, color };
-                let (label, body) = match asked.kind {
-                    ChartKind::Dots | ChartKind::Lines => place.over_time(value, asked.kind == ChartKind::Dots)?,
-                    ChartKind::Boxes => place.boxes(value)?,
-                    ChartKind::Bars => place.bars(value)?,
-                    ChartKind::Curves => place.curves(value)?,
-                };
+                let cells = PanelCells { experiment: self, facet, x, color };
+                let (label, body) = (kind.draw)(&cells, value)?;
                 let mut panel = Panel { name, y: axis(&label, AxisScale::Linear), body };
                 if asked.ratio_to.is_some() {
                     panel.by_best(value, self.better(value));
@@ -158,41 +232,36 @@ impl Experiment {
         }
         if let Some(axis_of) = x {
             let name = clean(self.axis_name(axis_of), NAME_WIDTH);
-            let scale = if asked.kind == ChartKind::Curves { curve_scale(&panels) } else { AxisScale::Names };
+            let scale = if kind.x == KindAxis::Numbers { scale_of(&panels) } else { AxisScale::Names };
             x_axis = axis(&name, scale);
         }
         let chart = Chart::new(
             format!("asked-{}", number + 1),
             &self.title(asked, x),
-            caption(asked),
+            caption(kind.caption, asked),
             [x_axis, axis("", AxisScale::Linear)],
             ChartBody::Panels { across, panels },
         );
-        let what = asked.kind.name();
         let values: Vec<String> = asked.values.iter().map(|value| value.replace(['.', '_'], "-")).collect();
-        let chart = Chart { file: format!("{what}-{}", values.join("-")), ..chart };
+        let chart = Chart { file: format!("{}-{}", kind.name, values.join("-")), ..chart };
         if chart.is_empty() { Err(NoChart::Empty) } else { Ok(chart) }
     }
 
-    /// The first factor without a place; for curves the sessions.
-    fn usual_x(&self, kind: ChartKind, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
+    /// The first factor without a place, or the sessions.
+    fn usual_x(&self, kind: KindAxis, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
         let free = |one: &FactorAxis| !taken.contains(&Some(*one));
+        let sessions = Some(FactorAxis::Sessions).filter(free);
         match kind {
-            ChartKind::Dots | ChartKind::Lines => None,
-            ChartKind::Curves => Some(FactorAxis::Sessions).filter(free),
-            ChartKind::Boxes | ChartKind::Bars => {
-                (0..self.factors.len()).map(FactorAxis::Factor).find(free).or(Some(FactorAxis::Sessions).filter(free))
-            }
+            KindAxis::Time => None,
+            KindAxis::Numbers => sessions,
+            KindAxis::Levels => (0..self.factors.len()).map(FactorAxis::Factor).find(free).or(sessions),
         }
     }
 
-    fn usual_color(&self, kind: ChartKind, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
-        let setting = self.axis(SETTING).ok().filter(|one| !taken.contains(&Some(*one)));
-        let first = || (0..self.factors.len()).map(FactorAxis::Factor).find(|one| !taken.contains(&Some(*one)));
-        match kind {
-            ChartKind::Lines | ChartKind::Curves => setting.or_else(first),
-            _ => None,
-        }
+    fn usual_color(&self, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
+        let free = |one: &FactorAxis| !taken.contains(&Some(*one));
+        let first = || (0..self.factors.len()).map(FactorAxis::Factor).find(free);
+        self.axis(SETTING).ok().filter(free).or_else(first)
     }
 
     fn has_trials(&self, facet: &[(FactorAxis, usize)]) -> bool {
@@ -232,16 +301,9 @@ fn name_of(value: &str) -> &str {
     }
 }
 
-fn caption(asked: &ChartAsked) -> String {
+fn caption(of_kind: &str, asked: &ChartAsked) -> String {
     let best = if asked.ratio_to.is_some() { ", best = 100%" } else { "" };
-    let text = match asked.kind {
-        ChartKind::Dots => "",
-        ChartKind::Lines => "",
-        ChartKind::Boxes => "boxes of seconds",
-        ChartKind::Bars => "95% intervals",
-        ChartKind::Curves => "band: range",
-    };
-    format!("{text}{best}").trim_start_matches(", ").to_owned()
+    format!("{of_kind}{best}").trim_start_matches(", ").to_owned()
 }
 
 impl PanelBody {
@@ -497,7 +559,7 @@ fn medians(name: &str, points: &[(f64, Option<f64>)], width: usize) -> ChartLine
 }
 
 /// Logarithmic if the largest value is far from the smallest.
-fn curve_scale(panels: &[Panel]) -> AxisScale {
+fn scale_of(panels: &[Panel]) -> AxisScale {
     let lines = panels.iter().filter_map(|panel| match &panel.body {
         PanelBody::Lines { lines } => Some(lines),
         PanelBody::Columns { .. } => None,

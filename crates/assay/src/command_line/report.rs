@@ -68,12 +68,11 @@ pub struct ShownOptions {
     /// Use each run up to this time
     #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Window")]
     pub to: Option<Nanos>,
-    /// Chart of the settings: dots, lines (over time), boxes, bars, curves (over --x); may be repeated
+    /// Chart of the settings, over time or over --x (docs/charts.md); may be repeated
     #[arg(
         long,
         value_name = "KIND",
         value_parser = chart_kinds(),
-        hide_possible_values = true,
         help_heading = "Charts and tables of settings"
     )]
     pub chart: Vec<ChartKind>,

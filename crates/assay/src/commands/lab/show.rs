@@ -259,7 +259,7 @@ fn as_one_step(trials: &mut [ExperimentTrial], asked: &[ShowAsked]) {
         ShowAsked::Table(table) => table.rows == "sessions" || is_axis(&table.columns),
         ShowAsked::Chart(chart) => {
             [&chart.x, &chart.color, &chart.facet].into_iter().any(is_axis)
-                || (chart.kind == ChartKind::Curves && chart.x.is_none())
+                || (chart.kind.is_by_sessions() && chart.x.is_none())
         }
     });
     let alone = |trial: &ExperimentTrial| trial.findings.stages.len() == 1 && trial.findings.capacity.is_none();
