@@ -54,14 +54,13 @@ pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Report, ReportEntry, report, report_of_cells};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
+pub use findings::shares::{ShareFindings, Shares, TelemetryPoint};
 pub use findings::stage::{
     GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings, WindowFindings,
 };
 pub use findings::summary::{MetricSummary, SessionsSummary, Summary, summarize};
 pub use findings::tally::{ErrorFindings, TallyFindings, TypeFindings};
-pub use findings::telemetry::{
-    AbsentFindings, SamplingFindings, ScopeFindings, TelemetryFindings, TelemetryPoint, WaitFindings,
-};
+pub use findings::telemetry::{AbsentFindings, SamplingFindings, ScopeFindings, TelemetryFindings, WaitFindings};
 pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings, WavesFindings};
 pub use findings::verdict::ChangeVerdict;
 pub use findings::warning::{Advice, Warning};
@@ -79,6 +78,7 @@ pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetr
 pub use output::shown::{ShowAsked, Shown, shown, shown_csv, shown_markdown, shown_of, shown_text};
 pub use output::text::{agents_text, text, text_in};
 pub use plain::{View, visible};
+pub use tables::as_text::listing;
 pub use tables::table::ROWS_MAX;
 pub use words::capacity::{capacity_words, look_line};
 pub use words::run::loaded_text;

@@ -5,9 +5,9 @@ use assay_record::ScopeKind;
 use crate::charts::chart::{AxisScale, Chart, ChartBody, ChartLine, LINES_MAX, NAME_WIDTH, POINTS_MAX, axis, rounded};
 use crate::charts::time::{TimeLine, instant, time_axis};
 use crate::findings::report::ReportEntry;
-use crate::findings::telemetry::{ScopeFindings, TelemetryFindings, TelemetryPoint};
+use crate::findings::shares::TelemetryPoint;
+use crate::findings::telemetry::ScopeFindings;
 use crate::plain::clean;
-use crate::words::telemetry::CPU_KINDS;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -174,9 +174,6 @@ struct ScopeOverTime<'a> {
     target: u32,
 }
 
-/// Seconds since the start, and the reading.
-type Reading = (f64, Option<f64>);
-
 impl<'a> ScopeOverTime<'a> {
     /// Start of each stage, and its readings.
     fn stages(&self) -> impl Iterator<Item = (f64, &'a ScopeFindings)> {
@@ -186,55 +183,50 @@ impl<'a> ScopeOverTime<'a> {
         })
     }
 
-    fn points(&self, metric: &str) -> Vec<(f64, Option<f64>)> {
+    /// The points of all stages; values are divided by `scale`.
+    fn line(
+        &self,
+        name: &str,
+        scale: f64,
+        of: impl Fn(&'a ScopeFindings) -> Option<&'a [TelemetryPoint]>,
+    ) -> ChartLine {
         let mut points: Vec<(f64, Option<f64>)> = Vec::new();
         for (begin, scope) in self.stages() {
-            let of = |found: &TelemetryFindings| found.points.clone();
-            for TelemetryPoint { at_ns, value } in scope.metric(metric).map(of).unwrap_or_default() {
-                let at = instant(begin, at_ns);
+            for TelemetryPoint { at_ns, value } in of(scope).unwrap_or_default() {
+                let at = instant(begin, *at_ns);
                 // A forged file may have times that do not ascend.
                 if points.last().is_none_or(|(last, _)| at > *last) {
-                    points.push((at, value));
+                    points.push((at, value.map(|value| value / scale)));
                 }
             }
         }
-        points
+        line(name, points)
     }
 
     fn lines(&self, plan: &[Drawn]) -> Vec<ChartLine> {
-        let line = |one: &Drawn| {
-            let points =
-                self.points(one.metric).into_iter().map(|(at, value)| (at, value.map(|value| value / one.scale)));
-            line(one.name, points.collect())
-        };
+        let points = |metric: &str, scope: &'a ScopeFindings| Some(&scope.metric(metric)?.points[..]);
+        let line = |one: &Drawn| self.line(one.name, one.scale, |scope| points(one.metric, scope));
         plan.iter().map(line).filter(has_values).collect()
     }
 
     /// CPU usage, in percent of all CPUs.
     fn cpu(&self) -> Vec<ChartLine> {
-        let kinds: Vec<(&str, Vec<Reading>)> =
-            CPU_KINDS.iter().map(|(name, metric)| (*name, self.points(metric))).collect();
-        let Some((_, first)) = kinds.first() else { return Vec::new() };
-        let at = |points: &[Reading], number: usize| points.get(number).and_then(|(_, value)| *value);
-        let sums: Vec<f64> = (0..first.len())
-            .map(|number| kinds.iter().filter_map(|(_, points)| at(points, number)).sum::<f64>())
-            .collect();
-        let share = |points: &[Reading]| {
-            let shares = points.iter().zip(&sums);
-            shares
-                .map(|((at, value), sum)| (*at, value.filter(|_| *sum > 0.0).map(|value| value / sum * 100.0)))
-                .collect()
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.stages().flat_map(|(_, scope)| &scope.shares.cpu) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        let points = |name: &str, scope: &'a ScopeFindings| {
+            scope.shares.cpu.iter().find(|(one, _)| *one == name).map(|(_, found)| &found.points[..])
         };
-        stacked(kinds.iter().map(|(name, points)| line(name, share(points))).filter(has_values).collect())
+        let lines = names.iter().map(|name| self.line(name, 0.01, |scope| points(name, scope)));
+        stacked(lines.filter(has_values).collect())
     }
 
     fn hit_ratio(&self) -> Vec<ChartLine> {
-        let (reads, misses) = (self.points("buffer_reads"), self.points("buffer_misses"));
-        let ratio = |((at, reads), (_, misses)): (&Reading, &Reading)| {
-            let share = reads.filter(|reads| *reads > 0.0).zip(*misses).map(|(reads, misses)| 1.0 - misses / reads);
-            (*at, share.map(|share| share.clamp(0.0, 1.0) * 100.0))
-        };
-        vec![line("hit ratio", reads.iter().zip(&misses).map(ratio).collect())].into_iter().filter(has_values).collect()
+        let points = |scope: &'a ScopeFindings| Some(&scope.shares.hits.as_ref()?.points[..]);
+        [self.line("hit ratio", 0.01, points)].into_iter().filter(has_values).collect()
     }
 
     /// The most frequent events, in order of appearance.

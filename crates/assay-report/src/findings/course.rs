@@ -93,9 +93,8 @@ fn telemetry(stage: &StageFindings, name: &str) -> Option<FigureOverTime> {
     let scope = stage.telemetry.iter().find(|scope| scope_name(scope) == of)?;
     let found = scope.metric(metric)?;
     let (unit, scale) = unit(found);
-    let point = |one: &crate::findings::telemetry::TelemetryPoint| {
-        (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale))
-    };
+    let point =
+        |one: &crate::findings::shares::TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
     Some(FigureOverTime { unit, points: found.points.iter().map(point).collect() })
 }
 

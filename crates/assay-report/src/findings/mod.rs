@@ -23,6 +23,7 @@ pub(crate) mod promise;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod setting;
+pub(crate) mod shares;
 pub(crate) mod stage;
 pub(crate) mod summary;
 pub(crate) mod tally;

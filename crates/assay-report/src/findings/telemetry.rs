@@ -9,6 +9,7 @@ use assay_record::{Reading, ScopeKind, Unit};
 use serde::Serialize;
 
 use crate::findings::arithmetic::ratio;
+use crate::findings::shares::{MetricPoints, Shares, TelemetryPoint, shares};
 
 /// One server or machine in a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +27,9 @@ pub struct ScopeFindings {
     /// End of each sampled step, since the start of the stage, with its sessions by event: for charts.
     #[serde(skip)]
     pub wait_points: Vec<(u64, Vec<f64>)>,
+    /// Shares computed from several metrics.
+    #[serde(skip)]
+    pub shares: Shares,
 }
 
 /// One metric in a stage.
@@ -41,7 +45,7 @@ pub struct TelemetryFindings {
     pub source: String,
     /// Counter: increase per second.
     pub per_s: Option<f64>,
-    /// What sampling itself added to it, per second: not in `per_s`. `None`: nothing, or not known.
+    /// The part per second that sampling itself added, which `per_s` excludes. `None`: nothing, or unknown.
     pub own_per_s: Option<f64>,
     /// The values include what sampling itself added, to an unknown extent.
     pub includes_own: bool,
@@ -62,15 +66,6 @@ pub struct TelemetryFindings {
     /// Rates of a counter, levels of a gauge: for charts.
     #[serde(skip)]
     pub points: Vec<TelemetryPoint>,
-}
-
-/// A value over a step between two samples; for a gauge, at its end.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TelemetryPoint {
-    /// End of the step, since the start of the stage.
-    pub at_ns: u64,
-    /// Per second, or a level. `None`: it could not be read, or the counter was reset.
-    pub value: Option<f64>,
 }
 
 /// A counter that did not move.
@@ -133,6 +128,10 @@ impl ScopeFindings {
 }
 
 impl TelemetryFindings {
+    fn for_shares(&self) -> MetricPoints<'_> {
+        MetricPoints { per_s: self.per_s, mean: self.mean, max: self.max, points: &self.points }
+    }
+
     /// The value and the name for comparisons: a counter per transaction, a gauge by its mean.
     pub(crate) fn compared(&self) -> (String, Option<f64>) {
         match self.reading {
@@ -187,6 +186,7 @@ pub(crate) fn scopes(
         if scope.kind == ScopeKind::Server {
             found.absent = remove_unmoved(&mut found.metrics, tally);
         }
+        found.shares = shares(|name| found.metric(name).map(TelemetryFindings::for_shares));
         found
     });
     found.collect()
@@ -264,7 +264,8 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
         Some(waits) => waits_findings(waits, &within),
         None => (None, Vec::new()),
     };
-    ScopeFindings { scope: scope.kind, target: scope.target, metrics, absent: Vec::new(), waits, wait_points }
+    let (scope, target) = (scope.kind, scope.target);
+    ScopeFindings { scope, target, metrics, absent: Vec::new(), waits, wait_points, shares: Shares::default() }
 }
 
 fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Done) -> TelemetryFindings {

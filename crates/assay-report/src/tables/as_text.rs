@@ -40,21 +40,33 @@ impl Table {
                 .map(|(number, column)| row.cells.get(*number).map_or(String::new(), |it| shown(*number, column, it)))
                 .collect()
         }));
-        let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-        let mut text = String::new();
-        for line in &lines {
-            let pad = |(at, cell): (usize, &String)| {
-                let width = widths[at];
-                match columns[at].1.content {
-                    ColumnContent::Figures if at > 0 => format!("{cell:>width$}"),
-                    _ => format!("{cell:<width$}"),
-                }
-            };
-            let cells: Vec<String> = line.iter().enumerate().map(pad).collect();
-            text.push_str(cells.join(GAP).trim_end());
-            text.push('\n');
-        }
-        text
+        aligned(&lines, |at| at > 0 && columns[at].1.content == ColumnContent::Figures)
     }
+}
+
+/// A list under `heads` for a terminal; empty without rows. `figures`: the columns that are aligned to the right.
+pub fn listing<const N: usize>(heads: [&str; N], figures: &[usize], rows: Vec<[String; N]>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<Vec<String>> = [heads.map(str::to_owned)].into_iter().chain(rows).map(Vec::from).collect();
+    aligned(&lines, |at| figures.contains(&at))
+}
+
+/// Columns as wide as their widest cell.
+fn aligned(lines: &[Vec<String>], is_right: impl Fn(usize) -> bool) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let pad = |(at, cell): (usize, &String)| match widths[at] {
+        width if is_right(at) => format!("{cell:>width$}"),
+        width => format!("{cell:<width$}"),
+    };
+    let mut text = String::new();
+    for line in lines {
+        let cells: Vec<String> = line.iter().enumerate().map(pad).collect();
+        text.push_str(cells.join(GAP).trim_end());
+        text.push('\n');
+    }
+    text
 }

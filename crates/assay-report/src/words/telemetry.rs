@@ -50,9 +50,11 @@ fn server(scope: &ScopeFindings, findings: &Findings) -> Vec<String> {
     {
         facts.push(format!("CPU includes telemetry's own {} statements/s", figure(sampling.statements_per_s)));
     }
-    facts.extend(hit_ratio(scope).map(|share| format!("buffer hit ratio {}", share_with_digits(share))));
+    let hits = scope.shares.hits.as_ref().and_then(|hits| hits.share);
+    facts.extend(hits.map(|share| format!("buffer hit ratio {}", share_with_digits(share))));
+    let checkpoint = scope.shares.checkpoint;
     facts.extend(
-        checkpoint_share(scope)
+        checkpoint
             .map(|(mean, most)| format!("checkpoint age {} of its limit, at most {}", percent(mean), percent(most))),
     );
     if !scope.absent.is_empty() {
@@ -75,10 +77,11 @@ fn machine(scope: &ScopeFindings) -> Vec<String> {
         let each = [format!("{} read", bytes(read)), format!("{} written", bytes(written))];
         facts.extend(all_per_transaction(each));
     }
-    facts.extend(busy_share(scope).map(|share| format!("device {} busy", percent(share))));
-    let shares = cpu_shares(scope);
+    facts.extend(scope.shares.device_busy.map(|share| format!("device {} busy", percent(share))));
+    let shares = scope.shares.cpu.iter().filter_map(|(name, found)| Some((name, found.share?)));
+    let shares = shares.filter(|(_, share)| *share > 0.0);
+    let shares: Vec<String> = shares.map(|(name, share)| format!("{name} {}", percent(share))).collect();
     if !shares.is_empty() {
-        let shares: Vec<String> = shares.iter().map(|(name, share)| format!("{name} {}", percent(*share))).collect();
         facts.push(format!("CPU {}", shares.join(", ")));
     }
     facts
@@ -113,42 +116,6 @@ fn interventions(found: &SamplingFindings) -> Option<String> {
         _ => Some(format!("counters switched on for this run: {}", all.len())),
     }
 }
-
-/// Share of requested pages that were in the server's own memory.
-pub(crate) fn hit_ratio(scope: &ScopeFindings) -> Option<f64> {
-    let [reads, misses] = ["buffer_reads", "buffer_misses"].map(|name| scope.metric(name).and_then(|one| one.per_s));
-    let (reads, misses) = (reads.filter(|reads| *reads > 0.0)?, misses?);
-    Some((1.0 - misses / reads).clamp(0.0, 1.0))
-}
-
-/// Log since the last checkpoint as a share of the size that makes the server start or hasten one: mean and maximum.
-fn checkpoint_share(scope: &ScopeFindings) -> Option<(f64, f64)> {
-    let (age, limit) = (scope.metric("checkpoint_age_bytes")?, scope.metric("checkpoint_age_limit_bytes")?);
-    let limit = limit.mean.filter(|limit| *limit > 0.0)?;
-    Some((age.mean? / limit, age.max? / limit))
-}
-
-/// Share of the time in which some operation was in progress.
-fn busy_share(scope: &ScopeFindings) -> Option<f64> {
-    scope.metric("device_busy_us")?.per_s.map(|us| (us / 1e6).min(1.0))
-}
-
-/// Time of all CPUs, by kind.
-fn cpu_shares(scope: &ScopeFindings) -> Vec<(&'static str, f64)> {
-    let kinds = CPU_KINDS.map(|(name, metric)| (name, scope.metric(metric).and_then(|one| one.per_s)));
-    let all: f64 = kinds.iter().filter_map(|(_, per_s)| *per_s).sum();
-    let shown = kinds.into_iter().filter_map(|(name, per_s)| Some((name, per_s?)));
-    shown.filter(|(_, per_s)| all > 0.0 && *per_s > 0.0).map(|(name, per_s)| (name, per_s / all)).collect()
-}
-
-/// Kinds of CPU time, in the order in which they are stacked.
-pub(crate) const CPU_KINDS: [(&str, &str); 5] = [
-    ("user", "cpu_user_us"),
-    ("system", "cpu_system_us"),
-    ("iowait", "cpu_iowait_us"),
-    ("steal", "cpu_steal_us"),
-    ("idle", "cpu_idle_us"),
-];
 
 /// `99.87%`: shares near one or zero need their digits.
 fn share_with_digits(share: f64) -> String {

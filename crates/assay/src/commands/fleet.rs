@@ -51,19 +51,17 @@ fn status(nats: &NatsOptions) -> Result<Exit, Trouble> {
 }
 
 fn table(agents: &[Presence]) -> String {
-    let width = agents.iter().map(|agent| agent.name.chars().count()).max().unwrap_or(0).max(5);
-    let mut text =
-        format!("{:<width$}  {:<20}  {:>4}  {:>8}  {:<9}  {}\n", "agent", "host", "CPUs", "files", "version", "state");
-    for agent in agents {
+    let row = |agent: &Presence| {
         let state = match (&agent.busy, agent.share) {
             (Some(run), _) => format!("busy with run {run}"),
             (None, Some(share)) => format!("free, share {share}"),
             (None, None) => "free".to_owned(),
         };
-        let Presence { name, host, cpus, files, version, .. } = agent;
-        text += &format!("{name:<width$}  {host:<20}  {cpus:>4}  {files:>8}  {version:<9}  {state}\n");
-    }
-    text
+        let (cpus, files) = (agent.cpus.to_string(), agent.files.to_string());
+        [agent.name.clone(), agent.host.clone(), cpus, files, agent.version.clone(), state]
+    };
+    let heads = ["agent", "host", "CPUs", "files", "version", "state"];
+    assay_report::listing(heads, &[2, 3], agents.iter().map(row).collect())
 }
 
 /// Checks for everything that would prevent a run.

@@ -137,25 +137,9 @@ fn list(home: &Home) -> Result<Exit, Trouble> {
         let what = format!("{} {}", state.binaries.product, state.binaries.version);
         [state.name, what, server.status().name().to_owned(), server.url("app"), server.folder().display().to_string()]
     };
-    let rows: Vec<[String; 5]> = assay_lab::server::all(home).iter().map(row).collect();
-    terminal::result(&table(&["name", "server", "state", "url", "files"], &rows))?;
+    let rows = assay_lab::server::all(home).iter().map(row).collect();
+    terminal::result(&assay_report::listing(["name", "server", "state", "url", "files"], &[], rows))?;
     Ok(Exit::Success)
-}
-
-/// Columns as wide as needed; nothing without rows.
-fn table<const N: usize>(heads: &[&str; N], rows: &[[String; N]]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let heads = heads.map(str::to_owned);
-    let all: Vec<&[String; N]> = [&heads].into_iter().chain(rows).collect();
-    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[String; N]| {
-        let cells: String = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  ")).collect();
-        cells.trim_end().to_owned() + "\n"
-    };
-    all.into_iter().map(line).collect()
 }
 
 fn stop(home: &Home, options: &StopOptions) -> Result<Exit, Trouble> {
@@ -207,7 +191,8 @@ fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
             rows.push([product.name().to_owned(), version, what, place]);
         }
     }
-    terminal::result(&table(&["product", "version", "source", "path, or download command"], &rows))?;
+    let heads = ["product", "version", "source", "path, or download command"];
+    terminal::result(&assay_report::listing(heads, &[], rows))?;
     Ok(Exit::Success)
 }
 
@@ -235,8 +220,8 @@ fn images(home: &Home, options: &ImageOptions) -> Result<Exit, Trouble> {
             of.to_owned(),
         ]
     };
-    let rows: Vec<[String; 4]> = all.iter().map(row).collect();
-    terminal::result(&table(&["image", "size", "used", "of"], &rows))?;
+    let rows = all.iter().map(row).collect();
+    terminal::result(&assay_report::listing(["image", "size", "used", "of"], &[], rows))?;
     let sum: u64 = all.iter().map(|image| image.bytes).sum();
     let bound = image::bound()?;
     terminal::say(&format!("{} MB of {} MB ({})\n", sum >> 20, bound >> 20, image::BOUND_VARIABLE));
