@@ -10,7 +10,7 @@ use assay_measure::Latencies;
 /// One of the processes that shared a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentPart {
-    /// As it was called on the bus.
+    /// Its name on the bus.
     pub name: String,
     /// Its place among the agents of the run, from 0.
     pub number: u32,
@@ -58,6 +58,6 @@ pub struct AgentStage {
     pub response: Latencies,
     /// sent − due of every transaction.
     pub lag: Latencies,
-    /// What this agent did to itself.
+    /// The agent's own use of resources.
     pub generator: Generator,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What was timed, and how.
+/// Timed statements, and how they were timed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cases {
     /// The case by which the others are divided; `None`: the fastest.
@@ -12,7 +12,7 @@ pub struct Cases {
     pub base: Option<String>,
     /// Executions of each case before the first that was timed.
     pub warmup: u32,
-    /// What was done before every execution; `None`: nothing.
+    /// Preparation before every execution; `None`: none.
     #[serde(default)]
     pub cold: Option<Cold>,
     /// Scope of the cases' counters: `session`, or `database`, which includes other sessions; `None`: not read.
@@ -22,7 +22,7 @@ pub struct Cases {
     pub cases: Vec<Case>,
 }
 
-/// What was done before every execution of a cold case.
+/// Preparation before every execution of a cold case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cold {

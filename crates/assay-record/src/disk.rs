@@ -19,7 +19,7 @@ pub const DECOMPRESSED_BYTES_MAX: u64 = 1 << 30;
 
 const NAME_LENGTH_MAX: usize = 80;
 
-/// What happens to a file that already has the name of a new record.
+/// Treatment of a file that already has the name of a new record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and the new record is refused.

@@ -12,14 +12,14 @@ use crate::stage::Stage;
 use crate::time::Time;
 use crate::trial::Record;
 
-/// What is known of an agent when the shares are put together.
+/// One agent's contribution, as known when all are added up.
 #[derive(Clone, Debug, Default)]
 pub struct Share {
     /// Name, number, status, failure and clocks; the rest comes from the record.
     pub agent: AgentPart,
     /// How late it began each stage.
     pub late_ns: Vec<u64>,
-    /// What it measured; `None`: nothing arrived.
+    /// Its measurements; `None`: nothing arrived.
     pub record: Option<Record>,
 }
 

@@ -37,7 +37,7 @@ pub struct Intervention {
 /// Readings of one server or machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// What was sampled.
+    /// The servers and machines sampled.
     pub kind: ScopeKind,
     /// Index into `Manifest::targets`: the server; for a machine, the first server on it.
     pub target: u32,
@@ -50,12 +50,12 @@ pub struct Scope {
     /// Unavailable metrics, and why.
     #[serde(default)]
     pub absent: Vec<Absent>,
-    /// What active sessions waited for; `None`: not sampled.
+    /// Wait events of active sessions; `None`: not sampled.
     #[serde(default)]
     pub waits: Option<Waits>,
 }
 
-/// What a scope is.
+/// Kinds of scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopeKind {
@@ -70,7 +70,7 @@ pub enum ScopeKind {
 pub struct Series {
     /// Its name, the same for every product: `log_bytes`.
     pub metric: String,
-    /// What its values are in.
+    /// Unit of its values.
     pub unit: Unit,
     /// Whether differences count, or values.
     pub reading: Reading,
@@ -86,7 +86,7 @@ pub struct Series {
     pub includes_own: bool,
 }
 
-/// What values are in.
+/// Units of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -117,7 +117,7 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// What active sessions waited for, observed several times within each sample of the scope.
+/// Wait events of active sessions, observed several times within each sample of the scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// Observations since the previous sample, per sample of the scope.

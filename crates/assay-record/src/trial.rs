@@ -84,8 +84,8 @@ pub struct Tool {
 pub struct Manifest {
     /// The command line, program name first, after `without_secrets`.
     pub command: Vec<String>,
-    /// The whole request as a value that assay can execute again, without passwords; its format has a version of its own.
-    /// `None`: a machine test, or a record of an earlier version.
+    /// The whole request as a value that assay can execute again, without passwords; its format has a version of its
+    /// own. `None`: a machine test, or a record of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<serde_json::Value>,
     /// The workload's name.

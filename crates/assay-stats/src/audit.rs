@@ -35,7 +35,7 @@ pub enum AuditVerdict {
 /// An observed value, its interval, and the verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RuleEstimate {
-    /// As observed; `None` if nothing was.
+    /// The observed value; `None`: nothing was observed.
     pub observed: Option<f64>,
     /// 95 % interval of the true value; `None` if too little was observed.
     pub interval: Option<(f64, f64)>,

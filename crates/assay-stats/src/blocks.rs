@@ -47,7 +47,7 @@ pub struct Ratio {
     pub ratio: f64,
     /// Its ends, with those of the whole family at `LEVEL`; `None` without degrees of freedom.
     pub interval: Option<(f64, f64)>,
-    /// What follows. In `CannotTell` the trials needed are rounds.
+    /// The verdict. In `CannotTell` the trials needed are rounds.
     pub verdict: Verdict,
 }
 
@@ -121,7 +121,7 @@ impl Blocks {
         self.deviation
     }
 
-    /// What a cell measures in the middle of its rounds, with the interval of this cell alone. `None`: it was not
+    /// The value of a cell in the middle of its rounds, with the interval of this cell alone. `None`: it was not
     /// measured.
     pub fn value(&self, cell: usize) -> Option<(f64, Option<Estimate>)> {
         let unknown = self.cells.get(cell).copied().flatten()?;

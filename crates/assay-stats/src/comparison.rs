@@ -18,7 +18,7 @@ use std::f64::consts::PI;
 use crate::mean::{mean, median};
 use crate::{Estimate, LEVEL};
 
-/// What is known about the factor between two sides.
+/// The estimated factor between two sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     /// Ratio of candidate to baseline: 1.03 is 3 % more. Never on the other side of 1 than the ratio of the medians.

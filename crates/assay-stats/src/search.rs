@@ -5,7 +5,7 @@
 //! if looks at one value disagree, the majority decides. The same looks always lead to the same next step, so that
 //! anybody who has the looks can repeat the conclusion.
 
-/// What to search.
+/// Search parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchPlan {
     /// The first value looked at. min <= start <= max
@@ -27,15 +27,15 @@ pub struct SearchPlan {
 /// The result at a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// The value, as the search asked for it.
+    /// The requested value.
     pub at: f64,
     /// Whether the promise was kept.
     pub kept: bool,
-    /// What was reached instead if the value could not be reached: a hint about the end.
+    /// The value that was reached instead, if it could not be reached: a hint about the end.
     pub reached: Option<f64>,
 }
 
-/// What to do next.
+/// The next action of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NextLook {
     /// Look at this value.
@@ -84,7 +84,7 @@ const HINT_MARGIN: f64 = 0.1;
 const HINT_SHARE: f64 = 0.9;
 
 impl SearchPlan {
-    /// What to do after these looks, in order.
+    /// The next action after these looks, in order.
     pub fn next(&self, looks: &[Look]) -> NextLook {
         let points = points(looks);
         let bracket = bracket(&points);
@@ -310,7 +310,7 @@ mod tests {
             [100.0, 400.0, 1600.0, 900.0, 1200.0, 1040.0, 967.0, 1000.0, 1040.0, 1000.0]
         );
         assert_eq!(values(&RATES, 12.0, true), [100.0, 10.8, 32.9, 18.8, 14.2, 12.4, 11.6, 12.0, 12.4, 12.0]);
-        // Hardly less than what was asked for says nothing new, and no hint leads out of what is allowed.
+        // A value hardly below the requested one adds nothing, and no hint leads out of the allowed range.
         let narrow = SearchPlan { min: 90.0, max: 300.0, ..RATES };
         assert_eq!(values(&narrow, 89.0, false), [100.0, 90.0, 90.0]);
         assert_eq!(values(&narrow, 89.0, true), [100.0, 90.0, 90.0]);

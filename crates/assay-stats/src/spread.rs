@@ -61,7 +61,7 @@ impl Autoregression {
     }
 }
 
-/// What is known about the process behind a series.
+/// Estimates of the process behind a series.
 pub(crate) struct Spread {
     /// Probability, process, and the variance of the series under it.
     known: Vec<(f64, Autoregression, f64)>,
@@ -152,7 +152,7 @@ impl Spread {
         Spread { known: vec![(1.0, process, squares / freedom as f64)], freedom }
     }
 
-    /// What an error does not exceed at `level`, in either direction. `mean_square`: of the error, under a process of
+    /// The bound of an error at `level`, in either direction. `mean_square`: of the error, under a process of
     /// variance 1.
     pub(crate) fn reach(&self, level: f64, mean_square: impl Fn(Autoregression) -> f64) -> f64 {
         let errors = self.errors(mean_square);

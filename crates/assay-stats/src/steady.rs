@@ -19,7 +19,7 @@ use crate::mean::{mean, median};
 use crate::spread::Spread;
 use crate::waves::{FittedLine, Waves, waves};
 
-/// What was found.
+/// Shifts of a series, and whether it is steady after the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steadiness {
     /// Every significant shift of the level, in order.
@@ -207,7 +207,7 @@ fn steady(
                 _ => Spread::independent(&means, center),
             };
             let Range { start, end } = judged(&means, spread, tolerance.change)?;
-            // What is left of a wave at the end is judged with it.
+            // The rest of a wave at the end is judged with it.
             start * period..if end == means.len() { rest.len() } else { end * period }
         }
     };
@@ -500,7 +500,7 @@ mod tests {
     fn a_shift_in_the_first_quarter_is_a_beginning_and_later_it_is_a_shift() {
         let at = |at: f64| series(200, |t| if t < at { 600.0 } else { 1000.0 });
         assert_eq!((start(&at(50.0)), found(&at(52.0))), (Some(50), Steady::Not(Unsteady::Shifted)));
-        // What is left must be long enough to be called steady.
+        // The rest must be long enough to be called steady.
         let rest = |length: usize| series(length, |t| if t < 9.0 { 600.0 } else { 1000.0 });
         assert_eq!((start(&rest(39)), found(&rest(38))), (Some(9), Steady::Not(Unsteady::TooShort)));
     }

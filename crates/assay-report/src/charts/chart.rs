@@ -27,7 +27,7 @@ pub struct Chart {
     pub y: ChartAxis,
     /// Spans of `x` with a remark; ascending within a kind.
     pub marks: Vec<Mark>,
-    /// What is drawn.
+    /// Its content.
     #[serde(flatten)]
     pub body: ChartBody,
 }
@@ -66,7 +66,7 @@ pub struct Mark {
     pub from: f64,
     /// from <= to
     pub to: f64,
-    /// What it is.
+    /// Its meaning.
     pub kind: MarkKind,
     /// The remark.
     pub text: String,
@@ -86,7 +86,7 @@ pub enum MarkKind {
     Errors,
 }
 
-/// What is drawn.
+/// The content of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum ChartBody {
@@ -125,12 +125,12 @@ pub struct Panel {
     pub name: String,
     /// The vertical axis; the same for all in a row.
     pub y: ChartAxis,
-    /// What is drawn.
+    /// Its content.
     #[serde(flatten)]
     pub body: PanelBody,
 }
 
-/// What is drawn in a panel.
+/// The content of a panel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum PanelBody {

@@ -20,7 +20,7 @@ pub struct RuleFindings {
     pub clause: String,
     /// The unit of the values.
     pub unit: RuleUnit,
-    /// As observed; `None` if nothing was.
+    /// The observed value; `None`: nothing was observed.
     pub observed: Option<f64>,
     /// Ends of the 95 % interval of the true value; `None` if too little was observed, and for percentiles.
     pub interval: Option<(f64, f64)>,
@@ -75,7 +75,7 @@ pub struct RateFindings {
     pub rolled_back: u64,
 }
 
-/// What a workload counted in one stage, in successful transactions.
+/// A counter of the workload in one stage, over successful transactions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CounterFindings {
     /// Its name.

@@ -111,9 +111,9 @@ pub struct LookFindings {
 pub struct TooFew {
     /// Index of the promise.
     pub promise: usize,
-    /// Those there were.
+    /// Their number.
     pub transactions: u64,
-    /// Those that it needs.
+    /// The number that the promise needs.
     pub needed: u64,
 }
 

@@ -18,7 +18,7 @@ pub struct CasesFindings {
     pub base: Option<String>,
     /// The case that is faster than every other one, if the intervals of their ratios say so (together at 95 %).
     pub fastest: Option<String>,
-    /// If no case is the fastest: the one with the lowest median, then those that cannot be told from it.
+    /// If no case is the fastest: the one with the lowest median, then those that do not differ significantly from it.
     pub fastest_candidates: Vec<String>,
     /// Executions of each case before the first that was timed.
     pub warmup: u32,

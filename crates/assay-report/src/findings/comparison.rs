@@ -253,7 +253,7 @@ fn change_findings(found: &Change, pairs: usize, better: Better) -> ChangeFindin
     }
 }
 
-/// What a difference means for a metric that is better when higher, or lower.
+/// The verdict for a metric that is better when higher, or lower.
 fn verdict_of(found: Found, better: Better) -> ChangeVerdict {
     match (found, better) {
         (Found::More, Better::Higher) | (Found::Less, Better::Lower) => ChangeVerdict::Better,

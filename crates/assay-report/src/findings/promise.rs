@@ -13,7 +13,7 @@ pub struct Promise {
     pub text: String,
     /// The transaction type; `None`: all of them.
     pub of: Option<String>,
-    /// What must be below the limit.
+    /// The figure that must be below the limit.
     pub figure: PromisedFigure,
     /// Nanoseconds of a time, a share of errors.
     pub limit: f64,
@@ -32,7 +32,7 @@ pub enum PromisedFigure {
     Errors,
 }
 
-/// What stages say about a promise.
+/// The values of stages for a promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Promised {
     /// In nanoseconds or as a share; infinite if transactions that never ended decide it, `None` if there are none.
@@ -167,7 +167,7 @@ impl Promise {
                 Promised { value, transactions: ended.saturating_add(lost), is_beyond }
             }
             PromisedFigure::Percentile(ppm) => {
-                // What never ended took longer than anything that did.
+                // Transactions that never ended took longer than all others.
                 let transactions = ended.saturating_add(lost);
                 let beyond = transactions.saturating_sub(response.counts(&[self.limit as u64])[0]);
                 let above = 1.0 - f64::from(ppm) / 1e6;

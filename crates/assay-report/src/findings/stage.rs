@@ -103,7 +103,7 @@ pub struct OpenFindings {
     pub backlog_max: u64,
 }
 
-/// What the terminals of a stage requested, and how long they waited.
+/// Requests of the terminals of a stage, and how long they waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QueueFindings {
     /// Transactions that became due.

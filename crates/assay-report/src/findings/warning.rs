@@ -26,7 +26,7 @@ pub enum Warning {
         /// Their paths.
         files: Vec<String>,
     },
-    /// The tables are not of the size that was asked for: transactions left out a part of them, or looked for rows that
+    /// The tables do not have the requested size: transactions left out a part of them, or looked for rows that
     /// do not exist.
     OtherSize {
         /// The option.
@@ -45,7 +45,7 @@ pub enum Warning {
     TooShort {
         /// Which.
         stage: usize,
-        /// Those that finished.
+        /// Transactions that finished.
         transactions: u64,
         /// The number needed for p99.9.
         transactions_needed: u64,
@@ -99,7 +99,7 @@ pub enum Warning {
         stage: usize,
         /// Transactions due.
         due: u64,
-        /// Those dropped, or not even started when the stage ended.
+        /// Transactions dropped, or not started by the end of the stage.
         undone: u64,
         /// Median wait of the others for a session; `None` in records that do not have it.
         wait_p50_ns: Option<u64>,

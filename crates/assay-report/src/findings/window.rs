@@ -1,6 +1,6 @@
 //! A part of a run: the intervals of every stage from one instant to another, as if nothing else had been measured.
 //!
-//! What a record has per interval is restricted to the part: counts, throughput, response times, errors, telemetry.
+//! Data per interval is restricted to the part: counts, throughput, response times, errors, telemetry.
 //! What it has only per stage is omitted (times of types, service times, counters, audits, single servers) or, for the
 //! generator and its lag, remains that of the whole stage.
 
@@ -168,7 +168,7 @@ fn complete(stage: &mut StageFindings, intervals: &[Interval], whole: &StageFind
     total.errors_by_kind = errors_by_class(intervals, total.errors);
 }
 
-/// What records keep of errors for each interval: their classes, and those of 0.1.0 not even that. The most frequent
+/// Errors by class, which is all that intervals have; those of 0.1.0 have only their number. The most frequent
 /// first.
 fn errors_by_class(intervals: &[Interval], all: u64) -> Vec<ErrorFindings> {
     let mut by_class: BTreeMap<&str, u64> = BTreeMap::new();
