@@ -14,7 +14,7 @@ use assay_seam::{Code, Nanos};
 
 use crate::control::Control;
 use crate::fleet::Gate;
-use crate::messages::{Command, Message, Part, StageSummary};
+use crate::messages::{IntervalPart, Message, WorkerCommand, WorkerStageSummary};
 use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{End, Line, Outcome, RunError, SessionTally, StageOutcome};
 use crate::patience::Patience;
@@ -32,7 +32,7 @@ pub(crate) struct Coordinator<'a> {
     consumption: &'a mut dyn FnMut() -> Consumption,
     workers: Vec<WorkerHandle>,
     outcome: Outcome,
-    course: Course,
+    course: StageCourse,
     stage: usize,
     /// Planned stages, and those that the observer added.
     stages: Vec<Stage>,
@@ -58,7 +58,7 @@ pub(crate) struct Coordinator<'a> {
 
 /// A worker as the coordinator sees it.
 struct WorkerHandle {
-    commands: Sender<Command>,
+    commands: Sender<WorkerCommand>,
     waker: Waker,
     /// Sessions ready for the stage.
     ready: u32,
@@ -66,7 +66,7 @@ struct WorkerHandle {
     /// Intervals of the stage received.
     cuts: usize,
     /// Its stage is over.
-    done: Option<StageSummary>,
+    done: Option<WorkerStageSummary>,
     finished: bool,
     /// As of its last interval in the stage: transactions that became due minus those that ended, and those that were
     /// due but not started.
@@ -78,7 +78,7 @@ struct WorkerHandle {
     seen: Option<(Option<u64>, Nanos)>,
 }
 
-enum Course {
+enum StageCourse {
     Preparing,
     Running(StageSums),
     /// Until this instant at the latest.
@@ -111,7 +111,7 @@ impl<'a> Coordinator<'a> {
         control: &'a Control,
         observer: &'a mut dyn Observer,
         consumption: &'a mut dyn FnMut() -> Consumption,
-        workers: Vec<(Sender<Command>, Waker)>,
+        workers: Vec<(Sender<WorkerCommand>, Waker)>,
         now: Nanos,
     ) -> Coordinator<'a> {
         let targets = plan.targets.len();
@@ -137,7 +137,7 @@ impl<'a> Coordinator<'a> {
                 })
                 .collect(),
             outcome: Outcome::nothing_yet(targets),
-            course: Course::Preparing,
+            course: StageCourse::Preparing,
             stage: 0,
             stages: plan.stages.clone(),
             at_gate: false,
@@ -174,17 +174,17 @@ impl<'a> Coordinator<'a> {
         if self.control.is_stopped() && self.stopping.is_none() {
             self.stopping = Some(now);
             match self.course {
-                Course::Running(_) => {
+                StageCourse::Running(_) => {
                     let in_flight = self.own_sessions(self.stage);
                     self.observer.notice(Notice::Warning(Warning::Finishing { in_flight }));
-                    self.order(|| Command::Hurry);
+                    self.order(|| WorkerCommand::Hurry);
                 }
-                Course::Preparing => self.finish(Command::Abort, now),
-                Course::Finishing(_) => self.order(|| Command::Hurry),
-                Course::Over => {}
+                StageCourse::Preparing => self.finish(WorkerCommand::Abort, now),
+                StageCourse::Finishing(_) => self.order(|| WorkerCommand::Hurry),
+                StageCourse::Over => {}
             }
         }
-        if let Course::Running(sums) = &mut self.course
+        if let StageCourse::Running(sums) = &mut self.course
             && sums.awaits_start()
             && now >= sums.measured_from()
         {
@@ -195,7 +195,7 @@ impl<'a> Coordinator<'a> {
         self.tell_waiting(now);
         self.tell_overdue(now);
         self.end_scripts(now);
-        !matches!(self.course, Course::Over)
+        !matches!(self.course, StageCourse::Over)
     }
 
     /// Workers that did not come back from a script, by number: their threads may never end.
@@ -206,7 +206,7 @@ impl<'a> Coordinator<'a> {
     /// When `step` must be called even without a message; `MAX` for never.
     pub(crate) fn deadline(&self) -> Nanos {
         match &self.course {
-            Course::Running(sums) if sums.awaits_start() => sums.measured_from(),
+            StageCourse::Running(sums) if sums.awaits_start() => sums.measured_from(),
             _ => Nanos::MAX,
         }
     }
@@ -216,7 +216,7 @@ impl<'a> Coordinator<'a> {
         self.workers.iter().zip(ended).any(|(worker, ended)| *ended && !worker.finished)
     }
 
-    fn order(&self, command: impl Fn() -> Command) {
+    fn order(&self, command: impl Fn() -> WorkerCommand) {
         for worker in &self.workers {
             // A worker that is gone has either reported it or panicked; a panic ends the run when its thread is joined.
             let _ = worker.commands.send(command());
@@ -230,16 +230,16 @@ impl<'a> Coordinator<'a> {
             (worker.open, worker.backlog) = (0, 0);
         }
         self.shared.begun.store(0, Ordering::Relaxed);
-        self.course = Course::Preparing;
+        self.course = StageCourse::Preparing;
         self.tell_limit();
         self.patience = Patience::new(self.started + self.outcome.elapsed);
         let (index, stage) = (self.stage, self.stages[self.stage]);
-        self.order(|| Command::Stage { index, stage });
+        self.order(|| WorkerCommand::Stage { index, stage });
     }
 
     /// Begins the stage that is ready, as soon as it is everywhere.
     fn pass_gate(&mut self, now: Nanos) {
-        if !self.at_gate || !matches!(self.course, Course::Preparing) {
+        if !self.at_gate || !matches!(self.course, StageCourse::Preparing) {
             return;
         }
         let gate = Gate::Stage(self.stage);
@@ -252,7 +252,7 @@ impl<'a> Coordinator<'a> {
 
     fn begin(&mut self, at: Nanos) {
         let measured_from = at + self.plan.warmup;
-        self.course = Course::Running(StageSums::new(measured_from, self.plan.interval));
+        self.course = StageCourse::Running(StageSums::new(measured_from, self.plan.interval));
         let Stage { sessions, rate } = self.stages[self.stage];
         let targets = self.plan.targets.len();
         self.outcome.stages.push(StageOutcome {
@@ -267,17 +267,17 @@ impl<'a> Coordinator<'a> {
             by_session: vec![SessionTally::default(); sessions as usize],
             generator: Generator::default(),
         });
-        self.order(|| Command::Begin(at));
+        self.order(|| WorkerCommand::Begin(at));
         let (warmup, measured_from) = (self.plan.warmup, measured_from - self.started);
         self.observer.notice(Notice::StageBegins { stage: self.stage, sessions, rate, warmup, measured_from });
     }
 
-    fn finish(&mut self, command: Command, now: Nanos) {
-        let grace = if matches!(command, Command::Abort) { Nanos::ZERO } else { self.plan.grace };
-        self.course = Course::Finishing(now + grace);
+    fn finish(&mut self, command: WorkerCommand, now: Nanos) {
+        let grace = if matches!(command, WorkerCommand::Abort) { Nanos::ZERO } else { self.plan.grace };
+        self.course = StageCourse::Finishing(now + grace);
         self.tell_limit();
-        let abort = matches!(command, Command::Abort);
-        self.order(|| if abort { Command::Abort } else { Command::Finish });
+        let abort = matches!(command, WorkerCommand::Abort);
+        self.order(|| if abort { WorkerCommand::Abort } else { WorkerCommand::Finish });
     }
 
     fn hear(&mut self, message: Message, now: Nanos) {
@@ -288,9 +288,9 @@ impl<'a> Coordinator<'a> {
             }
             Message::Ready { worker, .. } => {
                 self.workers[worker].is_ready = true;
-                if matches!(self.course, Course::Preparing) && self.workers.iter().all(|worker| worker.is_ready) {
+                if matches!(self.course, StageCourse::Preparing) && self.workers.iter().all(|worker| worker.is_ready) {
                     if matches!(self.outcome.end, End::Failed(_)) {
-                        return self.finish(Command::Abort, now);
+                        return self.finish(WorkerCommand::Abort, now);
                     }
                     self.tell_connecting();
                     self.observer.notice(Notice::StageReady);
@@ -319,14 +319,14 @@ impl<'a> Coordinator<'a> {
                 self.outcome.outside.add(&outside);
                 self.outcome.success &= success;
                 if self.workers.iter().all(|worker| worker.finished) {
-                    if matches!(self.course, Course::Preparing)
+                    if matches!(self.course, StageCourse::Preparing)
                         && self.plan.setup.entry != Entry::Thread
                         && !matches!(self.outcome.end, End::Failed(_))
                     {
                         self.outcome.end = End::Complete;
                     }
                     self.tell_loading();
-                    self.course = Course::Over;
+                    self.course = StageCourse::Over;
                 }
             }
             Message::Server { target, facts } => {
@@ -335,7 +335,7 @@ impl<'a> Coordinator<'a> {
             }
             Message::Failed(mut error) => {
                 // A worker knows only its own sessions.
-                if let (RunError::Connect { connected, .. }, Course::Preparing) = (&mut *error, &self.course) {
+                if let (RunError::Connect { connected, .. }, StageCourse::Preparing) = (&mut *error, &self.course) {
                     *connected = (*connected).max(self.workers.iter().map(|worker| worker.ready).sum());
                 }
                 self.fail(*error, now);
@@ -357,7 +357,7 @@ impl<'a> Coordinator<'a> {
                 self.tell_journal(&lines, now);
             }
             Message::Waiting { longest } => {
-                if matches!(self.course, Course::Preparing)
+                if matches!(self.course, StageCourse::Preparing)
                     && let Some(warning) = self.patience.judge(longest, self.plan.setup.entry == Entry::Thread, now)
                 {
                     self.observer.notice(Notice::Warning(warning));
@@ -409,15 +409,15 @@ impl<'a> Coordinator<'a> {
         }
         self.outcome.end = End::Failed(error);
         match self.course {
-            Course::Running(_) => self.order(|| Command::End),
-            Course::Preparing if self.plan.policy.failures_are_alone => {}
-            Course::Preparing => self.finish(Command::Abort, now),
-            Course::Finishing(_) | Course::Over => {}
+            StageCourse::Running(_) => self.order(|| WorkerCommand::End),
+            StageCourse::Preparing if self.plan.policy.failures_are_alone => {}
+            StageCourse::Preparing => self.finish(WorkerCommand::Abort, now),
+            StageCourse::Finishing(_) | StageCourse::Over => {}
         }
     }
 
-    fn merge(&mut self, index: usize, worker: usize, part: Part) {
-        let Course::Running(sums) = &mut self.course else { return };
+    fn merge(&mut self, index: usize, worker: usize, part: IntervalPart) {
+        let StageCourse::Running(sums) = &mut self.course else { return };
         self.workers[worker].open += part.due as i64 - part.ended() as i64;
         self.workers[worker].backlog = part.backlog;
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
@@ -425,7 +425,7 @@ impl<'a> Coordinator<'a> {
             stage.by_session[self.plan.agent().worker(worker) + i * self.plan.workers_of_all()].add(tally);
         }
         if let Some(cleared) = sums.add(index, worker, part) {
-            let _ = self.workers[worker].commands.send(Command::Recycle(cleared));
+            let _ = self.workers[worker].commands.send(WorkerCommand::Recycle(cleared));
         }
     }
 
@@ -433,7 +433,7 @@ impl<'a> Coordinator<'a> {
     /// for what is still in flight at the end.
     fn tell_intervals(&mut self, now: Nanos) {
         loop {
-            let Course::Running(sums) = &self.course else { return };
+            let StageCourse::Running(sums) = &self.course else { return };
             let index = sums.told();
             let complete = self.workers.iter().all(|worker| worker.cuts > index || worker.done.is_some());
             let end = Nanos(self.plan.interval.0 * (index as u64 + 1));
@@ -447,10 +447,10 @@ impl<'a> Coordinator<'a> {
 
     /// Adds the next interval, of this length, to the outcome.
     fn tell_interval(&mut self, length: Nanos, now: Nanos) {
-        let Course::Running(sums) = &mut self.course else { return };
+        let StageCourse::Running(sums) = &mut self.course else { return };
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
         let (worker, cleared) = sums.tell(length, (self.consumption)(), stage);
-        let _ = self.workers[worker].commands.send(Command::Recycle(cleared));
+        let _ = self.workers[worker].commands.send(WorkerCommand::Recycle(cleared));
         self.outcome.types = self.shared.types();
         self.outcome.counters = self.shared.counters();
         self.outcome.elapsed = now - self.started;
@@ -459,13 +459,13 @@ impl<'a> Coordinator<'a> {
     }
 
     fn end_stage(&mut self, now: Nanos) {
-        let Course::Running(sums) = &mut self.course else { return };
-        let summaries: Vec<StageSummary> = self.workers.iter().filter_map(|worker| worker.done).collect();
+        let StageCourse::Running(sums) = &mut self.course else { return };
+        let summaries: Vec<WorkerStageSummary> = self.workers.iter().filter_map(|worker| worker.done).collect();
         let end = summaries.iter().map(|summary| summary.end).max().unwrap_or(Nanos::ZERO);
         let consumed = (self.consumption)();
         let generator = sums.generator(&summaries, &consumed, now);
         let measured = sums.settle(end);
-        while let Course::Running(sums) = &self.course
+        while let StageCourse::Running(sums) = &self.course
             && let Some(length) = sums.next_length(measured)
         {
             self.tell_interval(length, now);
@@ -491,7 +491,7 @@ impl<'a> Coordinator<'a> {
             if !failed && !stopping {
                 self.outcome.end = End::Complete;
             }
-            self.finish(Command::Finish, now);
+            self.finish(WorkerCommand::Finish, now);
         } else {
             self.prepare();
         }
@@ -501,17 +501,17 @@ impl<'a> Coordinator<'a> {
     /// observer that ends the program then gets everything that is known.
     fn tell_overdue(&mut self, now: Nanos) {
         let of_stage = match (&self.course, self.plan.limit.time) {
-            (Course::Running(sums), Some(time)) => Some(sums.measured_from() + time + self.plan.grace + OVERDUE),
+            (StageCourse::Running(sums), Some(time)) => Some(sums.measured_from() + time + self.plan.grace + OVERDUE),
             _ => None,
         };
         let of_stop = self.stopping.map(|stopped| stopped + self.plan.grace_interrupted + OVERDUE_STOPPED);
         let due = of_stage.into_iter().chain(of_stop).min().unwrap_or(Nanos::MAX);
-        if now < due || matches!(self.course, Course::Over) || !self.observer.gives_up() {
+        if now < due || matches!(self.course, StageCourse::Over) || !self.observer.gives_up() {
             return;
         }
         let held = (0..self.workers.len()).filter(|worker| self.workers[*worker].done.is_none());
         let sessions = held.map(|worker| self.sessions_of(worker)).sum();
-        while let Course::Running(sums) = &self.course
+        while let StageCourse::Running(sums) = &self.course
             && let Some(length) = sums.length_until(now)
         {
             self.tell_interval(length, now);
@@ -532,11 +532,11 @@ impl<'a> Coordinator<'a> {
     /// When what happens now must have ended; `MAX` if it may take as long as it likes.
     fn limit(&self) -> Nanos {
         let own = match (&self.course, self.plan.limit.time) {
-            (Course::Running(sums), Some(time)) => sums.measured_from() + time + self.plan.grace,
-            (Course::Finishing(until), _) => *until,
+            (StageCourse::Running(sums), Some(time)) => sums.measured_from() + time + self.plan.grace,
+            (StageCourse::Finishing(until), _) => *until,
             _ => Nanos::MAX,
         };
-        let leaves = matches!(self.course, Course::Finishing(_)) && !self.plan.policy.grace_bounds_leaving;
+        let leaves = matches!(self.course, StageCourse::Finishing(_)) && !self.plan.policy.grace_bounds_leaving;
         own.min(self.stopping.filter(|_| !leaves).map_or(Nanos::MAX, |at| at + self.plan.grace_interrupted))
     }
 
@@ -553,14 +553,14 @@ impl<'a> Coordinator<'a> {
     /// Workers end by themselves when their time is over. Scripts that still run then are interrupted, and workers that
     /// do not come back even so are not waited for.
     fn end_scripts(&mut self, now: Nanos) {
-        if matches!(self.course, Course::Over) {
+        if matches!(self.course, StageCourse::Over) {
             return;
         }
         self.tell_limit();
         if now < self.limit_told + SCRIPTS_END || self.observer.gives_up() {
             return;
         }
-        let is_running = matches!(self.course, Course::Running(_));
+        let is_running = matches!(self.course, StageCourse::Running(_));
         let patience = if self.stopping.is_some() { LOST_STOPPED } else { LOST };
         let mut lost = Vec::new();
         for (number, worker) in self.workers.iter_mut().enumerate() {
@@ -594,14 +594,14 @@ impl<'a> Coordinator<'a> {
             }
         }
         if self.workers.iter().all(|worker| worker.finished) {
-            self.course = Course::Over;
+            self.course = StageCourse::Over;
         }
     }
 
     /// Ends the stage of workers that did not come back. Of what they did since their last interval nothing
     /// is known, except that their sessions had not finished.
     fn give_up(&mut self, lost: &[usize]) {
-        let Course::Running(sums) = &self.course else { return };
+        let StageCourse::Running(sums) = &self.course else { return };
         // No transaction was started after this.
         let end = self.plan.limit.time.map_or(Nanos::MAX, |time| sums.measured_from() + time);
         let end = end.min(self.stopping.unwrap_or(Nanos::MAX));
@@ -616,24 +616,25 @@ impl<'a> Coordinator<'a> {
             let unfinished = known.max(least);
             let mut tallies = vec![Tally::default(); self.plan.targets.len()];
             tallies[0].unfinished = unfinished as u64;
-            let part = Part { tallies, due: (unfinished - known) as u64, ..Part::default() };
+            let part = IntervalPart { tallies, due: (unfinished - known) as u64, ..IntervalPart::default() };
             self.merge(cuts, *number, part);
-            self.workers[*number].done = Some(StageSummary { end, unstarted, sessions, ..StageSummary::default() });
+            self.workers[*number].done =
+                Some(WorkerStageSummary { end, unstarted, sessions, ..WorkerStageSummary::default() });
         }
     }
 
     /// Lets the workers explain what they wait for, if nothing has come of it for long.
     fn tell_waiting(&mut self, now: Nanos) {
-        if !matches!(self.course, Course::Preparing) || self.at_gate {
+        if !matches!(self.course, StageCourse::Preparing) || self.at_gate {
             return;
         }
         if self.patience.is_over(now) {
-            self.order(|| Command::Explain);
+            self.order(|| WorkerCommand::Explain);
         }
     }
 
     fn tell_progress(&mut self, now: Nanos) {
-        if now - self.told < PROGRESS_EVERY || !matches!(self.course, Course::Preparing) {
+        if now - self.told < PROGRESS_EVERY || !matches!(self.course, StageCourse::Preparing) {
             return;
         }
         self.told = now;

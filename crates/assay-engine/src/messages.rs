@@ -10,7 +10,7 @@ use crate::plan::Stage;
 
 /// From the coordinator to a worker.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum WorkerCommand {
     /// Get the sessions of this stage ready (connected, `thread_init` done), then send `Ready`. A command's sessions
     /// start immediately and run to their end.
     Stage { index: usize, stage: Stage },
@@ -49,13 +49,13 @@ pub(crate) enum Message {
     /// The next interval, in order.
     Interval {
         worker: usize,
-        part: Part,
+        part: IntervalPart,
     },
     /// The stage is over for this worker; `part` is its last, partial interval.
     StageDone {
         worker: usize,
-        part: Part,
-        summary: StageSummary,
+        part: IntervalPart,
+        summary: WorkerStageSummary,
     },
     /// All sessions have ended; `success` if none of them returned failure.
     Finished {
@@ -98,7 +98,7 @@ pub(crate) struct Wait {
 
 /// One worker's part of one interval.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct IntervalPart {
     /// By target.
     pub(crate) tallies: Vec<Tally>,
     pub(crate) due: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Part {
     pub(crate) by_session: Vec<SessionTally>,
 }
 
-impl Part {
+impl IntervalPart {
     /// How many transactions ended in it, in whatever way.
     pub(crate) fn ended(&self) -> u64 {
         self.dropped + self.tallies.iter().map(Tally::accounted).sum::<u64>()
@@ -124,7 +124,7 @@ impl Part {
 
 /// One worker's stage as a whole.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StageSummary {
+pub(crate) struct WorkerStageSummary {
     /// When the last measured transaction finished, or when no more were started, whichever is later; zero if the
     /// worker had no session in the stage.
     pub(crate) end: Nanos,

@@ -16,7 +16,7 @@ pub const RATE_MAX: f64 = 1e7;
 pub struct Rate {
     points: Arc<[RatePoint]>,
     /// In order, the first at 0; the last piece has no end.
-    pieces: Arc<[Piece]>,
+    pieces: Arc<[RatePiece]>,
 }
 
 /// The rate at an instant.
@@ -30,7 +30,7 @@ pub struct RatePoint {
 
 /// A linear piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Piece {
+struct RatePiece {
     /// In seconds since the start.
     from: f64,
     /// Per second, at its start.
@@ -58,7 +58,7 @@ pub enum BadRate {
 impl From<f64> for Rate {
     /// A constant rate. 0 < per_s
     fn from(per_s: f64) -> Rate {
-        let piece = Piece { from: 0.0, rate: per_s, slope: 0.0, before: 0.0 };
+        let piece = RatePiece { from: 0.0, rate: per_s, slope: 0.0, before: 0.0 };
         Rate { points: [RatePoint { at: Nanos::ZERO, per_s }].into(), pieces: [piece].into() }
     }
 }
@@ -74,22 +74,22 @@ impl Rate {
         if !points.iter().all(possible) || points.iter().all(|point| point.per_s == 0.0) {
             return Err(BadRate::OutOfRange);
         }
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<RatePiece> = Vec::new();
         let mut before = 0.0;
         if first.at > Nanos::ZERO {
-            pieces.push(Piece { from: 0.0, rate: first.per_s, slope: 0.0, before });
+            pieces.push(RatePiece { from: 0.0, rate: first.per_s, slope: 0.0, before });
             before += first.per_s * first.at.as_secs_f64();
         }
         for pair in points.windows(2) {
             let (from, to) = (pair[0].at.as_secs_f64(), pair[1].at.as_secs_f64());
             if to > from {
                 let slope = (pair[1].per_s - pair[0].per_s) / (to - from);
-                pieces.push(Piece { from, rate: pair[0].per_s, slope, before });
+                pieces.push(RatePiece { from, rate: pair[0].per_s, slope, before });
                 before += (pair[0].per_s + pair[1].per_s) / 2.0 * (to - from);
             }
         }
         let last = points[points.len() - 1];
-        pieces.push(Piece { from: last.at.as_secs_f64(), rate: last.per_s, slope: 0.0, before });
+        pieces.push(RatePiece { from: last.at.as_secs_f64(), rate: last.per_s, slope: 0.0, before });
         Ok(Rate { points: points.into(), pieces: pieces.into() })
     }
 
@@ -129,7 +129,7 @@ impl Rate {
     pub(crate) fn due(&self, count: f64) -> Option<f64> {
         // While the rate is 0, the next one waits for the end of that.
         let at = self.pieces.partition_point(|piece| piece.before <= count).max(1) - 1;
-        let Piece { from, rate, slope, before } = self.pieces[at];
+        let RatePiece { from, rate, slope, before } = self.pieces[at];
         let within = count - before;
         if slope == 0.0 {
             return if rate > 0.0 { Some(from + within / rate) } else { None };

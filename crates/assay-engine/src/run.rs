@@ -13,7 +13,7 @@ use assay_seam::Nanos;
 use crate::control::Control;
 use crate::coordinator::Coordinator;
 use crate::fleet::Gate;
-use crate::messages::{Command, Message};
+use crate::messages::{Message, WorkerCommand};
 use crate::observer::{Notice, Observer};
 use crate::outcome::{End, Outcome, Outside, RunError};
 use crate::patience::Patience;
@@ -150,7 +150,7 @@ fn join(thread: JoinHandle<()>) {
 
 /// A worker on a thread of its own.
 struct WorkerThread {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<WorkerCommand>,
     waker: Waker,
     thread: JoinHandle<()>,
     /// `None`: the kernel does not account for threads.
@@ -209,7 +209,7 @@ impl Aside {
         let schedulers = worker.scheduler.take().into_iter().collect();
         let watchdog = Watchdog::start(shared.clone(), schedulers, outbox, hold_max, clock);
         let aside = Aside { worker, messages, watchdog, shared, clock };
-        aside.order(Command::Stage { index: 0, stage: Stage::of(1) });
+        aside.order(WorkerCommand::Stage { index: 0, stage: Stage::of(1) });
         Ok(aside)
     }
 
@@ -218,7 +218,7 @@ impl Aside {
         let mut patience = Patience::new(self.clock.now());
         loop {
             if patience.is_over(self.clock.now()) {
-                self.order(Command::Explain);
+                self.order(WorkerCommand::Explain);
             }
             match self.messages.recv_timeout(LOOK_AROUND) {
                 Ok(Message::Ready { before, .. }) => return Ok(before),
@@ -233,13 +233,13 @@ impl Aside {
 
     /// Lets the session run to its end. After an interrupt, whenever that comes, it has a moment left.
     fn finish(self, control: &Control, observer: &mut dyn Observer) -> Result<(), End> {
-        self.order(Command::Finish);
+        self.order(WorkerCommand::Finish);
         let mut end = Ok(());
         let mut until = Nanos::MAX;
         let mut patience = Patience::new(self.clock.now());
         loop {
             if patience.is_over(self.clock.now()) {
-                self.order(Command::Explain);
+                self.order(WorkerCommand::Explain);
             }
             match self.messages.recv_timeout(LOOK_AROUND) {
                 Ok(Message::Failed(error)) => end = Err(End::Failed(*error)),
@@ -263,7 +263,7 @@ impl Aside {
     /// Ends the session now. A thread in a C function of the script that does not return is left to the end of the
     /// process.
     fn abandon(self, end: End) -> End {
-        self.order(Command::Abort);
+        self.order(WorkerCommand::Abort);
         let now = self.clock.now();
         self.shared.end_scripts_at(now);
         while !self.worker.thread.is_finished() && self.clock.now() < now + LEAVE_WITHIN {
@@ -276,7 +276,7 @@ impl Aside {
         end
     }
 
-    fn order(&self, command: Command) {
+    fn order(&self, command: WorkerCommand) {
         let _ = self.worker.commands.send(command);
         self.worker.waker.wake();
     }
@@ -305,7 +305,7 @@ fn open_main_session(
 /// What comes after the run: the hook of the last report, if there is one, and `done`.
 fn close_main_session(main: Aside, control: &Control, observer: &mut dyn Observer) -> Result<(), End> {
     if let Some(report) = observer.last_report() {
-        main.order(Command::Report(report));
+        main.order(WorkerCommand::Report(report));
         // An interrupt was for the run; the next one ends the program.
         if let Err(end) = main.ready(&Control::default(), observer) {
             return Err(main.abandon(end));
@@ -340,7 +340,7 @@ impl Reporter {
 
     /// Calls a hook; returns when it has finished, or the run is interrupted.
     pub fn call(&mut self, report: Report, control: &Control) {
-        self.aside.order(Command::Report(report));
+        self.aside.order(WorkerCommand::Report(report));
         let _ = self.aside.ready(control, &mut Unheard);
     }
 
@@ -380,7 +380,7 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
     // All sessions of the run take part in barriers.
     let shared = Shared::new(plan.program.name(), plan.own_sessions(), plan.fleet.clone());
     let (outbox, messages) = mpsc::channel();
-    let (commands, inbox) = mpsc::channel::<Command>();
+    let (commands, inbox) = mpsc::channel::<WorkerCommand>();
     let waker = io.waker();
     let mut worker = Worker::new(0, plan.clone(), shared.clone(), inbox, outbox, io);
     let mut consumption = Consumption::default;

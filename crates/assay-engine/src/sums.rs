@@ -9,7 +9,7 @@ use assay_io::process::{Turns, Usage};
 use assay_measure::{Generator, Latencies, Tally, TargetInterval, TransactionTally};
 use assay_seam::{Nanos, Origin};
 
-use crate::messages::{Part, StageSummary};
+use crate::messages::{IntervalPart, WorkerStageSummary};
 use crate::outcome::{Interval, Outside, StageOutcome};
 
 /// See the module. Instants are those of the run's clock.
@@ -20,7 +20,7 @@ pub(crate) struct StageSums {
     consumed_from: Option<Consumption>,
     consumed_told: Consumption,
     /// By interval, not reported yet; the first has index `told`.
-    slots: VecDeque<Slot>,
+    slots: VecDeque<IntervalSlot>,
     told: usize,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Consumption {
 
 /// One interval of all workers.
 #[derive(Default)]
-struct Slot {
+struct IntervalSlot {
     tallies: Vec<Tally>,
     /// The worker they came from.
     worker: usize,
@@ -88,10 +88,10 @@ impl StageSums {
     }
 
     /// A worker's part of interval `index`. Returns cleared tallies for reuse, if it has any.
-    pub(crate) fn add(&mut self, index: usize, worker: usize, part: Part) -> Option<Vec<Tally>> {
+    pub(crate) fn add(&mut self, index: usize, worker: usize, part: IntervalPart) -> Option<Vec<Tally>> {
         let offset = index.checked_sub(self.told)?;
         if self.slots.len() <= offset {
-            self.slots.resize_with(offset + 1, Slot::default);
+            self.slots.resize_with(offset + 1, IntervalSlot::default);
         }
         let slot = &mut self.slots[offset];
         slot.due += part.due;
@@ -220,7 +220,7 @@ impl StageSums {
     }
 
     /// Resources used by the program over the measured part, which has lasted until `now`.
-    pub(crate) fn generator(&self, workers: &[StageSummary], consumed: &Consumption, now: Nanos) -> Generator {
+    pub(crate) fn generator(&self, workers: &[WorkerStageSummary], consumed: &Consumption, now: Nanos) -> Generator {
         let consumed_from = self.consumed_from.as_ref().unwrap_or(consumed);
         let lasted = now - self.measured_from;
         let turns = turns_between(consumed_from, consumed);
@@ -276,7 +276,7 @@ impl StageSums {
     }
 }
 
-impl Slot {
+impl IntervalSlot {
     fn is_empty(&self) -> bool {
         self.due == 0
             && self.outside == Outside::default()
@@ -309,7 +309,7 @@ mod tests {
         let mut sums = StageSums::new(Nanos::ZERO, Nanos(1_000));
         sums.start(Consumption::default());
         let mut stage = StageOutcome::default();
-        let part = || Part { tallies: vec![Tally::default()], ..Part::default() };
+        let part = || IntervalPart { tallies: vec![Tally::default()], ..IntervalPart::default() };
         for (index, [first, second]) in [[0, 1], [1, 0], [1, 0]].into_iter().enumerate() {
             assert!(sums.add(index, first, part()).is_none());
             assert_eq!(sums.add(index, second, part()).map(|tallies| tallies.len()), Some(1));

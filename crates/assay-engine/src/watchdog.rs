@@ -55,10 +55,10 @@ impl Watchdog {
                 holds.resize_with(guards.len(), Hold::default);
                 for ((worker, guard), hold) in guards.iter().zip(&mut holds) {
                     let generation = guard.generation();
-                    let limit = Limit { hold_max, is_overdue };
+                    let limit = HoldLimit { hold_max, is_overdue };
                     let step = hold.look(generation, waited.get(*worker).copied().unwrap_or_default(), limit);
                     let place = if hold.seeks_place { guard.place(generation) } else { None };
-                    if place.is_some() || step == Step::Name {
+                    if place.is_some() || step == Escalation::Name {
                         hold.seeks_place = false;
                         let warning = Warning::Held { worker: *worker, place, held: hold.held };
                         if outbox.send(Message::Warning(warning)).is_err() {
@@ -67,7 +67,7 @@ impl Watchdog {
                     } else if hold.seeks_place {
                         guard.inspect(generation);
                     }
-                    if step == Step::Interrupt {
+                    if step == Escalation::Interrupt {
                         let message = match is_overdue {
                             true => "still running when the run and its grace period were over".to_owned(),
                             false => format!("held its worker, and every session on it, for {hold_max}"),
@@ -108,7 +108,7 @@ struct Hold {
 
 /// How long a script may run.
 #[derive(Clone, Copy)]
-struct Limit {
+struct HoldLimit {
     hold_max: Nanos,
     /// Not at all any more.
     is_overdue: bool,
@@ -116,7 +116,7 @@ struct Limit {
 
 /// What to do about a Lua state.
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum Escalation {
     Wait,
     /// Find its position, and report it.
     Seek,
@@ -128,17 +128,17 @@ enum Step {
 impl Hold {
     /// Generations are odd while Lua runs. Called every `WATCH_EVERY`; a late check counts no more than that. `waited`
     /// grows when a wait for a CPU ends, so what is held may shrink.
-    fn look(&mut self, generation: u64, waited: Nanos, limit: Limit) -> Step {
+    fn look(&mut self, generation: u64, waited: Nanos, limit: HoldLimit) -> Escalation {
         let is_running = generation % 2 == 1;
         if generation != self.generation || !is_running {
             *self = Hold { generation, waited, ..Hold::default() };
-            return Step::Wait;
+            return Escalation::Wait;
         }
         self.looks += 1;
         self.held = Nanos(WATCH_EVERY.0 * self.looks) - (waited - self.waited);
         if !self.named && (limit.is_overdue || self.held >= HELD_NAMED) {
             (self.named, self.seeks_place) = (true, true);
-            return Step::Seek;
+            return Escalation::Seek;
         }
         let is_due = match self.interrupted {
             Some((looks, _)) if limit.is_overdue => self.looks > looks,
@@ -148,12 +148,12 @@ impl Hold {
         };
         if is_due {
             self.interrupted = Some((self.looks, self.held));
-            return Step::Interrupt;
+            return Escalation::Interrupt;
         }
         if self.seeks_place && self.held >= HELD_NAMED + SILENT_NAMED {
-            return Step::Name;
+            return Escalation::Name;
         }
-        Step::Wait
+        Escalation::Wait
     }
 }
 
@@ -161,11 +161,11 @@ impl Hold {
 mod tests {
     use super::*;
 
-    const LIMIT: Limit = Limit { hold_max: Nanos::from_secs(3), is_overdue: false };
+    const LIMIT: HoldLimit = HoldLimit { hold_max: Nanos::from_secs(3), is_overdue: false };
 
     /// The checks, counted from 1, at which something is done about a script that never waits, if its worker waits for
     /// a CPU in this many of every ten checks, all at once.
-    fn steps(starved: u64) -> Vec<(u64, Step)> {
+    fn steps(starved: u64) -> Vec<(u64, Escalation)> {
         let (mut hold, mut waited) = (Hold::default(), Nanos::ZERO);
         hold.look(1, waited, LIMIT);
         let mut steps = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
                 waited += Nanos(WATCH_EVERY.0 * starved);
             }
             match hold.look(1, waited, LIMIT) {
-                Step::Wait => {}
+                Escalation::Wait => {}
                 step => {
                     // A script in Lua reports its position at once.
                     hold.seeks_place = false;
@@ -188,13 +188,13 @@ mod tests {
 
     #[test]
     fn a_script_that_holds_its_worker_is_named_and_interrupted_until_it_stops() {
-        use Step::*;
+        use Escalation::*;
         assert_eq!(steps(0), [(10, Seek), (30, Interrupt), (40, Interrupt), (50, Interrupt), (60, Interrupt)]);
     }
 
     #[test]
     fn a_worker_that_waits_for_a_cpu_is_held_by_no_script() {
-        use Step::*;
+        use Escalation::*;
         // Half of the time it could not run: everything happens when the script has had its time.
         assert_eq!(steps(5), [(15, Seek), (55, Interrupt)]);
         assert_eq!(steps(10), []);
@@ -206,24 +206,24 @@ mod tests {
         for look in 0..100 {
             // Another resume every half second; asleep in the second half.
             let generation = 2 * (look / 5) + u64::from(look < 50);
-            assert_eq!(hold.look(generation, Nanos::ZERO, LIMIT), Step::Wait, "{look}");
+            assert_eq!(hold.look(generation, Nanos::ZERO, LIMIT), Escalation::Wait, "{look}");
         }
     }
 
     #[test]
     fn a_script_that_reports_no_position_is_named_without_it_later() {
         let mut hold = Hold::default();
-        let limit = Limit { hold_max: Nanos::from_secs(60), ..LIMIT };
+        let limit = HoldLimit { hold_max: Nanos::from_secs(60), ..LIMIT };
         let steps: Vec<_> = (0..=40).map(|look| (look, hold.look(1, Nanos::ZERO, limit))).collect();
-        let steps: Vec<_> = steps.into_iter().filter(|(_, step)| *step != Step::Wait).collect();
-        assert_eq!(steps[..2], [(10, Step::Seek), (30, Step::Name)]);
+        let steps: Vec<_> = steps.into_iter().filter(|(_, step)| *step != Escalation::Wait).collect();
+        assert_eq!(steps[..2], [(10, Escalation::Seek), (30, Escalation::Name)]);
     }
 
     #[test]
     fn when_the_run_is_over_a_script_is_named_and_interrupted_at_every_look_even_if_it_waits_for_a_cpu() {
-        use Step::*;
+        use Escalation::*;
         let mut hold = Hold::default();
-        let limit = Limit { is_overdue: true, ..LIMIT };
+        let limit = HoldLimit { is_overdue: true, ..LIMIT };
         let steps: Vec<_> = (0..5).map(|look| hold.look(1, Nanos(WATCH_EVERY.0 * look), limit)).collect();
         assert_eq!(steps, [Wait, Seek, Interrupt, Interrupt, Interrupt]);
     }

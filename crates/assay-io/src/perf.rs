@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// An event to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum CountedEvent {
     /// Cycles of the processor.
     Cycles,
     /// Retired instructions.
@@ -24,7 +24,7 @@ pub enum Event {
 
 /// Events of a thread that are counted together, from now on.
 #[derive(Debug)]
-pub struct Group {
+pub struct EventGroup {
     /// In the order requested; the first leads.
     files: Vec<File>,
 }
@@ -62,33 +62,33 @@ const READ_FORMAT: u64 = 1 | 2 | 8;
 const USER_ONLY: u64 = 1 << 5 | 1 << 6;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
-impl Event {
+impl CountedEvent {
     /// Type and config, as in `linux/perf_event.h`.
     fn code(self) -> (u32, u64) {
         const MISSES_OF_LOADS: u64 = 1 << 16;
         match self {
-            Event::Cycles => (0, 0),
-            Event::Instructions => (0, 1),
-            Event::DtlbLoadMisses => (3, 3 | MISSES_OF_LOADS),
-            Event::LlcLoadMisses => (3, 2 | MISSES_OF_LOADS),
-            Event::PageFaults => (1, 2),
+            CountedEvent::Cycles => (0, 0),
+            CountedEvent::Instructions => (0, 1),
+            CountedEvent::DtlbLoadMisses => (3, 3 | MISSES_OF_LOADS),
+            CountedEvent::LlcLoadMisses => (3, 2 | MISSES_OF_LOADS),
+            CountedEvent::PageFaults => (1, 2),
         }
     }
 }
 
-impl Group {
+impl EventGroup {
     /// Starts counting for a thread, in the kernel too if permitted. Fails if the processor, the hypervisor or the
     /// kernel does not allow it: `NotFound` means a machine without such counters.
-    pub fn open(thread: u32, events: &[Event]) -> io::Result<Group> {
-        match Group::open_with(thread, events, 0) {
+    pub fn open(thread: u32, events: &[CountedEvent]) -> io::Result<EventGroup> {
+        match EventGroup::open_with(thread, events, 0) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Group::open_with(thread, events, USER_ONLY)
+                EventGroup::open_with(thread, events, USER_ONLY)
             }
             result => result,
         }
     }
 
-    fn open_with(thread: u32, events: &[Event], flags: u64) -> io::Result<Group> {
+    fn open_with(thread: u32, events: &[CountedEvent], flags: u64) -> io::Result<EventGroup> {
         let mut files: Vec<File> = Vec::new();
         for event in events {
             let (kind, config) = event.code();
@@ -114,7 +114,7 @@ impl Group {
             // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
             files.push(File::from(unsafe { OwnedFd::from_raw_fd(file as libc::c_int) }));
         }
-        Ok(Group { files })
+        Ok(EventGroup { files })
     }
 
     /// Counts so far; also for a thread that has ended.
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn what_the_kernel_counts_for_this_thread_grows() {
         // Only the leader's count is checked: kernels (Linux 6.18 for one) report zero for software events after it.
-        let group = match Group::open(0, &[Event::PageFaults, Event::PageFaults]) {
+        let group = match EventGroup::open(0, &[CountedEvent::PageFaults, CountedEvent::PageFaults]) {
             Ok(group) => group,
             Err(error) => {
                 testkit::refused(&format!("perf_event_open: {error}"));

@@ -130,7 +130,7 @@ struct Socket {
 }
 
 /// The result of checking a ready socket.
-enum Look {
+enum ReadyCheck {
     Event(Event),
     /// Nothing more until epoll reports it again.
     Done,
@@ -185,23 +185,23 @@ impl Readiness {
         slot.socket.take()
     }
 
-    fn closed(&mut self, id: SocketId, why: Closed) -> Look {
+    fn closed(&mut self, id: SocketId, why: Closed) -> ReadyCheck {
         self.remove(id);
-        Look::Event(Event::Closed(id, why))
+        ReadyCheck::Event(Event::Closed(id, why))
     }
 
-    fn look(&mut self, id: SocketId) -> Look {
-        let Some(socket) = live(&mut self.slots, id) else { return Look::Done };
+    fn look(&mut self, id: SocketId) -> ReadyCheck {
+        let Some(socket) = live(&mut self.slots, id) else { return ReadyCheck::Done };
         let address = &self.addresses[socket.address as usize];
         if !socket.connected {
             match socket.stream.connected() {
                 Ok(true) => {
                     socket.connected = true;
-                    return Look::Event(Event::Connected(id));
+                    return ReadyCheck::Event(Event::Connected(id));
                 }
                 Ok(false) => {
                     socket.writable = false;
-                    return Look::Done;
+                    return ReadyCheck::Done;
                 }
                 Err(error) => {
                     let why = trouble::connecting(address, &error).into();
@@ -214,13 +214,13 @@ impl Readiness {
             socket.flush(self.poll.registry(), id);
         }
         if self.early.take_if(|early| *early == id).is_some() {
-            return Look::Event(Event::Received(id));
+            return ReadyCheck::Event(Event::Received(id));
         }
         if !socket.readable {
-            return Look::Done;
+            return ReadyCheck::Done;
         }
         if self.reads == READS_MAX {
-            return Look::Later;
+            return ReadyCheck::Later;
         }
         // The rest of an incomplete record goes before what is read now.
         let kept = socket.session.as_ref().map_or(0, |session| session.rest().len());
@@ -241,10 +241,10 @@ impl Readiness {
                 socket.readable = kept + n == self.buffer.len() || socket.hung_up || socket.broken != 0;
                 return self.take_in(id, kept + n);
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Look::Later,
+            Err(error) if error.kind() == ErrorKind::Interrupted => return ReadyCheck::Later,
             Err(error) if error.kind() == ErrorKind::WouldBlock && socket.broken == 0 => {
                 socket.readable = false;
-                return Look::Done;
+                return ReadyCheck::Done;
             }
             Err(error) => Some(error),
         };
@@ -262,12 +262,12 @@ impl Readiness {
     }
 
     /// Makes an event of the first `len` bytes of the buffer.
-    fn take_in(&mut self, id: SocketId, len: usize) -> Look {
+    fn take_in(&mut self, id: SocketId, len: usize) -> ReadyCheck {
         let Readiness { slots, poll, addresses, buffer, plain, sealed, .. } = self;
         let socket = slots[index(id)].socket.as_mut().expect("it was just read from");
         let Some(session) = &mut socket.session else {
             self.received = Received::Read(len);
-            return Look::Event(Event::Received(id));
+            return ReadyCheck::Event(Event::Received(id));
         };
         plain.clear();
         let result = session.receive(&mut buffer[..len], plain, sealed);
@@ -287,11 +287,11 @@ impl Readiness {
         match facts {
             Some(facts) => {
                 self.early = (!self.plain.is_empty()).then_some(id);
-                Look::Event(Event::Secured(id, facts))
+                ReadyCheck::Event(Event::Secured(id, facts))
             }
-            None if !self.plain.is_empty() => Look::Event(Event::Received(id)),
-            None if socket.readable => Look::Later,
-            None => Look::Done,
+            None if !self.plain.is_empty() => ReadyCheck::Event(Event::Received(id)),
+            None if socket.readable => ReadyCheck::Later,
+            None => ReadyCheck::Done,
         }
     }
 }
@@ -461,13 +461,13 @@ impl Io for Readiness {
         while self.batch > 0 {
             let id = *self.ready.front().expect("batch <= ready.len()");
             let look = self.look(id);
-            if let Look::Event(event) = look {
+            if let ReadyCheck::Event(event) = look {
                 return Some(event);
             }
             self.ready.pop_front();
             self.batch -= 1;
             self.reads = 0;
-            let later = matches!(look, Look::Later);
+            let later = matches!(look, ReadyCheck::Later);
             if let Some(socket) = live(&mut self.slots, id) {
                 socket.queued = later;
                 if later {

@@ -87,7 +87,7 @@ pub struct Uring {
     /// because it is still in the processor's cache. spares.len() <= SPARES_MAX
     spares: Vec<Vec<u8>>,
     /// Completions not handled yet.
-    ended: VecDeque<Ended>,
+    ended: VecDeque<Completion>,
     /// How many of `ended` belong to the present batch. 0 <= batch <= ended.len()
     batch: usize,
     /// Events returned since the last call.
@@ -148,7 +148,7 @@ struct Socket {
 
 /// A completed request.
 #[derive(Clone, Copy)]
-struct Ended {
+struct Completion {
     socket: SocketId,
     purpose: Purpose,
     /// A count or a negative errno.
@@ -173,8 +173,8 @@ fn number(socket: SocketId, purpose: Purpose) -> u64 {
     socket.0 | (purpose as u64) << PURPOSE_SHIFT
 }
 
-impl Ended {
-    fn from(entry: &cqueue::Entry) -> Ended {
+impl Completion {
+    fn from(entry: &cqueue::Entry) -> Completion {
         let number = entry.user_data();
         let purpose = match number >> PURPOSE_SHIFT & 3 {
             0 => Purpose::Receive,
@@ -182,7 +182,7 @@ impl Ended {
             2 => Purpose::Drain,
             _ => Purpose::Connect,
         };
-        Ended {
+        Completion {
             socket: SocketId(number & !(3 << PURPOSE_SHIFT)),
             purpose,
             result: entry.result(),
@@ -362,7 +362,7 @@ impl Uring {
                 *wakeup_taken = true;
                 continue;
             }
-            let this = Ended::from(&entry);
+            let this = Completion::from(&entry);
             match this.purpose {
                 Purpose::Receive | Purpose::Connect => ended.push_back(this),
                 Purpose::Send => {
@@ -405,7 +405,7 @@ impl Uring {
     }
 
     /// Makes an event of a completion, if it is one.
-    fn look(&mut self, ended: Ended) -> Option<Event> {
+    fn look(&mut self, ended: Completion) -> Option<Event> {
         let id = ended.socket;
         let buffer = cqueue::buffer_select(ended.flags);
         let Some(socket) = live(&mut self.slots, id) else {

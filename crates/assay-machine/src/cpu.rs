@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use crate::barrier::remainder;
-use crate::{Counts, Fault, Test, Worker};
+use crate::{Counts, MachineFault, MachineTest, TestThread};
 
 /// What an event does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cpu {
+pub struct CpuTest {
     /// Numbers below it are tried. 1 <= primes_below.
     pub primes_below: u64,
 }
@@ -31,22 +31,22 @@ fn primes_below(limit: u64) -> u64 {
     primes
 }
 
-impl Test for Cpu {
-    type Worker = Cpu;
+impl MachineTest for CpuTest {
+    type Worker = CpuTest;
 
-    fn worker(self: &Arc<Self>, _: u32) -> Result<Cpu, Fault> {
+    fn worker(self: &Arc<Self>, _: u32) -> Result<CpuTest, MachineFault> {
         Ok(**self)
     }
 }
 
-impl Worker for Cpu {
+impl TestThread for CpuTest {
     type Request = ();
 
     fn next(&mut self) -> Option<()> {
         Some(())
     }
 
-    fn execute(&mut self, (): (), _: &Counts) -> Result<(), Fault> {
+    fn execute(&mut self, (): (), _: &Counts) -> Result<(), MachineFault> {
         black_box(primes_below(self.primes_below));
         Ok(())
     }

@@ -17,6 +17,6 @@ pub mod memory;
 pub mod mutex;
 pub mod threads;
 
-pub use fault::Fault;
-pub use measure::{BUCKETS, Counts, Latencies, Share, Snapshot, bucket_value};
-pub use run::{Limit, MachineOutcome, MachinePlan, Moment, Test, Worker, run};
+pub use fault::MachineFault;
+pub use measure::{BUCKETS, Counts, EventLatencies, Snapshot, WorkerShare, bucket_value};
+pub use run::{MachineOutcome, MachinePlan, MachineTest, TestLimit, TestMoment, TestThread, run};

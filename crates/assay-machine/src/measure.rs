@@ -19,14 +19,14 @@ pub fn bucket_value(bucket: usize) -> f64 {
 
 /// Where latencies go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale {
+pub(crate) struct LatencyScale {
     low: f64,
     per_unit: f64,
 }
 
-impl Scale {
-    pub(crate) fn new() -> Scale {
-        Scale { low: LOW_MS.ln(), per_unit: (BUCKETS - 1) as f64 / (HIGH_MS / LOW_MS).ln() }
+impl LatencyScale {
+    pub(crate) fn new() -> LatencyScale {
+        LatencyScale { low: LOW_MS.ln(), per_unit: (BUCKETS - 1) as f64 / (HIGH_MS / LOW_MS).ln() }
     }
 
     fn bucket(self, nanos: u64) -> usize {
@@ -84,7 +84,7 @@ impl Counts {
 /// One worker's numbers.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Slot {
+pub(crate) struct WorkerSlot {
     pub(crate) counts: Counts,
     /// Counts of an event that began in the warm-up, until it ends.
     pub(crate) uncounted: Counts,
@@ -96,9 +96,9 @@ pub(crate) struct Slot {
     epoch: AtomicU32,
 }
 
-impl Slot {
-    pub(crate) fn new() -> Slot {
-        Slot {
+impl WorkerSlot {
+    pub(crate) fn new() -> WorkerSlot {
+        WorkerSlot {
             counts: Counts::default(),
             uncounted: Counts::default(),
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
@@ -112,7 +112,7 @@ impl Slot {
 
     /// An event has finished; its duration in ns.
     #[inline]
-    pub(crate) fn record(&self, scale: Scale, epoch: u32, nanos: u64) {
+    pub(crate) fn record(&self, scale: LatencyScale, epoch: u32, nanos: u64) {
         add(&self.buckets[scale.bucket(nanos)], 1);
         add(&self.events, 1);
         add(&self.sum, nanos);
@@ -128,9 +128,9 @@ impl Slot {
         }
     }
 
-    fn read(&self, epoch: u32) -> Reading {
+    fn read(&self, epoch: u32) -> WorkerReading {
         let (events, current) = (self.events.load(Relaxed), self.epoch.load(Relaxed) == epoch);
-        Reading {
+        WorkerReading {
             events,
             sum: self.sum.load(Relaxed),
             min: if current { self.min.load(Relaxed) } else { u64::MAX },
@@ -146,7 +146,7 @@ impl Slot {
 
 /// A worker's numbers at an instant.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reading {
+struct WorkerReading {
     events: u64,
     sum: u64,
     min: u64,
@@ -161,18 +161,18 @@ struct Reading {
 /// All workers' numbers when the report before was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Base {
-    readings: Vec<Reading>,
+    readings: Vec<WorkerReading>,
     buckets: Vec<u64>,
     at: Duration,
 }
 
 impl Base {
     pub(crate) fn new(slots: usize) -> Base {
-        Base { readings: vec![Reading::default(); slots], buckets: vec![0; BUCKETS], at: Duration::ZERO }
+        Base { readings: vec![WorkerReading::default(); slots], buckets: vec![0; BUCKETS], at: Duration::ZERO }
     }
 
     /// The difference to what is counted now, which becomes the base of the next. `now`: since the start.
-    pub(crate) fn advance(&mut self, slots: &[std::sync::Arc<Slot>], epoch: u32, now: Duration) -> Snapshot {
+    pub(crate) fn advance(&mut self, slots: &[std::sync::Arc<WorkerSlot>], epoch: u32, now: Duration) -> Snapshot {
         let mut snapshot = Snapshot { total: now, interval: now.saturating_sub(self.at), ..Snapshot::default() };
         let mut buckets = vec![0; BUCKETS];
         let mut min = u64::MAX;
@@ -181,7 +181,7 @@ impl Base {
             for (sum, bucket) in buckets.iter_mut().zip(&slot.buckets) {
                 *sum += bucket.load(Relaxed);
             }
-            let share = Share {
+            let share = WorkerShare {
                 events: reading.events - before.events,
                 busy: Duration::from_nanos(reading.sum - before.sum),
                 min: Duration::from_nanos(if reading.min == u64::MAX { 0 } else { reading.min }),
@@ -229,9 +229,9 @@ pub struct Snapshot {
     /// Bytes written.
     pub bytes_written: u64,
     /// How long events took.
-    pub latencies: Latencies,
+    pub latencies: EventLatencies,
     /// Each worker's share.
-    pub shares: Vec<Share>,
+    pub shares: Vec<WorkerShare>,
     /// At a rate: events due that nobody has begun.
     pub waiting: u64,
     /// At a rate: events being executed.
@@ -240,7 +240,7 @@ pub struct Snapshot {
 
 /// How long events took.
 #[derive(Clone, Debug, Default)]
-pub struct Latencies {
+pub struct EventLatencies {
     /// How many lie in each bucket, `BUCKETS` of them.
     pub buckets: Vec<u64>,
     /// The shortest; 0 when there is none.
@@ -253,7 +253,7 @@ pub struct Latencies {
 
 /// One worker's part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct WorkerShare {
     /// Its events.
     pub events: u64,
     /// Its time in events.
@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn a_report_is_the_difference_to_the_one_before() {
-        let slots = [std::sync::Arc::new(Slot::new()), std::sync::Arc::new(Slot::new())];
-        let (scale, mut base) = (Scale::new(), Base::new(2));
+        let slots = [std::sync::Arc::new(WorkerSlot::new()), std::sync::Arc::new(WorkerSlot::new())];
+        let (scale, mut base) = (LatencyScale::new(), Base::new(2));
         slots[0].record(scale, 0, 1_000_000);
         slots[0].record(scale, 0, 3_000_000);
         slots[1].counts.read(4096);
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_latency_lies_in_the_bucket_that_stands_for_it() {
-        let scale = Scale::new();
+        let scale = LatencyScale::new();
         for nanos in [1_000, 20_020, 1_000_000, 12_345_678, 99_000_000_000] {
             let value = bucket_value(scale.bucket(nanos));
             assert!((value / (nanos as f64 / 1e6) - 1.0).abs() < 0.0095, "{nanos} {value}");

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::barrier::opaque;
-use crate::random::Random;
+use crate::random::WorkerRandom;
 use crate::threads::Lock;
-use crate::{Counts, Fault, Test, Worker};
+use crate::{Counts, MachineFault, MachineTest, TestThread};
 
 /// A lock and what it protects, alone in their cache lines.
 #[repr(align(256))]
@@ -33,28 +33,28 @@ impl Mutexes {
 }
 
 /// One of the threads, and whether it still has its event.
-pub struct Contender {
+pub struct LockingThread {
     test: Arc<Mutexes>,
-    random: Random,
+    random: WorkerRandom,
     to_do: bool,
 }
 
-impl Test for Mutexes {
-    type Worker = Contender;
+impl MachineTest for Mutexes {
+    type Worker = LockingThread;
 
-    fn worker(self: &Arc<Self>, id: u32) -> Result<Contender, Fault> {
-        Ok(Contender { test: self.clone(), random: Random::new(self.seed, u64::from(id)), to_do: true })
+    fn worker(self: &Arc<Self>, id: u32) -> Result<LockingThread, MachineFault> {
+        Ok(LockingThread { test: self.clone(), random: WorkerRandom::new(self.seed, u64::from(id)), to_do: true })
     }
 }
 
-impl Worker for Contender {
+impl TestThread for LockingThread {
     type Request = ();
 
     fn next(&mut self) -> Option<()> {
         std::mem::take(&mut self.to_do).then_some(())
     }
 
-    fn execute(&mut self, (): (), _: &Counts) -> Result<(), Fault> {
+    fn execute(&mut self, (): (), _: &Counts) -> Result<(), MachineFault> {
         for _ in 0..self.test.rounds {
             let mut i = 0;
             while i < self.test.loops {

@@ -3,16 +3,16 @@
 
 /// A generator. Each worker has its own.
 #[derive(Clone, Debug)]
-pub(crate) struct Random([u64; 2]);
+pub(crate) struct WorkerRandom([u64; 2]);
 
 /// What 53 random bits are scaled with, to be a number in [0, 1).
 const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 
-impl Random {
+impl WorkerRandom {
     /// The numbers of stream `stream` of a seed.
-    pub(crate) fn new(seed: u64, stream: u64) -> Random {
+    pub(crate) fn new(seed: u64, stream: u64) -> WorkerRandom {
         let mut seeds = assay_random::Random::new(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
-        Random([seeds.bits(), seeds.bits()])
+        WorkerRandom([seeds.bits(), seeds.bits()])
     }
 
     /// 64 random bits.
@@ -46,13 +46,13 @@ mod tests {
 
     #[test]
     fn numbers_are_uniform_and_the_seed_decides() {
-        let mut random = Random::new(7, 0);
+        let mut random = WorkerRandom::new(7, 0);
         let mut counts = [0_u32; 10];
         for _ in 0..100_000 {
             counts[random.below(10) as usize] += 1;
         }
         assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
-        let draw = |seed, stream| Random::new(seed, stream).next();
+        let draw = |seed, stream| WorkerRandom::new(seed, stream).next();
         assert_eq!(draw(7, 1), draw(7, 1));
         assert_ne!(draw(7, 1), draw(7, 2));
         assert_ne!(draw(7, 1), draw(8, 1));

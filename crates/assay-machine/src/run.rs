@@ -12,21 +12,21 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::measure::{Base, Scale, Slot};
-use crate::random::Random;
-use crate::{Counts, Fault, Snapshot};
+use crate::measure::{Base, LatencyScale, WorkerSlot};
+use crate::random::WorkerRandom;
+use crate::{Counts, MachineFault, Snapshot};
 
 /// Something to measure.
-pub trait Test: Send + Sync + 'static {
+pub trait MachineTest: Send + Sync + 'static {
     /// What each thread has of its own.
-    type Worker: Worker;
+    type Worker: TestThread;
 
     /// The part of thread `id`, made in that thread before the clock starts.
-    fn worker(self: &Arc<Self>, id: u32) -> Result<Self::Worker, Fault>;
+    fn worker(self: &Arc<Self>, id: u32) -> Result<Self::Worker, MachineFault>;
 }
 
 /// A thread's part of a test.
-pub trait Worker {
+pub trait TestThread {
     /// What the next event is to do.
     type Request;
 
@@ -34,10 +34,10 @@ pub trait Worker {
     fn next(&mut self) -> Option<Self::Request>;
 
     /// Does it.
-    fn execute(&mut self, request: Self::Request, counts: &Counts) -> Result<(), Fault>;
+    fn execute(&mut self, request: Self::Request, counts: &Counts) -> Result<(), MachineFault>;
 
     /// After the last event, within the time used for rates.
-    fn finish(&mut self, _: &Counts) -> Result<(), Fault> {
+    fn finish(&mut self, _: &Counts) -> Result<(), MachineFault> {
         Ok(())
     }
 }
@@ -88,7 +88,7 @@ impl MachinePlan {
 
 /// Output while a test runs.
 #[derive(Debug)]
-pub enum Moment {
+pub enum TestMoment {
     /// This thread is ready.
     Ready(u32),
     /// All are, and begin.
@@ -96,7 +96,7 @@ pub enum Moment {
     /// The counting begins after the warm-up.
     Warm,
     /// A thread met a limit.
-    Limit(Limit),
+    Limit(TestLimit),
     /// An intermediate report.
     Interval(Snapshot),
     /// A whole report.
@@ -107,7 +107,7 @@ pub enum Moment {
 
 /// What ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum TestLimit {
     /// As many events as were wanted.
     Events,
     /// As much time as was wanted.
@@ -125,7 +125,7 @@ pub struct MachineOutcome {
 }
 
 /// What all threads share.
-struct Shared {
+struct SharedByThreads {
     stop: AtomicBool,
     /// Events taken, and how many may be.
     taken: AtomicU64,
@@ -134,43 +134,43 @@ struct Shared {
     warming: AtomicBool,
     epoch: AtomicU32,
     busy: AtomicU32,
-    arrivals: Option<Arrivals>,
+    arrivals: Option<EventArrivals>,
 }
 
 /// The events of a rate: when they are due.
-struct Arrivals {
-    due: Mutex<Due>,
+struct EventArrivals {
+    due: Mutex<DueEvent>,
     changed: Condvar,
     /// Between two of them, in seconds.
     mean: f64,
     seed: u64,
 }
 
-struct Due {
+struct DueEvent {
     /// The first that is not due yet; `None` before the start.
-    next: Option<Arrival>,
+    next: Option<EventArrival>,
     /// The first one that has not started: behind the one above by the number of those waiting. At a rate that the
     /// threads cannot keep, ever more events wait, so they are counted, and generated a second time when their turn
     /// comes.
-    first: Option<Arrival>,
+    first: Option<EventArrival>,
     waiting: u64,
 }
 
 /// One of the sequence of arrivals.
 #[derive(Clone, Debug)]
-struct Arrival {
+struct EventArrival {
     at: Instant,
-    random: Random,
+    random: WorkerRandom,
 }
 
-impl Arrival {
+impl EventArrival {
     /// Continues with the next one. Gaps between independent arrivals are exponential. `mean` in seconds.
     fn advance(&mut self, mean: f64) {
         self.at += Duration::from_secs_f64(-mean * (1.0 - self.random.unit()).ln());
     }
 }
 
-impl Due {
+impl DueEvent {
     /// Adds what is due by now.
     fn arrive(&mut self, now: Instant, mean: f64) {
         let Some(next) = &mut self.next else { return };
@@ -190,15 +190,15 @@ impl Due {
     }
 }
 
-impl Arrivals {
-    fn new(rate: u64, seed: u64) -> Arrivals {
-        let due = Due { next: None, first: None, waiting: 0 };
-        Arrivals { due: Mutex::new(due), changed: Condvar::new(), mean: 1.0 / rate as f64, seed }
+impl EventArrivals {
+    fn new(rate: u64, seed: u64) -> EventArrivals {
+        let due = DueEvent { next: None, first: None, waiting: 0 };
+        EventArrivals { due: Mutex::new(due), changed: Condvar::new(), mean: 1.0 / rate as f64, seed }
     }
 
     fn begin(&self, now: Instant) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut first = Arrival { at: now, random: Random::new(self.seed, u64::MAX) };
+        let mut first = EventArrival { at: now, random: WorkerRandom::new(self.seed, u64::MAX) };
         first.advance(self.mean);
         (due.next, due.first) = (Some(first.clone()), Some(first));
     }
@@ -237,29 +237,33 @@ const STOP_ASKED: Duration = Duration::from_millis(100);
 /// What a thread tells the one that reports.
 enum News {
     Ready(u32),
-    Failed(Fault),
-    Limit(Limit),
+    Failed(MachineFault),
+    Limit(TestLimit),
     /// Its last event was done at this instant.
-    Done(Instant, Result<(), Fault>),
+    Done(Instant, Result<(), MachineFault>),
 }
 
 /// Where threads wait for the start: `None` until it is known, `Some(None)` if there will be none.
-type Gate = (Mutex<Option<Option<Instant>>>, Condvar);
+type StartGate = (Mutex<Option<Option<Instant>>>, Condvar);
 
 /// Runs `test` by `plan`. `tell` is called in this thread. Fails if a worker does; the others are then stopped. When
 /// the run is given up, threads are left behind: the caller should end the process.
-pub fn run<T: Test>(test: &Arc<T>, plan: &MachinePlan, mut tell: impl FnMut(Moment)) -> Result<MachineOutcome, Fault> {
-    let shared = Arc::new(Shared {
+pub fn run<T: MachineTest>(
+    test: &Arc<T>,
+    plan: &MachinePlan,
+    mut tell: impl FnMut(TestMoment),
+) -> Result<MachineOutcome, MachineFault> {
+    let shared = Arc::new(SharedByThreads {
         stop: AtomicBool::new(false),
         taken: AtomicU64::new(0),
         limit: plan.events,
         warming: AtomicBool::new(!plan.warmup.is_zero()),
         epoch: AtomicU32::new(0),
         busy: AtomicU32::new(0),
-        arrivals: plan.rate.map(|rate| Arrivals::new(rate, plan.seed)),
+        arrivals: plan.rate.map(|rate| EventArrivals::new(rate, plan.seed)),
     });
-    let slots: Vec<Arc<Slot>> = (0..plan.threads).map(|_| Arc::new(Slot::new())).collect();
-    let gate: Arc<Gate> = Arc::new((Mutex::new(None), Condvar::new()));
+    let slots: Vec<Arc<WorkerSlot>> = (0..plan.threads).map(|_| Arc::new(WorkerSlot::new())).collect();
+    let gate: Arc<StartGate> = Arc::new((Mutex::new(None), Condvar::new()));
     let (sender, news) = channel();
     for (id, slot) in (0..plan.threads).zip(&slots) {
         let (test, shared, slot, start) = (test.clone(), shared.clone(), slot.clone(), gate.clone());
@@ -278,7 +282,7 @@ pub fn run<T: Test>(test: &Arc<T>, plan: &MachinePlan, mut tell: impl FnMut(Mome
         });
         if let Err(error) = spawned {
             open(&gate, None);
-            return Err(Fault::system(format!("cannot start thread #{id}"), &error));
+            return Err(MachineFault::system(format!("cannot start thread #{id}"), &error));
         }
     }
     drop(sender);
@@ -291,11 +295,11 @@ pub fn run<T: Test>(test: &Arc<T>, plan: &MachinePlan, mut tell: impl FnMut(Mome
         arrivals.begin(begin);
     }
     open(&gate, Some(begin));
-    tell(Moment::Started);
+    tell(TestMoment::Started);
     report(plan, &shared, &slots, &news, begin + plan.warmup, tell)
 }
 
-fn wait(gate: &Gate) -> Option<Instant> {
+fn wait(gate: &StartGate) -> Option<Instant> {
     let mut start = gate.0.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         match *start {
@@ -305,15 +309,15 @@ fn wait(gate: &Gate) -> Option<Instant> {
     }
 }
 
-fn open(gate: &Gate, start: Option<Instant>) {
+fn open(gate: &StartGate, start: Option<Instant>) {
     *gate.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(start);
     gate.1.notify_all();
 }
 
-fn get_ready(news: &Receiver<News>, threads: u32, tell: &mut impl FnMut(Moment)) -> Result<(), Fault> {
+fn get_ready(news: &Receiver<News>, threads: u32, tell: &mut impl FnMut(TestMoment)) -> Result<(), MachineFault> {
     for _ in 0..threads {
         match news.recv() {
-            Ok(News::Ready(id)) => tell(Moment::Ready(id)),
+            Ok(News::Ready(id)) => tell(TestMoment::Ready(id)),
             Ok(News::Failed(fault)) => return Err(fault),
             Ok(News::Limit(_) | News::Done(..)) | Err(_) => unreachable!("no thread has begun, and none ends unsaid"),
         }
@@ -322,20 +326,20 @@ fn get_ready(news: &Receiver<News>, threads: u32, tell: &mut impl FnMut(Moment))
 }
 
 /// One thread's events.
-fn work<W: Worker>(
+fn work<W: TestThread>(
     worker: &mut W,
-    shared: &Shared,
-    slot: &Slot,
+    shared: &SharedByThreads,
+    slot: &WorkerSlot,
     end: Option<Instant>,
     news: &Sender<News>,
-) -> Result<(), Fault> {
-    let scale = Scale::new();
+) -> Result<(), MachineFault> {
+    let scale = LatencyScale::new();
     loop {
         if shared.stop.load(Relaxed) {
             return Ok(());
         }
         if end.is_some_and(|end| Instant::now() >= end) {
-            drop(news.send(News::Limit(Limit::Time)));
+            drop(news.send(News::Limit(TestLimit::Time)));
             return Ok(());
         }
         let counted = !shared.warming.load(Relaxed);
@@ -343,7 +347,7 @@ fn work<W: Worker>(
             && counted
             && shared.taken.fetch_add(1, Relaxed) >= limit
         {
-            drop(news.send(News::Limit(Limit::Events)));
+            drop(news.send(News::Limit(TestLimit::Events)));
             return Ok(());
         }
         let due = match &shared.arrivals {
@@ -377,12 +381,12 @@ fn work<W: Worker>(
 /// Makes the reports until all threads are done. `start`: when counting begins.
 fn report(
     plan: &MachinePlan,
-    shared: &Shared,
-    slots: &[Arc<Slot>],
+    shared: &SharedByThreads,
+    slots: &[Arc<WorkerSlot>],
     news: &Receiver<News>,
     start: Instant,
-    mut tell: impl FnMut(Moment),
-) -> Result<MachineOutcome, Fault> {
+    mut tell: impl FnMut(TestMoment),
+) -> Result<MachineOutcome, MachineFault> {
     let mut running = plan.threads;
     let (mut of_intervals, mut of_checkpoints) = (Base::new(slots.len()), Base::new(slots.len()));
     let mut next_interval = plan.interval.map(|interval| start + interval);
@@ -397,15 +401,15 @@ fn report(
         let epoch = shared.epoch.load(Relaxed);
         if warming && start <= now {
             shared.warming.store(false, Relaxed);
-            tell(Moment::Warm);
+            tell(TestMoment::Warm);
             continue;
         }
         if failed.is_none() && due(next_interval) {
             let mut snapshot = of_intervals.advance(slots, epoch, now - start);
             snapshot.running = running;
-            snapshot.waiting = shared.arrivals.as_ref().map_or(0, Arrivals::waiting);
+            snapshot.waiting = shared.arrivals.as_ref().map_or(0, EventArrivals::waiting);
             snapshot.busy = shared.busy.load(Relaxed);
-            tell(Moment::Interval(snapshot));
+            tell(TestMoment::Interval(snapshot));
             let interval = plan.interval.expect("an interval was due");
             next_interval = next_interval.map(|next| next + interval);
         }
@@ -414,7 +418,7 @@ fn report(
             let mut snapshot = of_checkpoints.advance(slots, epoch, now - start);
             begin_epoch();
             snapshot.running = running;
-            tell(Moment::Checkpoint(snapshot));
+            tell(TestMoment::Checkpoint(snapshot));
         }
         if due(give_up) {
             let snapshot = of_checkpoints.advance(slots, epoch, now - start);
@@ -431,7 +435,7 @@ fn report(
         let next = [next_interval, checkpoints.peek().copied(), give_up, warm].into_iter().flatten().min();
         let wait = next.map_or(STOP_ASKED, |next| next.saturating_duration_since(Instant::now()).min(STOP_ASKED));
         match news.recv_timeout(wait) {
-            Ok(News::Limit(limit)) => tell(Moment::Limit(limit)),
+            Ok(News::Limit(limit)) => tell(TestMoment::Limit(limit)),
             Ok(News::Done(instant, result)) => {
                 running -= 1;
                 last = last.max(instant);
@@ -446,7 +450,7 @@ fn report(
             }
         }
     }
-    tell(Moment::Done);
+    tell(TestMoment::Done);
     if let Some(fault) = failed {
         return Err(fault);
     }
@@ -464,7 +468,7 @@ mod tests {
     struct Scripted {
         fails_at: Option<u64>,
         quota: Option<u64>,
-        hangs: Option<Arc<Gate>>,
+        hangs: Option<Arc<StartGate>>,
         executed: AtomicU64,
     }
 
@@ -473,18 +477,18 @@ mod tests {
         done: u64,
     }
 
-    impl Test for Scripted {
+    impl MachineTest for Scripted {
         type Worker = Hand;
 
-        fn worker(self: &Arc<Self>, id: u32) -> Result<Hand, Fault> {
+        fn worker(self: &Arc<Self>, id: u32) -> Result<Hand, MachineFault> {
             match self.fails_at {
-                Some(0) if id == 1 => Err(Fault::new("no hands")),
+                Some(0) if id == 1 => Err(MachineFault::new("no hands")),
                 _ => Ok(Hand { test: self.clone(), done: 0 }),
             }
         }
     }
 
-    impl Worker for Hand {
+    impl TestThread for Hand {
         type Request = u64;
 
         fn next(&mut self) -> Option<u64> {
@@ -492,16 +496,16 @@ mod tests {
             self.test.quota.is_none_or(|quota| self.done <= quota).then_some(self.done)
         }
 
-        fn execute(&mut self, request: u64, counts: &Counts) -> Result<(), Fault> {
+        fn execute(&mut self, request: u64, counts: &Counts) -> Result<(), MachineFault> {
             if let Some(gate) = &self.test.hangs {
                 wait(gate);
             }
             self.test.executed.fetch_add(1, Relaxed);
             counts.written(10);
-            if self.test.fails_at == Some(request) { Err(Fault::new("broken")) } else { Ok(()) }
+            if self.test.fails_at == Some(request) { Err(MachineFault::new("broken")) } else { Ok(()) }
         }
 
-        fn finish(&mut self, counts: &Counts) -> Result<(), Fault> {
+        fn finish(&mut self, counts: &Counts) -> Result<(), MachineFault> {
             counts.synced();
             Ok(())
         }
@@ -512,7 +516,7 @@ mod tests {
         let mut limits = 0;
         let plan = MachinePlan { events: Some(1000), ..MachinePlan::new(3) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| {
-            limits += u32::from(matches!(moment, Moment::Limit(Limit::Events)));
+            limits += u32::from(matches!(moment, TestMoment::Limit(TestLimit::Events)));
         });
         let snapshot = outcome.unwrap().snapshot;
         assert_eq!((snapshot.events, snapshot.writes, snapshot.bytes_written, snapshot.syncs), (1000, 1000, 10_000, 3));
@@ -534,12 +538,12 @@ mod tests {
         let mut limits = Vec::new();
         let plan = MachinePlan { time: Some(Duration::from_millis(20)), ..MachinePlan::new(2) };
         let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| {
-            if let Moment::Limit(limit) = moment {
+            if let TestMoment::Limit(limit) = moment {
                 limits.push(limit);
             }
         });
         assert!(outcome.unwrap().snapshot.total >= Duration::from_millis(20));
-        assert_eq!(limits, [Limit::Time; 2]);
+        assert_eq!(limits, [TestLimit::Time; 2]);
     }
 
     #[test]
@@ -555,8 +559,8 @@ mod tests {
         let test = Arc::new(Scripted::default());
         let outcome = run(&test, &plan, |moment| {
             match moment {
-                Moment::Interval(snapshot) => intervals.push(snapshot),
-                Moment::Checkpoint(snapshot) => checkpoints.push(snapshot),
+                TestMoment::Interval(snapshot) => intervals.push(snapshot),
+                TestMoment::Checkpoint(snapshot) => checkpoints.push(snapshot),
                 _ => (),
             }
             ENOUGH.store(intervals.len() >= 3 && !checkpoints.is_empty(), Relaxed);
@@ -578,7 +582,7 @@ mod tests {
     fn nothing_of_the_warm_up_is_counted_and_the_limit_waits_for_its_end() {
         let mut warm = false;
         let plan = MachinePlan { events: Some(50), warmup: Duration::from_millis(20), ..MachinePlan::new(2) };
-        let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| warm |= matches!(moment, Moment::Warm));
+        let outcome = run(&Arc::new(Scripted::default()), &plan, |moment| warm |= matches!(moment, TestMoment::Warm));
         let snapshot = outcome.unwrap().snapshot;
         assert!(warm);
         // Each thread may have carried an event over the end of the warm-up.
@@ -599,13 +603,13 @@ mod tests {
     fn a_latency_runs_from_the_instant_at_which_the_event_was_due() {
         // The one thread is held in its first event until the second has been due for a while.
         const HELD: Duration = Duration::from_millis(20);
-        let gate: Arc<Gate> = Arc::new((Mutex::new(None), Condvar::new()));
+        let gate: Arc<StartGate> = Arc::new((Mutex::new(None), Condvar::new()));
         let test = Scripted { hangs: Some(gate.clone()), ..Scripted::default() };
         let interval = Some(Duration::from_millis(1));
         let plan = MachinePlan { rate: Some(1000), events: Some(2), interval, seed: 3, ..MachinePlan::new(1) };
         let mut due = None;
         let outcome = run(&Arc::new(test), &plan, |moment| {
-            if let Moment::Interval(snapshot) = moment
+            if let TestMoment::Interval(snapshot) = moment
                 && snapshot.busy == 1
                 && snapshot.waiting > 0
             {
@@ -622,7 +626,7 @@ mod tests {
 
     #[test]
     fn events_come_due_at_the_rate_whether_they_are_begun_or_not() {
-        let arrivals = Arrivals::new(1000, 1);
+        let arrivals = EventArrivals::new(1000, 1);
         let long_ago = Instant::now() - Duration::from_secs(10);
         arrivals.begin(long_ago);
         let waiting = arrivals.waiting() as f64;

@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::{Counts, Fault, Test, Worker};
+use crate::{Counts, MachineFault, MachineTest, TestThread};
 
 /// A lock of the C library, as C programs have it: Rust's own spins before it sleeps, which would be another test.
 pub(crate) struct Lock(UnsafeCell<libc::pthread_mutex_t>);
@@ -48,24 +48,24 @@ impl Threads {
 }
 
 /// One of the threads.
-pub struct Contender(Arc<Threads>);
+pub struct YieldingThread(Arc<Threads>);
 
-impl Test for Threads {
-    type Worker = Contender;
+impl MachineTest for Threads {
+    type Worker = YieldingThread;
 
-    fn worker(self: &Arc<Self>, _: u32) -> Result<Contender, Fault> {
-        Ok(Contender(self.clone()))
+    fn worker(self: &Arc<Self>, _: u32) -> Result<YieldingThread, MachineFault> {
+        Ok(YieldingThread(self.clone()))
     }
 }
 
-impl Worker for Contender {
+impl TestThread for YieldingThread {
     type Request = usize;
 
     fn next(&mut self) -> Option<usize> {
         Some((self.0.events.fetch_add(1, Relaxed) % self.0.locks.len() as u64) as usize)
     }
 
-    fn execute(&mut self, lock: usize, _: &Counts) -> Result<(), Fault> {
+    fn execute(&mut self, lock: usize, _: &Counts) -> Result<(), MachineFault> {
         for _ in 0..self.0.yields {
             self.0.locks[lock].with(std::thread::yield_now);
         }

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use assay_machine::cpu::Cpu;
-use assay_machine::memory::{Access, Memory, Operation, Options};
+use assay_machine::cpu::CpuTest;
+use assay_machine::memory::{Access, MemoryOperation, MemoryOptions, MemoryTest};
 use assay_machine::mutex::Mutexes;
 use assay_machine::threads::Threads;
-use assay_machine::{MachinePlan, Moment, Snapshot, Test, run};
+use assay_machine::{MachinePlan, MachineTest, Snapshot, TestMoment, run};
 
 /// A run of three threads; the times at which threads were ready, started, and finished.
 #[track_caller]
-fn check<T: Test>(test: T, events: Option<u64>) -> Snapshot {
+fn check<T: MachineTest>(test: T, events: Option<u64>) -> Snapshot {
     let mut moments = Vec::new();
     let plan = MachinePlan { events, ..MachinePlan::new(3) };
     let outcome = run(&Arc::new(test), &plan, |moment| match moment {
-        Moment::Ready(_) => moments.push("ready"),
-        Moment::Started => moments.push("started"),
-        Moment::Done => moments.push("done"),
+        TestMoment::Ready(_) => moments.push("ready"),
+        TestMoment::Started => moments.push("started"),
+        TestMoment::Done => moments.push("done"),
         _ => (),
     });
     let outcome = outcome.unwrap_or_else(|fault| panic!("{:?}", fault.lines));
@@ -32,29 +32,29 @@ fn check<T: Test>(test: T, events: Option<u64>) -> Snapshot {
 
 #[test]
 fn the_processor_finds_its_primes_as_often_as_is_allowed() {
-    let snapshot = check(Cpu { primes_below: 1000 }, Some(50));
+    let snapshot = check(CpuTest { primes_below: 1000 }, Some(50));
     assert_eq!((snapshot.events, snapshot.reads, snapshot.writes), (50, 0, 0));
 }
 
 #[test]
 fn memory_is_moved_until_the_total_is() {
-    let options = Options {
+    let options = MemoryOptions {
         block: 1 << 12,
         total: 1 << 20,
         threads: 3,
         local: false,
         huge: false,
-        operation: Operation::Write,
+        operation: MemoryOperation::Write,
         access: Access::Sequential,
         seed: 1,
     };
     for (operation, access, local) in [
-        (Operation::Write, Access::Sequential, false),
-        (Operation::Read, Access::Random, true),
-        (Operation::Write, Access::Random, true),
+        (MemoryOperation::Write, Access::Sequential, false),
+        (MemoryOperation::Read, Access::Random, true),
+        (MemoryOperation::Write, Access::Random, true),
     ] {
-        let options = Options { operation, access, local, ..options };
-        let snapshot = check(Memory::new(options).unwrap(), None);
+        let options = MemoryOptions { operation, access, local, ..options };
+        let snapshot = check(MemoryTest::new(options).unwrap(), None);
         // Each thread transfers its share, in whole blocks.
         assert!((252..=256).contains(&snapshot.events), "{}", snapshot.events);
     }
@@ -63,7 +63,7 @@ fn memory_is_moved_until_the_total_is() {
 #[test]
 fn a_block_that_no_word_fits_into_is_refused() {
     for (bytes, right) in [(0, false), (4, false), (8, true), (12, false), (1 << 20, true)] {
-        assert_eq!(Memory::is_block_size(bytes), right, "{bytes}");
+        assert_eq!(MemoryTest::is_block_size(bytes), right, "{bytes}");
     }
 }
 

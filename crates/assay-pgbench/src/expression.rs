@@ -27,14 +27,14 @@ pub struct Mistake {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     /// Each step comes behind its operands.
-    steps: Vec<Step>,
+    steps: Vec<StackStep>,
     /// In the order of their first use.
     pub variables: Vec<String>,
 }
 
 /// What a step does with a stack of values.
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum StackStep {
     Integer(i64),
     Double(f64),
     /// TRUE, FALSE or NULL, as Lua.
@@ -59,7 +59,7 @@ enum Step {
 
 /// A word of an expression of integers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum ExpressionWord {
     /// A number.
     Integer(i64),
     /// A variable's value.
@@ -123,7 +123,7 @@ pub fn parse(line: &str, start: usize) -> Result<Expression, Mistake> {
         if parser.operators()? {
             let mut variables = Vec::new();
             for step in &parser.steps {
-                if let Step::Variable(name) = step
+                if let StackStep::Variable(name) = step
                     && !variables.contains(name)
                 {
                     variables.push(name.clone());
@@ -210,11 +210,11 @@ fn tokens(line: &str, start: usize) -> Vec<Result<Placed, Mistake>> {
 }
 
 /// An operator waits for its right operand, or something for its end.
-enum Open {
+enum OpenOperator {
     Prefix(Binding, &'static str),
     /// `+` in front of a value does nothing.
     Plus,
-    Binary(Binding, Step),
+    Binary(Binding, StackStep),
     Bracket,
     /// A function, and its complete arguments.
     Call(&'static str, usize),
@@ -248,13 +248,13 @@ const ROOM: usize = 9_998;
 /// Arguments that pgbench passes to a function.
 const ARGUMENTS_MAX: usize = 16;
 
-impl Open {
+impl OpenOperator {
     /// Symbols that pgbench's parser holds for it.
     const fn weight(&self) -> usize {
         match self {
-            Open::Prefix(..) | Open::Plus | Open::Bracket => 1,
-            Open::Binary(..) | Open::Call(_, 0) => 2,
-            Open::Call(..) | Open::Case(_) => 4,
+            OpenOperator::Prefix(..) | OpenOperator::Plus | OpenOperator::Bracket => 1,
+            OpenOperator::Binary(..) | OpenOperator::Call(_, 0) => 2,
+            OpenOperator::Call(..) | OpenOperator::Case(_) => 4,
         }
     }
 }
@@ -262,9 +262,9 @@ impl Open {
 struct Parser {
     tokens: Peekable<IntoIter<Result<Placed, Mistake>>>,
     line_end: usize,
-    steps: Vec<Step>,
+    steps: Vec<StackStep>,
     /// Innermost last.
-    open: Vec<Open>,
+    open: Vec<OpenOperator>,
     /// For further symbols.
     room: usize,
 }
@@ -278,34 +278,34 @@ impl Parser {
         self.tokens.peek().cloned().unwrap_or(Ok((Token::End, self.line_end)))
     }
 
-    fn push(&mut self, open: Open, at: usize) -> Result<(), Mistake> {
+    fn push(&mut self, open: OpenOperator, at: usize) -> Result<(), Mistake> {
         let full = || Mistake { what: "memory exhausted".to_owned(), more: None, at };
         self.room = self.room.checked_sub(open.weight()).ok_or_else(full)?;
         self.open.push(open);
         Ok(())
     }
 
-    fn pop(&mut self) -> Option<Open> {
+    fn pop(&mut self) -> Option<OpenOperator> {
         let open = self.open.pop()?;
         self.room += open.weight();
         Some(open)
     }
 
     fn call(&mut self, name: &'static str, operands: usize) {
-        self.steps.push(Step::Call(name, operands));
+        self.steps.push(StackStep::Call(name, operands));
     }
 
     /// Finishes the operators that bind at least as tightly as this.
     fn finish(&mut self, binding: Binding) {
-        while let Some(Open::Plus | Open::Prefix(..) | Open::Binary(..)) = self.open.last() {
-            if let Some(Open::Prefix(other, _) | Open::Binary(other, _)) = self.open.last()
+        while let Some(OpenOperator::Plus | OpenOperator::Prefix(..) | OpenOperator::Binary(..)) = self.open.last() {
+            if let Some(OpenOperator::Prefix(other, _) | OpenOperator::Binary(other, _)) = self.open.last()
                 && *other < binding
             {
                 return;
             }
             match self.pop() {
-                Some(Open::Prefix(_, name)) => self.call(name, if name == "subtract" { 2 } else { 1 }),
-                Some(Open::Binary(_, step)) => self.steps.push(step),
+                Some(OpenOperator::Prefix(_, name)) => self.call(name, if name == "subtract" { 2 } else { 1 }),
+                Some(OpenOperator::Binary(_, step)) => self.steps.push(step),
                 _ => {}
             }
         }
@@ -317,41 +317,41 @@ impl Parser {
             let (token, at) = self.next()?;
             match token {
                 Token::Int(number) => {
-                    self.steps.push(Step::Integer(i64::try_from(number).map_err(|_| syntax(at))?));
+                    self.steps.push(StackStep::Integer(i64::try_from(number).map_err(|_| syntax(at))?));
                     return Ok(());
                 }
                 Token::Double(number) => {
-                    self.steps.push(Step::Double(number));
+                    self.steps.push(StackStep::Double(number));
                     return Ok(());
                 }
                 Token::Variable(name) => {
-                    self.steps.push(Step::Variable(name));
+                    self.steps.push(StackStep::Variable(name));
                     return Ok(());
                 }
-                Token::Sign("+") => self.push(Open::Plus, at)?,
+                Token::Sign("+") => self.push(OpenOperator::Plus, at)?,
                 Token::Sign("-") => {
                     // The smallest 64-bit number has no positive counterpart.
                     if let (Token::Int(number), _) = self.peek()?
                         && number == 1 << 63
                     {
                         self.next()?;
-                        self.steps.push(Step::Integer(i64::MIN));
+                        self.steps.push(StackStep::Integer(i64::MIN));
                         return Ok(());
                     }
-                    self.steps.push(Step::Integer(0));
-                    self.push(Open::Prefix(Binding::Sign, "subtract"), at)?;
+                    self.steps.push(StackStep::Integer(0));
+                    self.push(OpenOperator::Prefix(Binding::Sign, "subtract"), at)?;
                 }
-                Token::Sign("~") => self.push(Open::Prefix(Binding::Bits, "bit_not"), at)?,
-                Token::Sign("(") => self.push(Open::Bracket, at)?,
+                Token::Sign("~") => self.push(OpenOperator::Prefix(Binding::Bits, "bit_not"), at)?,
+                Token::Sign("(") => self.push(OpenOperator::Bracket, at)?,
                 Token::Word(word) => match word.as_str() {
                     "true" => return self.constant("true"),
                     "false" => return self.constant("false"),
                     "null" => return self.constant("R.NULL"),
-                    "not" => self.push(Open::Prefix(Binding::Not, "negate"), at)?,
+                    "not" => self.push(OpenOperator::Prefix(Binding::Not, "negate"), at)?,
                     "case" => {
                         self.expect(|token| matches!(token, Token::Word(word) if word == "when"))?;
-                        self.push(Open::Case(Branch::When), at)?;
-                        self.steps.push(Step::Case);
+                        self.push(OpenOperator::Case(Branch::When), at)?;
+                        self.steps.push(StackStep::Case);
                     }
                     word if KEYWORDS.contains(&word) => return Err(syntax(at)),
                     word => {
@@ -366,7 +366,7 @@ impl Parser {
     }
 
     fn constant(&mut self, lua: &'static str) -> Result<(), Mistake> {
-        self.steps.push(Step::Constant(lua));
+        self.steps.push(StackStep::Constant(lua));
         Ok(())
     }
 
@@ -393,7 +393,7 @@ impl Parser {
         if let (Token::Sign(","), _) = self.peek()? {
             self.next()?;
         }
-        self.push(Open::Call(name, 0), at)?;
+        self.push(OpenOperator::Call(name, 0), at)?;
         Ok(false)
     }
 
@@ -413,13 +413,13 @@ impl Parser {
         };
         let mut operands = arguments;
         if matches!(function, "hash_fnv1a" | "hash_murmur2" | "permute") && arguments < *most {
-            self.steps.push(Step::Variable("default_seed".to_owned()));
+            self.steps.push(StackStep::Variable("default_seed".to_owned()));
             operands += 1;
         }
         if operands > ARGUMENTS_MAX {
-            self.steps.push(Step::TooMany(operands));
+            self.steps.push(StackStep::TooMany(operands));
         } else {
-            self.steps.push(Step::Call(function, operands));
+            self.steps.push(StackStep::Call(function, operands));
         }
         Ok(())
     }
@@ -432,21 +432,23 @@ impl Parser {
                 Token::Sign(sign) => {
                     if let Some((binding, name)) = operator(sign) {
                         self.finish(binding);
-                        return self.push(Open::Binary(binding, Step::Call(name, 2)), at).map(|()| false);
+                        return self.push(OpenOperator::Binary(binding, StackStep::Call(name, 2)), at).map(|()| false);
                     }
                     if let Some(name) = comparison(sign) {
                         self.finish(Binding::Bits);
-                        if let Some(Open::Binary(Binding::Comparison, _)) = self.open.last() {
+                        if let Some(OpenOperator::Binary(Binding::Comparison, _)) = self.open.last() {
                             return Err(syntax(at));
                         }
-                        return self.push(Open::Binary(Binding::Comparison, Step::Call(name, 2)), at).map(|()| false);
+                        return self
+                            .push(OpenOperator::Binary(Binding::Comparison, StackStep::Call(name, 2)), at)
+                            .map(|()| false);
                     }
                     self.finish(Binding::Or);
                     match (sign, self.pop()) {
-                        (")", Some(Open::Bracket)) => {}
-                        (")", Some(Open::Call(name, before))) => self.end_call(name, before + 1, at)?,
-                        (",", Some(Open::Call(name, before))) => {
-                            return self.push(Open::Call(name, before + 1), at).map(|()| false);
+                        (")", Some(OpenOperator::Bracket)) => {}
+                        (")", Some(OpenOperator::Call(name, before))) => self.end_call(name, before + 1, at)?,
+                        (",", Some(OpenOperator::Call(name, before))) => {
+                            return self.push(OpenOperator::Call(name, before + 1), at).map(|()| false);
                         }
                         _ => return Err(syntax(at)),
                     }
@@ -454,10 +456,10 @@ impl Parser {
                 Token::Word(word) => match word.as_str() {
                     "or" | "and" => {
                         let (binding, step) =
-                            if word == "or" { (Binding::Or, Step::Or) } else { (Binding::And, Step::And) };
+                            if word == "or" { (Binding::Or, StackStep::Or) } else { (Binding::And, StackStep::And) };
                         self.finish(binding);
                         self.steps.push(step);
-                        return self.push(Open::Binary(binding, Step::Joined), at).map(|()| false);
+                        return self.push(OpenOperator::Binary(binding, StackStep::Joined), at).map(|()| false);
                     }
                     "is" | "isnull" | "notnull" => {
                         self.finish(Binding::Is);
@@ -465,22 +467,22 @@ impl Parser {
                     }
                     word => {
                         self.finish(Binding::Or);
-                        let Some(Open::Case(branch)) = self.pop() else { return Err(syntax(at)) };
+                        let Some(OpenOperator::Case(branch)) = self.pop() else { return Err(syntax(at)) };
                         let next = match (branch, word) {
                             (Branch::When, "then") => Branch::Then,
                             (Branch::Then, "when") => Branch::When,
                             (Branch::Then, "else") => Branch::Else,
                             (Branch::Then | Branch::Else, "end") => {
                                 if branch == Branch::Then {
-                                    self.steps.extend([Step::Then, Step::Constant("R.NULL")]);
+                                    self.steps.extend([StackStep::Then, StackStep::Constant("R.NULL")]);
                                 }
-                                self.steps.push(Step::End);
+                                self.steps.push(StackStep::End);
                                 continue;
                             }
                             _ => return Err(syntax(at)),
                         };
-                        self.steps.push(if branch == Branch::When { Step::When } else { Step::Then });
-                        return self.push(Open::Case(next), at).map(|()| false);
+                        self.steps.push(if branch == Branch::When { StackStep::When } else { StackStep::Then });
+                        return self.push(OpenOperator::Case(next), at).map(|()| false);
                     }
                 },
                 Token::End => {
@@ -614,14 +616,14 @@ impl Expression {
         let mut ends: Vec<(usize, usize)> = Vec::new();
         for step in &self.steps {
             match step {
-                Step::Integer(i64::MIN) => stack.push("R.LEAST".to_owned(), 0),
+                StackStep::Integer(i64::MIN) => stack.push("R.LEAST".to_owned(), 0),
                 // What a double represents exactly is a Lua number.
-                Step::Integer(number) if *number < 1 << 53 => stack.push(number.to_string(), 0),
-                Step::Integer(number) => stack.push(format!("{number}LL"), 0),
-                Step::Double(number) => stack.push(format!("R.double_of({number:?})"), 2),
-                Step::Constant(lua) => stack.push((*lua).to_owned(), 0),
-                Step::Variable(name) => stack.push(format!("R.value(v, {})", quoted(name)), 3),
-                Step::Call(name, operands) => {
+                StackStep::Integer(number) if *number < 1 << 53 => stack.push(number.to_string(), 0),
+                StackStep::Integer(number) => stack.push(format!("{number}LL"), 0),
+                StackStep::Double(number) => stack.push(format!("R.double_of({number:?})"), 2),
+                StackStep::Constant(lua) => stack.push((*lua).to_owned(), 0),
+                StackStep::Variable(name) => stack.push(format!("R.value(v, {})", quoted(name)), 3),
+                StackStep::Call(name, operands) => {
                     let first = stack.values.len() - operands;
                     let needed = |stack: &Stack| stack.values[first..].iter().map(|(_, registers)| *registers).max();
                     if needed(&stack).unwrap_or(0) + operands >= REGISTERS_MAX {
@@ -634,40 +636,40 @@ impl Expression {
                     }
                     stack.push(format!("R.{name}({})", arguments.join(", ")), registers);
                 }
-                Step::TooMany(operands) => {
+                StackStep::TooMany(operands) => {
                     stack.values.truncate(stack.values.len() - operands);
                     stack.push("R.too_many_arguments()".to_owned(), 1);
                 }
-                Step::And | Step::Or => {
+                StackStep::And | StackStep::Or => {
                     let left = stack.pop();
                     stack.push(format!("R.truth({left})"), 1);
                     stack.store();
                     let (left, end) = (stack.pop(), stack.label());
-                    stack.line(format_args!("if {left} ~= {} then goto l{end} end ", *step == Step::And));
+                    stack.line(format_args!("if {left} ~= {} then goto l{end} end ", *step == StackStep::And));
                     ends.push((end, 0));
                 }
-                Step::Joined => {
+                StackStep::Joined => {
                     let right = stack.pop();
                     stack.push(format!("R.truth({right})"), 1);
                     stack.store();
                     let (end, _) = ends.pop().expect("AND and OR begin before they end");
                     stack.line(format_args!("::l{end}:: "));
                 }
-                Step::Case => ends.push((stack.label(), 0)),
-                Step::When => {
+                StackStep::Case => ends.push((stack.label(), 0)),
+                StackStep::When => {
                     let condition = stack.pop();
                     stack.store();
                     let next = stack.label();
                     ends.last_mut().expect("CASE comes first").1 = next;
                     stack.line(format_args!("if not R.holds({condition}) then goto l{next} end "));
                 }
-                Step::Then => {
+                StackStep::Then => {
                     stack.store_last();
                     stack.pop();
                     let (end, next) = *ends.last().expect("CASE comes first");
                     stack.line(format_args!("goto l{end} ::l{next}:: "));
                 }
-                Step::End => {
+                StackStep::End => {
                     stack.store_last();
                     let (end, _) = ends.pop().expect("CASE comes first");
                     stack.line(format_args!("::l{end}:: "));
@@ -680,12 +682,12 @@ impl Expression {
     }
 
     /// The expression as words for a plain program; `None` unless all values are integers.
-    pub fn plain(&self) -> Option<Vec<Word>> {
-        let word = |step: &Step| {
+    pub fn plain(&self) -> Option<Vec<ExpressionWord>> {
+        let word = |step: &StackStep| {
             Some(match step {
-                Step::Integer(number) => Word::Integer(*number),
-                Step::Variable(name) => Word::Variable(name.clone()),
-                Step::Call(name, _) => Word::Operator(match *name {
+                StackStep::Integer(number) => ExpressionWord::Integer(*number),
+                StackStep::Variable(name) => ExpressionWord::Variable(name.clone()),
+                StackStep::Call(name, _) => ExpressionWord::Operator(match *name {
                     "add" => "+",
                     "subtract" => "-",
                     "multiply" => "*",
@@ -791,9 +793,9 @@ mod tests {
     fn what_has_integers_alone_is_plain() {
         let plain = |text| {
             let word = |word| match word {
-                Word::Integer(integer) => integer.to_string(),
-                Word::Variable(name) => format!(":{name}"),
-                Word::Operator(operator) => operator.to_owned(),
+                ExpressionWord::Integer(integer) => integer.to_string(),
+                ExpressionWord::Variable(name) => format!(":{name}"),
+                ExpressionWord::Operator(operator) => operator.to_owned(),
             };
             parse(text, 0).unwrap().plain().map(|words| words.into_iter().map(word).collect::<Vec<_>>().join(" "))
         };

@@ -1,6 +1,6 @@
 //! Arbitrary bytes read as pgbench's scripts.
 
-use crate::{Front, Mode, Script, check_parameters, compile, expression, workload};
+use crate::{Mode, PgbenchFront, Script, check_parameters, compile, expression, workload};
 
 /// As a script, which becomes Lua in both ways, and as an expression: nothing may panic.
 pub fn fuzz_script(data: &[u8]) {
@@ -10,7 +10,7 @@ pub fn fuzz_script(data: &[u8]) {
     workload(&script);
     for mode in [Mode::Simple, Mode::Extended, Mode::Prepared] {
         if check_parameters(&script, mode).is_ok() {
-            let front = Front { mode, timed: false, debug: false, variables: &[], weights: &[1] };
+            let front = PgbenchFront { mode, timed: false, debug: false, variables: &[], weights: &[1] };
             compile(std::slice::from_ref(&script), &front);
         }
     }

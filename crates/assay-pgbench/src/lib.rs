@@ -22,10 +22,10 @@ pub mod script;
 
 pub use arguments::{Arguments, Mode, Refusal};
 pub use fuzz::fuzz_script;
-pub use program::{Front, check_parameters, compile, workload};
+pub use program::{PgbenchFront, check_parameters, compile, workload};
 pub use script::{Command, Script, ScriptError};
 
-/// pgbench's own part of what sessions see, in Lua: for `assay_script::Front::overlay`.
+/// pgbench's own part of what sessions see, in Lua: for `assay_script::PgbenchFront::overlay`.
 pub const OVERLAY: &[(&CStr, &str)] = &[(c"=assay/pgbench", include_str!("lua/front.lua"))];
 
 /// Lua modules that compiled scripts need, by name: values and functions of expressions; clients; what happens before a

@@ -24,7 +24,7 @@ pub enum Ending {
 
 /// A finished transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entry {
+pub struct LogEntry {
     /// The client.
     pub client: u64,
     /// Its script, from 0.
@@ -44,7 +44,7 @@ pub struct Entry {
 }
 
 /// The line of a transaction.
-pub fn line(arguments: &Arguments, entry: &Entry) -> String {
+pub fn line(arguments: &Arguments, entry: &LogEntry) -> String {
     let took = match entry.ending {
         Ending::Done => entry.took.to_string(),
         Ending::Skipped => "skipped".to_owned(),
@@ -67,7 +67,7 @@ pub fn line(arguments: &Arguments, entry: &Entry) -> String {
 
 /// Sums of one interval.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct IntervalSums {
     transactions: u64,
     latency: [u64; 4],
     lag: [u64; 4],
@@ -94,7 +94,7 @@ pub struct Aggregation {
     interval: u64,
     /// Unix time of the first one's start.
     start: u64,
-    open: BTreeMap<u64, Sums>,
+    open: BTreeMap<u64, IntervalSums>,
     /// Intervals written.
     written: u64,
     with_lag: bool,
@@ -116,7 +116,7 @@ impl Aggregation {
     }
 
     /// A transaction has ended.
-    pub fn add(&mut self, entry: &Entry) {
+    pub fn add(&mut self, entry: &LogEntry) {
         let number = (entry.ended / 1_000_000).saturating_sub(self.start) / self.interval;
         let sums = self.open.entry(number.max(self.written)).or_default();
         match entry.ending {
@@ -194,7 +194,7 @@ mod tests {
         Arguments::parse(&words, &|_| None).unwrap()
     }
 
-    const ENTRY: Entry = Entry {
+    const ENTRY: LogEntry = LogEntry {
         client: 1,
         script: 0,
         ending: Ending::Done,
@@ -209,7 +209,7 @@ mod tests {
     fn lines_have_the_columns_that_were_asked_for() {
         assert_eq!(line(&arguments("-l"), &ENTRY), "1 3 4946 0 1795393052 545\n");
         assert_eq!(line(&arguments("-l -R 5 --max-tries 2"), &ENTRY), "1 3 4946 0 1795393052 545 103 2\n");
-        let failed = Entry { ending: Ending::Deadlock, ..ENTRY };
+        let failed = LogEntry { ending: Ending::Deadlock, ..ENTRY };
         assert_eq!(line(&arguments("-l"), &failed), "1 3 failed 0 1795393052 545\n");
         assert_eq!(line(&arguments("-l --failures-detailed"), &failed), "1 3 deadlock 0 1795393052 545\n");
     }
@@ -218,10 +218,10 @@ mod tests {
     fn intervals_are_written_when_they_are_over_the_empty_ones_too() {
         let mut sums = Aggregation::new(&arguments("-l -T 4 --aggregate-interval 1"), 1_795_393_052);
         sums.add(&ENTRY);
-        sums.add(&Entry { took: 54, retries: 0, ..ENTRY });
+        sums.add(&LogEntry { took: 54, retries: 0, ..ENTRY });
         assert_eq!(sums.lines_before(1_795_393_052), "");
         assert_eq!(sums.lines_before(1_795_393_053), "1795393052 2 5000 24465832 54 4946 0 0 0 0 0 1 2 0 0\n");
-        sums.add(&Entry { ended: ENTRY.ended + 2_000_000, ending: Ending::Serialization, ..ENTRY });
+        sums.add(&LogEntry { ended: ENTRY.ended + 2_000_000, ending: Ending::Serialization, ..ENTRY });
         assert_eq!(sums.finish(), "1795393053 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n1795393054 0 0 0 0 0 0 0 0 0 0 1 2 1 0\n");
     }
 

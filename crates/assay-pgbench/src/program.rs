@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::arguments::Mode;
-use crate::expression::{Expression, Lua, Word, quoted};
-use crate::script::{Command, Doing, Keep, Part, Script};
+use crate::expression::{Expression, ExpressionWord, Lua, quoted};
+use crate::script::{Command, Doing, Keep, Script, SqlPart};
 
 /// How clients of `assay pgbench` run scripts.
 #[derive(Clone, Copy, Debug)]
-pub struct Front<'a> {
+pub struct PgbenchFront<'a> {
     /// How SQL is sent.
     pub mode: Mode,
     /// Whether commands are timed (`-r`).
@@ -30,7 +30,7 @@ pub struct Front<'a> {
 }
 
 /// The program of `assay pgbench`: clients with their own loop.
-pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
+pub fn compile(scripts: &[Script], front: &PgbenchFront<'_>) -> String {
     let mut lua = "local R, C = assay.share(\"pgbench_runtime\"), assay.share(\"pgbench_client\")\n".to_owned();
     lua.push_str("local scripts = assay.constant(\"pgbench scripts\", function() return {\n");
     for (script, weight) in scripts.iter().zip(front.weights) {
@@ -50,13 +50,13 @@ pub fn compile(scripts: &[Script], front: &Front<'_>) -> String {
             front.timed,
             front.debug
         );
-        if let Some(Plain { text, variables }) = &plain {
+        if let Some(PlainScript { text, variables }) = &plain {
             let _ = writeln!(lua, "plain = {{ text = {}, variables = {{ {} }} }},", quoted(text), all(variables));
         }
         if front.mode == Mode::Extended {
             let _ = writeln!(lua, "texts = {{ {} }},", numbered_texts(script));
         }
-        let mut place = Place::new(script, front.mode, PIPELINE_OF_CLIENTS);
+        let mut place = TranslationPlace::new(script, front.mode, PIPELINE_OF_CLIENTS);
         place.debug = front.debug;
         let _ = writeln!(lua, "commands = {} }},", commands(&mut place));
     }
@@ -77,13 +77,13 @@ const PARAMETERS_MAX: usize = 255;
 pub fn check_parameters(script: &Script, mode: Mode) -> Result<(), String> {
     for command in &script.commands {
         let Doing::Sql { parts, .. } = &command.doing else { continue };
-        let count = parts.iter().filter(|part| matches!(part, Part::Variable { .. })).count();
+        let count = parts.iter().filter(|part| matches!(part, SqlPart::Variable { .. })).count();
         if mode != Mode::Simple && count > PARAMETERS_MAX {
             let text: String = parts
                 .iter()
                 .map(|part| match part {
-                    Part::Text(text) => text.clone(),
-                    Part::Variable { name, .. } => format!(":{name}"),
+                    SqlPart::Text(text) => text.clone(),
+                    SqlPart::Variable { name, .. } => format!(":{name}"),
                 })
                 .collect();
             return Err(format!("statement has too many arguments (maximum is {PARAMETERS_MAX}): {text}"));
@@ -94,7 +94,7 @@ pub fn check_parameters(script: &Script, mode: Mode) -> Result<(), String> {
 
 /// A script that needs no Lua: the text of a plain program (`plain` in assay-script says how it is read), and the names
 /// of its variables in the order of their numbers.
-struct Plain {
+struct PlainScript {
     text: String,
     variables: Vec<String>,
 }
@@ -108,7 +108,7 @@ fn all(names: &[String]) -> String {
 const SEPARATOR: char = '\u{1f}';
 
 /// `None` where a command is neither SQL whose rows nobody keeps nor an integer that is computed.
-fn plain(script: &Script, mode: Mode) -> Option<Plain> {
+fn plain(script: &Script, mode: Mode) -> Option<PlainScript> {
     let mut variables: Vec<String> = Vec::new();
     let mut number = |name: &String| {
         let known = variables.iter().position(|variable| variable == name);
@@ -124,17 +124,17 @@ fn plain(script: &Script, mode: Mode) -> Option<Plain> {
             Doing::Set { variable, value } if is_name(variable) => {
                 words.extend(["set".to_owned(), number(variable)]);
                 words.extend(value.plain()?.iter().map(|word| match word {
-                    Word::Integer(integer) => integer.to_string(),
-                    Word::Variable(name) => number(name),
-                    Word::Operator(operator) => (*operator).to_owned(),
+                    ExpressionWord::Integer(integer) => integer.to_string(),
+                    ExpressionWord::Variable(name) => number(name),
+                    ExpressionWord::Operator(operator) => (*operator).to_owned(),
                 }));
             }
             Doing::Sql { parts, keep: keep @ Keep::Nothing } => {
                 let is_text = parameterized(parts, keep, mode).is_none();
                 words.push(if is_text { "query" } else { "execute" }.to_owned());
                 words.extend(parts.iter().filter_map(|part| match part {
-                    Part::Text(text) => is_text.then(|| format!("'{text}")),
-                    Part::Variable { name, .. } => Some(number(name)),
+                    SqlPart::Text(text) => is_text.then(|| format!("'{text}")),
+                    SqlPart::Variable { name, .. } => Some(number(name)),
                 }));
             }
             _ => return None,
@@ -142,7 +142,7 @@ fn plain(script: &Script, mode: Mode) -> Option<Plain> {
     }
     let has_separator = words.iter().any(|word| word.contains(SEPARATOR));
     let text = words.into_iter().flat_map(|word| [word, SEPARATOR.to_string()]).collect();
-    (!has_separator).then_some(Plain { text, variables })
+    (!has_separator).then_some(PlainScript { text, variables })
 }
 
 /// Whether a variable's name is plain enough to stand in Lua as it is.
@@ -155,11 +155,11 @@ fn is_name(variable: &str) -> bool {
 fn may_begin(command: &Command) -> bool {
     let Doing::Sql { parts, .. } = &command.doing else { return false };
     parts.iter().any(|part| match part {
-        Part::Text(text) => {
+        SqlPart::Text(text) => {
             let text = text.to_ascii_lowercase();
             text.contains("begin") || text.contains("start")
         }
-        Part::Variable { .. } => false,
+        SqlPart::Variable { .. } => false,
     })
 }
 
@@ -231,10 +231,10 @@ pub fn workload(script: &Script) -> String {
         "given.random_seed = sysbench.opt.rand_seed given.default_seed = sysbench.opt.rand_seed \
          v = R.variables(tid, given) ",
     );
-    if let Some(Plain { text, variables }) = &plain {
+    if let Some(PlainScript { text, variables }) = &plain {
         let _ = write!(lua, "assay.run_plain(R.plain({}, {{ {} }}, self, v, c, S)) ", quoted(text), all(variables));
     }
-    let mut place = Place::new(script, Mode::Prepared, PIPELINE_OF_SESSIONS);
+    let mut place = TranslationPlace::new(script, Mode::Prepared, PIPELINE_OF_SESSIONS);
     place.keeps_lines = true;
     let _ = writeln!(
         lua,
@@ -257,8 +257,8 @@ fn open_variables(script: &Script) -> Vec<String> {
             Doing::Sql { parts, .. } => parts
                 .iter()
                 .filter_map(|part| match part {
-                    Part::Variable { name, .. } => Some(name),
-                    Part::Text(_) => None,
+                    SqlPart::Variable { name, .. } => Some(name),
+                    SqlPart::Text(_) => None,
                 })
                 .collect(),
             Doing::Set { value, .. } | Doing::If(value) | Doing::Elif(value) => value.variables.iter().collect(),
@@ -282,7 +282,7 @@ fn open_variables(script: &Script) -> Vec<String> {
 }
 
 /// How the commands of a script are translated, and where that is.
-struct Place<'a> {
+struct TranslationPlace<'a> {
     commands: &'a [Command],
     mode: Mode,
     /// Whether it is between the start and the end of a pipeline.
@@ -297,8 +297,8 @@ struct Place<'a> {
     branches: BTreeMap<usize, (usize, usize)>,
 }
 
-impl Place<'_> {
-    fn new<'a>(script: &'a Script, mode: Mode, pipeline: [&'static str; 3]) -> Place<'a> {
+impl TranslationPlace<'_> {
+    fn new<'a>(script: &'a Script, mode: Mode, pipeline: [&'static str; 3]) -> TranslationPlace<'a> {
         let mut branches = BTreeMap::new();
         // The branches of each open `\if`.
         let mut open: Vec<Vec<usize>> = Vec::new();
@@ -317,7 +317,7 @@ impl Place<'_> {
             }
         }
         let commands = &script.commands;
-        Place { commands, mode, is_piped: false, pipeline, debug: false, keeps_lines: false, branches }
+        TranslationPlace { commands, mode, is_piped: false, pipeline, debug: false, keeps_lines: false, branches }
     }
 }
 
@@ -330,7 +330,7 @@ const PART: usize = 1000;
 
 /// The functions of all commands, as a Lua expression: a table by number. A negative number is that of an `\elif` whose
 /// condition decides; the positive one ends the branch before it.
-fn commands(place: &mut Place<'_>) -> String {
+fn commands(place: &mut TranslationPlace<'_>) -> String {
     let mut lua = "(function() local B = {} ".to_owned();
     let mut line = 1;
     for (number, command) in place.commands.iter().enumerate() {
@@ -368,7 +368,7 @@ fn commands(place: &mut Place<'_>) -> String {
 }
 
 /// `\if` or `\elif`: goes on with the next branch unless the condition holds.
-fn branch(condition: &Expression, number: usize, place: &Place<'_>) -> String {
+fn branch(condition: &Expression, number: usize, place: &TranslationPlace<'_>) -> String {
     let Lua { before, value } = condition.lua();
     let (next, _) = place.branches[&number];
     let next = match &place.commands[next].doing {
@@ -379,7 +379,7 @@ fn branch(condition: &Expression, number: usize, place: &Place<'_>) -> String {
 }
 
 /// Command `number`, from 0, of a script.
-fn of_command(number: usize, place: &mut Place<'_>) -> String {
+fn of_command(number: usize, place: &mut TranslationPlace<'_>) -> String {
     match &place.commands[number].doing {
         Doing::Sql { parts, keep } => of_sql(parts, keep, number, place),
         Doing::Set { variable, value } => {
@@ -411,12 +411,12 @@ fn of_command(number: usize, place: &mut Place<'_>) -> String {
 
 /// SQL as a prepared statement: its text with a question mark for each value, and the values. `None`: it is sent as
 /// text.
-fn parameterized(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec<String>)> {
+fn parameterized(parts: &[SqlPart], keep: &Keep, mode: Mode) -> Option<(String, Vec<String>)> {
     // Variables inside quotes are text, and so is a statement with question marks of its own, which would be our
     // placeholders.
-    let fits = |part: &Part| match part {
-        Part::Text(text) => !text.contains('?'),
-        Part::Variable { quoted, .. } => !quoted,
+    let fits = |part: &SqlPart| match part {
+        SqlPart::Text(text) => !text.contains('?'),
+        SqlPart::Variable { quoted, .. } => !quoted,
     };
     // Drivers report column names for statements sent as text.
     if mode == Mode::Simple || *keep != Keep::Nothing || !parts.iter().all(fits) {
@@ -425,8 +425,8 @@ fn parameterized(parts: &[Part], keep: &Keep, mode: Mode) -> Option<(String, Vec
     let (mut text, mut values) = (String::new(), Vec::new());
     for part in parts {
         match part {
-            Part::Text(piece) => text.push_str(piece),
-            Part::Variable { name, .. } => {
+            SqlPart::Text(piece) => text.push_str(piece),
+            SqlPart::Variable { name, .. } => {
                 text.push('?');
                 values.push(format!("R.parameter(v[{}])", quoted(name)));
             }
@@ -448,13 +448,13 @@ fn numbered_texts(script: &Script) -> String {
 }
 
 /// SQL as the server reads it, with `$1` for the first value.
-fn numbered_text(parts: &[Part]) -> String {
+fn numbered_text(parts: &[SqlPart]) -> String {
     let mut values = 0;
     parts
         .iter()
         .map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Variable { .. } => {
+            SqlPart::Text(text) => text.clone(),
+            SqlPart::Variable { .. } => {
                 values += 1;
                 format!("${values}")
             }
@@ -463,10 +463,10 @@ fn numbered_text(parts: &[Part]) -> String {
 }
 
 /// SQL with the values in it.
-fn text_of(parts: &[Part]) -> String {
-    let piece = |part: &Part| match part {
-        Part::Text(text) => quoted(text),
-        Part::Variable { name, .. } => format!("R.text(v, {})", quoted(name)),
+fn text_of(parts: &[SqlPart]) -> String {
+    let piece = |part: &SqlPart| match part {
+        SqlPart::Text(text) => quoted(text),
+        SqlPart::Variable { name, .. } => format!("R.text(v, {})", quoted(name)),
     };
     joined(parts.iter().map(piece).collect())
 }
@@ -504,7 +504,7 @@ fn preparations(commands: &[Command], begin: usize, mode: Mode) -> String {
     lua
 }
 
-fn of_sql(parts: &[Part], keep: &Keep, number: usize, place: &Place<'_>) -> String {
+fn of_sql(parts: &[SqlPart], keep: &Keep, number: usize, place: &TranslationPlace<'_>) -> String {
     if let Some((text, values)) = parameterized(parts, keep, place.mode) {
         let how = if place.is_piped { "pipe" } else { "perform" };
         let prepared = format!("S[{number}] or {}", preparation(number, &text, &values));
@@ -559,7 +559,7 @@ mod tests {
     #[test]
     fn branches_are_jumps() {
         let script = Script::parse("x", "\\if 1\n\\set a 1\n\\elif 2\n\\set a 2\n\\else\n\\set a 3\n\\endif").unwrap();
-        let lua = commands(&mut Place::new(&script, Mode::Simple, PIPELINE_OF_SESSIONS));
+        let lua = commands(&mut TranslationPlace::new(&script, Mode::Simple, PIPELINE_OF_SESSIONS));
         for code in [
             "B[0] = function(self, v, c, S) if R.holds(1) then return 1 end return -2 end",
             "B[-2] = function(self, v, c, S) if R.holds(2) then return 3 end return 5 end",
@@ -599,7 +599,7 @@ mod tests {
     fn what_cannot_be_a_parameter_goes_as_text() {
         let lua = |text: &str| {
             let script = Script::parse("x", text).unwrap();
-            of_command(0, &mut Place::new(&script, Mode::Prepared, PIPELINE_OF_SESSIONS))
+            of_command(0, &mut TranslationPlace::new(&script, Mode::Prepared, PIPELINE_OF_SESSIONS))
         };
         assert_eq!(lua("SELECT ':a';"), "c:query(\"SELECT '\" .. R.text(v, \"a\") .. \"';\")");
         assert_eq!(lua("SELECT a ? 'b' FROM t;"), "c:query(\"SELECT a ? 'b' FROM t;\")");

@@ -36,7 +36,7 @@ pub enum Doing {
     /// Sends SQL.
     Sql {
         /// Its text and the variables in it, in order.
-        parts: Vec<Part>,
+        parts: Vec<SqlPart>,
         /// What happens to the rows.
         keep: Keep,
     },
@@ -90,7 +90,7 @@ pub enum Keep {
 
 /// A piece of SQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum SqlPart {
     /// Unchanged text.
     Text(String),
     /// `:name`
@@ -105,7 +105,7 @@ pub enum Part {
 impl Script {
     /// Parses `text`; `name` is its name in reports and messages.
     pub fn parse(name: &str, text: &str) -> Result<Script, ScriptError> {
-        let mut reader = Reader { name, text, at: 0, counted: (0, 1), commands: Vec::new() };
+        let mut reader = ScriptReader { name, text, at: 0, counted: (0, 1), commands: Vec::new() };
         reader.read()?;
         let commands = reader.commands;
         if commands.is_empty() {
@@ -139,7 +139,7 @@ fn check_conditions(name: &str, commands: &[Command]) -> Result<(), ScriptError>
     if open.is_empty() { Ok(()) } else { wrong(commands.len() + 1, "\\if without matching \\endif") }
 }
 
-struct Reader<'a> {
+struct ScriptReader<'a> {
     name: &'a str,
     text: &'a str,
     at: usize,
@@ -148,7 +148,7 @@ struct Reader<'a> {
     commands: Vec<Command>,
 }
 
-impl Reader<'_> {
+impl ScriptReader<'_> {
     /// The line of a place at or behind that of the last call.
     fn line(&mut self, at: usize) -> usize {
         let (from, line) = self.counted;
@@ -388,18 +388,18 @@ fn words(line: &str, offset: usize) -> Vec<(&str, usize)> {
 
 /// Pieces of SQL in the order found.
 #[derive(Default)]
-struct Parts(Vec<Part>);
+struct Parts(Vec<SqlPart>);
 
 impl Parts {
     fn text(&mut self, text: &str) {
         match self.0.last_mut() {
-            Some(Part::Text(last)) => last.push_str(text),
-            _ => self.0.push(Part::Text(text.to_owned())),
+            Some(SqlPart::Text(last)) => last.push_str(text),
+            _ => self.0.push(SqlPart::Text(text.to_owned())),
         }
     }
 
     fn variable(&mut self, name: &str, quoted: bool) {
-        self.0.push(Part::Variable { name: name.to_owned(), quoted });
+        self.0.push(SqlPart::Variable { name: name.to_owned(), quoted });
     }
 
     /// Text with variables in it.
@@ -423,24 +423,24 @@ impl Parts {
     }
 
     /// Without surrounding blanks; empty if there is nothing else.
-    fn trimmed(mut self) -> Vec<Part> {
-        if let Some(Part::Text(first)) = self.0.first_mut() {
+    fn trimmed(mut self) -> Vec<SqlPart> {
+        if let Some(SqlPart::Text(first)) = self.0.first_mut() {
             *first = first.trim_start().to_owned();
         }
-        if let Some(Part::Text(last)) = self.0.last_mut() {
+        if let Some(SqlPart::Text(last)) = self.0.last_mut() {
             *last = last.trim_end().to_owned();
         }
-        self.0.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+        self.0.retain(|part| !matches!(part, SqlPart::Text(text) if text.is_empty()));
         self.0
     }
 }
 
-fn shown(parts: &[Part]) -> String {
+fn shown(parts: &[SqlPart]) -> String {
     let mut text = String::new();
     for part in parts {
         match part {
-            Part::Text(piece) => text.push_str(piece),
-            Part::Variable { name, .. } => text.extend([":", name]),
+            SqlPart::Text(piece) => text.push_str(piece),
+            SqlPart::Variable { name, .. } => text.extend([":", name]),
         }
     }
     text.lines().next().unwrap_or_default().to_owned()
@@ -532,8 +532,8 @@ mod tests {
         let names: Vec<(&str, bool)> = parts
             .iter()
             .filter_map(|part| match part {
-                Part::Variable { name, quoted } => Some((name.as_str(), *quoted)),
-                Part::Text(_) => None,
+                SqlPart::Variable { name, quoted } => Some((name.as_str(), *quoted)),
+                SqlPart::Text(_) => None,
             })
             .collect();
         assert_eq!(names, [("a", false), ("b", true)]);

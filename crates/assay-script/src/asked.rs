@@ -1,11 +1,11 @@
 //! The kinds of requests of sessions, as numbers shared by the prelude and Rust.
 
-/// Defines `Asked` and the numbers of its requests, from 1, in the order given.
+/// Defines `Ask` and the numbers of its requests, from 1, in the order given.
 macro_rules! asked {
     ($($request:ident),+ $(,)?) => {
         /// What a session requests: `core.ask` in `src/lua/core.lua`, in the same order.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Asked {
+        pub(crate) enum Ask {
             $($request,)+
             /// The script itself yielded something.
             Stray,
@@ -13,7 +13,7 @@ macro_rules! asked {
             Broken,
         }
 
-        const ORDER: &[Asked] = &[$(Asked::$request),+];
+        const ORDER: &[Ask] = &[$(Ask::$request),+];
     };
 }
 
@@ -23,9 +23,9 @@ asked! {
     Synchronize, InTransaction, Plain,
 }
 
-impl Asked {
+impl Ask {
     #[inline]
-    pub(crate) fn from_number(number: f64) -> Asked {
-        ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Asked::Stray)
+    pub(crate) fn from_number(number: f64) -> Ask {
+        ORDER.get((number as usize).wrapping_sub(1)).copied().unwrap_or(Ask::Stray)
     }
 }

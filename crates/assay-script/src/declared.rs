@@ -10,7 +10,7 @@ use assay_options::{CommandDeclaration, OptionDeclaration, OptionKind, OptionVal
 use assay_seam::Nanos;
 
 use crate::failure::ScriptError;
-use crate::rule::{Declaration, Measure, Rate, Rule};
+use crate::rule::{Declaration, Measure, NamedRate, Rule};
 use crate::stack::{read_option, text_at};
 
 /// What a script's top level left behind.
@@ -123,7 +123,7 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
             b"found" => return Declaration::Found(name, high.unwrap_or_default()),
             b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
             b"rate" => {
-                return Declaration::Rate(Rate {
+                return Declaration::Rate(NamedRate {
                     name,
                     of: Some(part).filter(|of| !of.is_empty()),
                     rolled_back: whole == "rolled_back",

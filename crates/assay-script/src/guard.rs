@@ -14,12 +14,12 @@ use assay_luajit as lua;
 /// A handle on one `State` for another thread. May outlive the state.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    watch: Arc<Watch>,
+    watch: Arc<GuardWatch>,
 }
 
 /// What the watched state and its guards share.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct GuardWatch {
     /// Odd while Lua runs.
     generation: AtomicU64,
     /// The generation whose position is wanted; 0: none.
@@ -42,10 +42,10 @@ pub(crate) struct Watch {
 struct LuaPointer(*mut lua::lua_State);
 
 // SAFETY: the pointer is only used for `lua_sethook`, which LuaJIT allows at any time ("can be called
-// asynchronously"), and under the lock that `Watch::close` takes before the state goes away.
+// asynchronously"), and under the lock that `GuardWatch::close` takes before the state goes away.
 unsafe impl Send for LuaPointer {}
 
-/// The key in the Lua registry under which the hook finds its `Watch`.
+/// The key in the Lua registry under which the hook finds its `GuardWatch`.
 static KEY: u8 = 0;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,7 +53,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Guard {
-    pub(crate) fn new(watch: &Arc<Watch>) -> Guard {
+    pub(crate) fn new(watch: &Arc<GuardWatch>) -> Guard {
         Guard { watch: Arc::clone(watch) }
     }
 
@@ -104,13 +104,13 @@ impl Guard {
     }
 }
 
-impl Watch {
+impl GuardWatch {
     /// Watches a state and lets the hook find this.
     ///
     /// # Safety
     /// `state` is open, and `close` is called before it is closed.
-    pub(crate) unsafe fn new(state: *mut lua::lua_State) -> Arc<Watch> {
-        let watch = Arc::new(Watch {
+    pub(crate) unsafe fn new(state: *mut lua::lua_State) -> Arc<GuardWatch> {
+        let watch = Arc::new(GuardWatch {
             generation: AtomicU64::new(0),
             inspect: AtomicU64::new(0),
             interrupt: AtomicU64::new(0),
@@ -149,7 +149,7 @@ unsafe extern "C-unwind" fn hook(state: *mut lua::lua_State, activation: *mut lu
     unsafe {
         lua::lua_pushlightuserdata(state, (&raw const KEY).cast_mut().cast::<c_void>());
         lua::lua_rawget(state, lua::LUA_REGISTRYINDEX);
-        let watch: *const Watch = lua::lua_touserdata(state, -1).cast_const().cast();
+        let watch: *const GuardWatch = lua::lua_touserdata(state, -1).cast_const().cast();
         lua::lua_settop(state, -2);
         if watch.is_null() {
             return;
@@ -179,7 +179,7 @@ enum Attention {
 
 /// # Safety
 /// As for `hook`.
-unsafe fn attend(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, watch: &Watch) -> Attention {
+unsafe fn attend(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, watch: &GuardWatch) -> Attention {
     let generation = watch.generation.load(Ordering::Relaxed);
     if watch.inspect.compare_exchange(generation, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
         // SAFETY: the caller's promise.
@@ -199,7 +199,7 @@ unsafe fn attend(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, wa
 ///
 /// # Safety
 /// As for `hook`.
-unsafe fn push_message(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, watch: &Watch) {
+unsafe fn push_message(state: *mut lua::lua_State, activation: *mut lua::lua_Debug, watch: &GuardWatch) {
     // SAFETY: the caller's promise; `text` is copied by Lua.
     unsafe {
         lua::lua_getinfo(state, c"Sl".as_ptr(), activation);

@@ -32,7 +32,7 @@ pub use native::{Key, Marks};
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};
-pub use rule::{Declaration, Measure, Rate, Rule};
+pub use rule::{Declaration, Measure, NamedRate, Rule};
 pub use setup::{Entry, Setup};
 pub use state::State;
 pub use version::luajit_version;

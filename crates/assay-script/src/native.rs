@@ -13,7 +13,7 @@ use assay_seam::{Cell, Rows};
 
 use crate::front::{Front, Severity};
 use crate::library::Library;
-use crate::plain::{Program, Run};
+use crate::plain::{PlainRun, Program};
 use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
 
 /// Shared between a state's Lua code and Rust. The first three fields are `struct assay_shared` of `core.lua`.
@@ -61,7 +61,7 @@ const APART: u32 = 1 << 31;
 pub(crate) struct Native {
     pub(crate) rng: Rng,
     /// Its place in a program without Lua.
-    pub(crate) plain: Option<Run>,
+    pub(crate) plain: Option<PlainRun>,
     /// A saved state of `rng`, to repeat its numbers.
     kept: Option<Rng>,
     /// For `math.random`, separate so that scripts using both are reproducible.
@@ -75,7 +75,7 @@ pub(crate) struct Native {
     /// The terminal it is serving.
     pub(crate) terminal: Option<u32>,
     /// By connection number.
-    pub(crate) results: Vec<Live>,
+    pub(crate) results: Vec<LiveResult>,
     /// By loader number. Boxed: Lua holds their addresses.
     #[expect(clippy::vec_box, reason = "Lua holds the addresses of the rows")]
     pub(crate) loaders: Vec<Box<Rows>>,
@@ -139,7 +139,7 @@ impl Marks {
 
 /// A connection's result.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveResult {
     /// Counts statements; a result object of an older one is stale.
     pub(crate) serial: u32,
     pub(crate) rows: Option<Box<Rows>>,
@@ -215,10 +215,10 @@ impl Native {
     }
 
     /// The entry of connection `number`, created if it is new.
-    pub(crate) fn live(&mut self, number: u32) -> &mut Live {
+    pub(crate) fn live(&mut self, number: u32) -> &mut LiveResult {
         let index = number as usize;
         if index >= self.results.len() {
-            self.results.resize_with(index + 1, Live::default);
+            self.results.resize_with(index + 1, LiveResult::default);
         }
         &mut self.results[index]
     }
@@ -229,7 +229,7 @@ impl Native {
     }
 }
 
-impl Live {
+impl LiveResult {
     /// A statement begins: the previous result is stale. Returns its rows to the pool.
     pub(crate) fn begin(&mut self) -> Option<Box<Rows>> {
         self.serial = self.serial.wrapping_add(1);
@@ -489,7 +489,7 @@ unsafe extern "C" fn plain_begin(shared: *mut Shared, program: c_int) {
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
     let program = usize::try_from(program).ok().and_then(|program| shared.programs.get(program));
-    native.plain = program.map(Run::new);
+    native.plain = program.map(PlainRun::new);
 }
 
 unsafe extern "C" fn plain_set(shared: *mut Shared, variable: u32, value: f64) {

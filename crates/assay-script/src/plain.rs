@@ -1,6 +1,6 @@
 //! Transactions that need no Lua: they compute integers and send statements.
 //!
-//! A compiled script registers a program and asks to run it (`Asked::Plain`). From then on the session's requests come
+//! A compiled script registers a program and asks to run it (`Ask::Plain`). From then on the session's requests come
 //! from here, and Lua waits until it is needed: the loop has ended, a statement failed, or a value does not fit into an
 //! integer of 64 bits. Lua then finds the variables and the random numbers as they were before that command and runs
 //! the command itself, so that every error is detected and worded there.
@@ -26,22 +26,22 @@ const DEPTH_MAX: usize = 8;
 /// A program, shared by all sessions that run it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Program {
-    commands: Box<[Command]>,
+    commands: Box<[PlainCommand]>,
     /// Number of variables.
     variables: usize,
     may_begin: bool,
 }
 
 #[derive(Debug, PartialEq)]
-enum Command {
-    Set { variable: usize, value: Vec<Word> },
+enum PlainCommand {
+    Set { variable: usize, value: Vec<PlainWord> },
     Execute { parameters: Vec<usize> },
-    Query { pieces: Vec<Piece> },
+    Query { pieces: Vec<PlainPiece> },
 }
 
 /// Part of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Word {
+enum PlainWord {
     Integer(i64),
     Variable(usize),
     Add,
@@ -53,14 +53,14 @@ enum Word {
 }
 
 #[derive(Debug, PartialEq)]
-enum Piece {
+enum PlainPiece {
     Text(Box<[u8]>),
     Variable(usize),
 }
 
 /// A session's next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PlainStep {
     /// The next transaction.
     Next,
     Execute,
@@ -83,7 +83,7 @@ pub(crate) enum Leave {
 
 /// A session's place in a program.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct PlainRun {
     program: Rc<Program>,
     pub(crate) connection: u32,
     /// Number of transactions left to start.
@@ -117,23 +117,23 @@ impl Program {
                 "set" => {
                     let target = used(variable(arguments.next()?)?);
                     let read = |word: &str| match variable(word) {
-                        Some(variable) => Some(Word::Variable(used(variable))),
-                        None => Word::parse(word),
+                        Some(variable) => Some(PlainWord::Variable(used(variable))),
+                        None => PlainWord::parse(word),
                     };
-                    let value = arguments.map(read).collect::<Option<Vec<Word>>>()?;
+                    let value = arguments.map(read).collect::<Option<Vec<PlainWord>>>()?;
                     check_depth(&value)?;
-                    Command::Set { variable: target, value }
+                    PlainCommand::Set { variable: target, value }
                 }
                 "execute" => {
                     let parameters = arguments.map(|word| Some(used(variable(word)?)));
-                    Command::Execute { parameters: parameters.collect::<Option<_>>()? }
+                    PlainCommand::Execute { parameters: parameters.collect::<Option<_>>()? }
                 }
                 "query" => {
                     let read = |word: &str| match word.strip_prefix('\'') {
-                        Some(text) => Some(Piece::Text(text.as_bytes().into())),
-                        None => Some(Piece::Variable(used(variable(word)?))),
+                        Some(text) => Some(PlainPiece::Text(text.as_bytes().into())),
+                        None => Some(PlainPiece::Variable(used(variable(word)?))),
                     };
-                    Command::Query { pieces: arguments.map(read).collect::<Option<_>>()? }
+                    PlainCommand::Query { pieces: arguments.map(read).collect::<Option<_>>()? }
                 }
                 _ => return None,
             });
@@ -144,11 +144,11 @@ impl Program {
 }
 
 /// Every operator has its operands, one value remains at the end, and there are never too many.
-fn check_depth(value: &[Word]) -> Option<()> {
+fn check_depth(value: &[PlainWord]) -> Option<()> {
     let mut depth = 0_usize;
     for word in value {
         depth = match word {
-            Word::Integer(_) | Word::Variable(_) => depth + 1,
+            PlainWord::Integer(_) | PlainWord::Variable(_) => depth + 1,
             _ => depth.checked_sub(1).filter(|left| *left > 0)?,
         };
         if depth > DEPTH_MAX {
@@ -158,16 +158,16 @@ fn check_depth(value: &[Word]) -> Option<()> {
     (depth == 1).then_some(())
 }
 
-impl Word {
-    fn parse(word: &str) -> Option<Word> {
+impl PlainWord {
+    fn parse(word: &str) -> Option<PlainWord> {
         Some(match word {
-            "+" => Word::Add,
-            "-" => Word::Subtract,
-            "*" => Word::Multiply,
-            "/" => Word::Divide,
-            "%" => Word::Remainder,
-            "random" => Word::Random,
-            _ => Word::Integer(word.parse().ok()?),
+            "+" => PlainWord::Add,
+            "-" => PlainWord::Subtract,
+            "*" => PlainWord::Multiply,
+            "/" => PlainWord::Divide,
+            "%" => PlainWord::Remainder,
+            "random" => PlainWord::Random,
+            _ => PlainWord::Integer(word.parse().ok()?),
         })
     }
 
@@ -175,26 +175,26 @@ impl Word {
     #[inline]
     fn apply(self, a: i64, b: i64, rng: &mut Rng) -> Option<i64> {
         match self {
-            Word::Add => a.checked_add(b),
-            Word::Subtract => a.checked_sub(b),
-            Word::Multiply => a.checked_mul(b),
-            Word::Divide => a.checked_div(b),
-            Word::Remainder if b == -1 => Some(0),
-            Word::Remainder => a.checked_rem(b),
-            Word::Random => {
+            PlainWord::Add => a.checked_add(b),
+            PlainWord::Subtract => a.checked_sub(b),
+            PlainWord::Multiply => a.checked_mul(b),
+            PlainWord::Divide => a.checked_div(b),
+            PlainWord::Remainder if b == -1 => Some(0),
+            PlainWord::Remainder => a.checked_rem(b),
+            PlainWord::Random => {
                 // As `R.random` in runtime.lua draws, and from no larger range.
                 let span = b.checked_sub(a).filter(|span| (0..(1 << 50) - 1).contains(span))?;
                 Some(a + (rng.double() * (span + 1) as f64) as i64)
             }
-            Word::Integer(_) | Word::Variable(_) => None,
+            PlainWord::Integer(_) | PlainWord::Variable(_) => None,
         }
     }
 }
 
-impl Run {
-    pub(crate) fn new(program: &Rc<Program>) -> Run {
+impl PlainRun {
+    pub(crate) fn new(program: &Rc<Program>) -> PlainRun {
         let slots = vec![0; program.variables + program.commands.len()].into();
-        Run { program: Rc::clone(program), connection: 0, left: 0, at: 0, slots }
+        PlainRun { program: Rc::clone(program), connection: 0, left: 0, at: 0, slots }
     }
 
     /// A variable's value; 0 where there is no such variable.
@@ -222,10 +222,10 @@ impl Run {
 
     /// Asks for the next transaction.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Step, Leave> {
+    pub(crate) fn next(&mut self) -> Result<PlainStep, Leave> {
         self.at = 0;
         self.left = self.left.checked_sub(1).ok_or(Leave::Over)?;
-        Ok(Step::Next)
+        Ok(PlainStep::Next)
     }
 
     /// Takes the answer to the last request and makes the next one. `Err`: Lua has to continue, with what is left of
@@ -236,7 +236,7 @@ impl Run {
         answer: Answer,
         rng: &mut Rng,
         pool: &mut RowsPool,
-    ) -> Result<Step, (Leave, Answer)> {
+    ) -> Result<PlainStep, (Leave, Answer)> {
         match answer {
             Answer::Reply(reply, verdict) => {
                 if reply.error.is_some() {
@@ -257,10 +257,10 @@ impl Run {
         self.go_on(rng).map_err(|leave| (leave, Answer::Done))
     }
 
-    fn go_on(&mut self, rng: &mut Rng) -> Result<Step, Leave> {
+    fn go_on(&mut self, rng: &mut Rng) -> Result<PlainStep, Leave> {
         loop {
             match self.program.commands.get(self.at) {
-                Some(Command::Set { variable, value }) => {
+                Some(PlainCommand::Set { variable, value }) => {
                     let before = rng.clone();
                     let Some(value) = self.compute(value, rng) else {
                         *rng = before;
@@ -269,24 +269,24 @@ impl Run {
                     self.slots[*variable] = value;
                     self.at += 1;
                 }
-                Some(Command::Execute { .. }) => return Ok(Step::Execute),
-                Some(Command::Query { .. }) => return Ok(Step::Query),
-                None if self.program.may_begin => return Ok(Step::InTransaction),
+                Some(PlainCommand::Execute { .. }) => return Ok(PlainStep::Execute),
+                Some(PlainCommand::Query { .. }) => return Ok(PlainStep::Query),
+                None if self.program.may_begin => return Ok(PlainStep::InTransaction),
                 None => return self.next(),
             }
         }
     }
 
     #[inline]
-    fn compute(&self, value: &[Word], rng: &mut Rng) -> Option<i64> {
+    fn compute(&self, value: &[PlainWord], rng: &mut Rng) -> Option<i64> {
         let (mut stack, mut depth) = ([0; DEPTH_MAX], 0);
         for word in value {
             match *word {
-                Word::Integer(integer) => {
+                PlainWord::Integer(integer) => {
                     stack[depth] = integer;
                     depth += 1;
                 }
-                Word::Variable(variable) => {
+                PlainWord::Variable(variable) => {
                     stack[depth] = self.slots[variable];
                     depth += 1;
                 }
@@ -303,7 +303,7 @@ impl Run {
     #[inline]
     pub(crate) fn statement(&self, parameters: &mut Vec<Value<'static>>) -> StatementId {
         parameters.clear();
-        if let Some(Command::Execute { parameters: variables }) = self.program.commands.get(self.at) {
+        if let Some(PlainCommand::Execute { parameters: variables }) = self.program.commands.get(self.at) {
             parameters.extend(variables.iter().map(|variable| Value::Int(self.slots[*variable])));
         }
         StatementId(self.slots[self.program.variables + self.at] as u32)
@@ -312,11 +312,11 @@ impl Run {
     /// The text of the command that runs; false where it is none.
     pub(crate) fn write_text(&self, text: &mut Vec<u8>) -> bool {
         text.clear();
-        let Some(Command::Query { pieces }) = self.program.commands.get(self.at) else { return false };
+        let Some(PlainCommand::Query { pieces }) = self.program.commands.get(self.at) else { return false };
         for piece in pieces {
             match piece {
-                Piece::Text(piece) => text.extend_from_slice(piece),
-                Piece::Variable(variable) => write_decimal(self.slots[*variable], text),
+                PlainPiece::Text(piece) => text.extend_from_slice(piece),
+                PlainPiece::Variable(variable) => write_decimal(self.slots[*variable], text),
             }
         }
         true
@@ -333,12 +333,12 @@ mod tests {
         Program::parse(&text.split(' ').map(|word| word.replace('_', " ") + "\u{1f}").collect::<String>())
     }
 
-    fn run(text: &str, left: u64) -> Run {
-        Run { left, ..Run::new(&Rc::new(program(text).expect("a program"))) }
+    fn run(text: &str, left: u64) -> PlainRun {
+        PlainRun { left, ..PlainRun::new(&Rc::new(program(text).expect("a program"))) }
     }
 
     struct Session {
-        run: Run,
+        run: PlainRun,
         rng: Rng,
         pool: RowsPool,
     }
@@ -348,11 +348,11 @@ mod tests {
             Session { run: run(text, left), rng: Rng::new(1, 1), pool: RowsPool::default() }
         }
 
-        fn resume(&mut self, answer: Answer) -> Result<Step, Leave> {
+        fn resume(&mut self, answer: Answer) -> Result<PlainStep, Leave> {
             self.run.resume(answer, &mut self.rng, &mut self.pool).map_err(|(leave, _)| leave)
         }
 
-        fn replied(&mut self) -> Result<Step, Leave> {
+        fn replied(&mut self) -> Result<PlainStep, Leave> {
             self.resume(Answer::Reply(Reply::default(), Verdict::Fatal))
         }
     }
@@ -362,25 +362,25 @@ mod tests {
         let mut session = Session::new("set $0 7 $1 * 2 - execute $0 $1 query 'a=_ $0", 2);
         session.run.set(1, 6);
         session.run.bind(1, 9);
-        assert_eq!(session.run.next(), Ok(Step::Next));
-        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(Step::Execute));
+        assert_eq!(session.run.next(), Ok(PlainStep::Next));
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Execute));
         let mut parameters = Vec::new();
         assert_eq!(session.run.statement(&mut parameters), StatementId(9));
         assert_eq!(parameters, [Value::Int(40), Value::Int(6)]);
-        assert_eq!(session.replied(), Ok(Step::Query));
+        assert_eq!(session.replied(), Ok(PlainStep::Query));
         let mut text = Vec::new();
         assert!(session.run.write_text(&mut text));
         assert_eq!(String::from_utf8(text).unwrap(), "a= 40");
-        assert_eq!(session.replied(), Ok(Step::Next));
-        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(Step::Execute));
-        assert_eq!((session.replied(), session.replied()), (Ok(Step::Query), Err(Leave::Over)));
+        assert_eq!(session.replied(), Ok(PlainStep::Next));
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Execute));
+        assert_eq!((session.replied(), session.replied()), (Ok(PlainStep::Query), Err(Leave::Over)));
     }
 
     #[test]
     fn what_has_to_be_decided_is_left_to_lua() {
         let mut session = Session::new("begins set $0 1 6 random execute $0 set $1 1 $0 $2 - /", u64::MAX);
-        assert_eq!(session.run.next(), Ok(Step::Next));
-        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(Step::Execute));
+        assert_eq!(session.run.next(), Ok(PlainStep::Next));
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Execute));
         let refused = || Reply::failed(StatementError::client(Class::Other, "no"));
         assert_eq!(session.resume(Answer::Reply(refused(), Verdict::Fatal)), Err(Leave::Failed));
         assert_eq!(session.run.at(), 1);
@@ -389,10 +389,10 @@ mod tests {
         session.run.set(2, drawn);
         assert_eq!((session.replied(), session.run.at()), (Err(Leave::Do), 2), "a division by zero");
         session.run.set(2, drawn + 1);
-        assert_eq!(session.run.go_on(&mut session.rng), Ok(Step::InTransaction));
+        assert_eq!(session.run.go_on(&mut session.rng), Ok(PlainStep::InTransaction));
         assert_eq!(session.run.value(1), -1);
         assert_eq!(session.resume(Answer::Proceed(true)), Err(Leave::Open));
-        assert_eq!(session.resume(Answer::Proceed(false)), Ok(Step::Next));
+        assert_eq!(session.resume(Answer::Proceed(false)), Ok(PlainStep::Next));
         assert_eq!(session.resume(Answer::Proceed(false)), Err(Leave::Over));
     }
 

@@ -12,14 +12,14 @@ use assay_luajit as lua;
 use assay_luajit::lua_State;
 
 /// A part: its name in Lua's form (`=assay/…`), and its text.
-pub(crate) type Part = (&'static CStr, &'static str);
+pub(crate) type LuaChunk = (&'static CStr, &'static str);
 
 /// The parts that run first; what the front adds comes next.
-const CORE: [Part; 2] =
+const CORE: [LuaChunk; 2] =
     [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
 
 /// The other parts, in the order they run.
-const REST: [Part; 9] = [
+const REST: [LuaChunk; 9] = [
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
@@ -32,7 +32,7 @@ const REST: [Part; 9] = [
 ];
 
 /// All parts in the order they run, with those of a front.
-pub(crate) fn parts(overlay: &'static [Part]) -> impl Iterator<Item = Part> {
+pub(crate) fn parts(overlay: &'static [LuaChunk]) -> impl Iterator<Item = LuaChunk> {
     CORE.into_iter().chain(overlay.iter().copied()).chain(REST)
 }
 
@@ -43,7 +43,7 @@ static COMPILED: Mutex<Vec<(usize, &[u8])>> = Mutex::new(Vec::new());
 ///
 /// # Safety
 /// The stack has room for two more values.
-pub(crate) unsafe fn load(lua: *mut lua_State, (name, text): Part) -> c_int {
+pub(crate) unsafe fn load(lua: *mut lua_State, (name, text): LuaChunk) -> c_int {
     let address = text.as_ptr() as usize;
     let known = |compiled: &[(usize, &'static [u8])]| {
         compiled.iter().find(|(known, _)| *known == address).map(|(_, bytecode)| *bytecode)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::asked::Asked;
+use crate::asked::Ask;
 use crate::declared::Declared;
 use crate::failure::ScriptError;
 use crate::front::Front;
@@ -178,12 +178,12 @@ fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptEr
         let asked = state.advance(slot, Answer::Done, &mut pool);
         match asked {
             // Every session will print this again.
-            Asked::Log | Asked::Type | Asked::Expect | Asked::Declare => {}
-            Asked::Declared => {
+            Ask::Log | Ask::Type | Ask::Expect | Ask::Declare => {}
+            Ask::Declared => {
                 return state.read_declared(slot).map(Some);
             }
-            Asked::Finished => return Ok(Some(Declared::default())),
-            Asked::Died | Asked::Stray | Asked::Broken => {
+            Ask::Finished => return Ok(Some(Declared::default())),
+            Ask::Died | Ask::Stray | Ask::Broken => {
                 let Request::Died(failure) = state.request(slot, asked, &mut pool) else {
                     unreachable!("asked to die")
                 };

@@ -10,7 +10,7 @@ pub enum Declaration {
     /// `assay.audit{…}`
     Rule(Rule),
     /// `assay.rate{…}`
-    Rate(Rate),
+    Rate(NamedRate),
     /// `assay.journal{…}`: names of the columns.
     Journal(Vec<String>),
     /// `assay.found(…)`: the name of an option, and its actual value in the tables.
@@ -69,7 +69,7 @@ pub enum Measure {
 
 /// A throughput with a name of its own, such as tpmC.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rate {
+pub struct NamedRate {
     /// Name for the report; unique among the rates of a script.
     pub name: String,
     /// The transaction type counted; `None`: all of them.

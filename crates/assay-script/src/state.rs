@@ -1,7 +1,7 @@
 //! One `lua_State` and its sessions.
 //!
 //! A session is a coroutine of the prelude (`src/lua/*.lua`), which runs the script and yields numbers that encode its
-//! request; `Asked` names them. Resuming pushes the answer, switches the shared block to the session and calls
+//! request; `Ask` names them. Resuming pushes the answer, switches the shared block to the session and calls
 //! `lua_resume`: our side allocates nothing once the scratch space has grown.
 //!
 //! Memory: LuaJIT's collector runs as garbage accumulates. Its final phase walks all coroutines of the state at once,
@@ -14,13 +14,13 @@ use assay_luajit as lua;
 use assay_luajit::lua_State;
 use assay_seam::{Dialect, Nanos, Operation, RowsPool, StatementId, Value};
 
-use crate::asked::Asked;
+use crate::asked::Ask;
 use crate::declared::{Declared, declaration, read_declared};
 use crate::failure::ScriptError;
 use crate::front::Front;
-use crate::guard::{Guard, Watch};
+use crate::guard::{Guard, GuardWatch};
 use crate::native::{FUNCTIONS, Key, Marks, Native, Shared};
-use crate::plain::{Leave, Step};
+use crate::plain::{Leave, PlainStep};
 use crate::prelude;
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
@@ -33,7 +33,7 @@ pub struct State {
     pub(crate) lua: *mut lua_State,
     /// From `Box::into_raw`; Lua has its address, too. Freed after the state is closed.
     pub(crate) shared: *mut Shared,
-    watch: Arc<Watch>,
+    watch: Arc<GuardWatch>,
     pub(crate) sessions: Vec<Option<Coroutine>>,
     /// Parameters of the last `Execute` returned. The lifetime is erased: see `State::operation`.
     parameters: Vec<Value<'static>>,
@@ -99,7 +99,7 @@ impl State {
             lua::lua_gc(lua, lua::LUA_GCSTOP, 0);
             lua::lua_gc(lua, lua::LUA_GCSETPAUSE, GC_PAUSE);
             lua::lua_gc(lua, lua::LUA_GCSETSTEPMUL, GC_STEP);
-            let watch = Watch::new(lua);
+            let watch = GuardWatch::new(lua);
             let state = State {
                 lua,
                 shared: Box::into_raw(Box::new(shared)),
@@ -281,7 +281,7 @@ impl State {
             self.advance(slot, answer, pool)
         };
         match asked {
-            Asked::Plain => {
+            Ask::Plain => {
                 let step = self.begin_plain(slot, pool);
                 self.plain_request(slot, step)
             }
@@ -290,7 +290,7 @@ impl State {
     }
 
     /// A session has asked to go on in a plain program, which has transactions to begin.
-    fn begin_plain(&mut self, slot: Slot, pool: &mut RowsPool) -> Step {
+    fn begin_plain(&mut self, slot: Slot, pool: &mut RowsPool) -> PlainStep {
         let session = self.sessions[slot.0 as usize].as_mut().expect("it was just resumed");
         session.is_plain = true;
         // SAFETY: the thread is suspended with its request on the stack; `native` as in `resume`.
@@ -312,7 +312,7 @@ impl State {
 
     /// Hands the session back to Lua: why, at which command, its text if it has one, and the answer to it.
     #[cold]
-    fn leave_plain(&mut self, slot: Slot, leave: Leave, answer: Answer, pool: &mut RowsPool) -> Asked {
+    fn leave_plain(&mut self, slot: Slot, leave: Leave, answer: Answer, pool: &mut RowsPool) -> Ask {
         let session = self.sessions[slot.0 as usize].as_mut().expect("it is in a plain program");
         session.is_plain = false;
         let (thread, native, asked) = (session.thread, session.native, session.asked);
@@ -333,19 +333,19 @@ impl State {
     }
 
     /// What a plain program asks.
-    fn plain_request(&mut self, slot: Slot, step: Step) -> Request<'_> {
+    fn plain_request(&mut self, slot: Slot, step: PlainStep) -> Request<'_> {
         let session = self.sessions[slot.0 as usize].as_ref().expect("it is in a plain program");
         // SAFETY: as in `resume`.
         let run = unsafe { (*session.native).plain.as_ref() }.expect("it runs");
         let connection = ConnectionNumber(run.connection);
         match step {
-            Step::Next => Request::Next,
-            Step::InTransaction => Request::InTransaction(connection),
-            Step::Execute => {
+            PlainStep::Next => Request::Next,
+            PlainStep::InTransaction => Request::InTransaction(connection),
+            PlainStep::Execute => {
                 let statement = run.statement(&mut self.parameters);
                 Request::Operation(connection, Operation::Execute { statement, parameters: &self.parameters })
             }
-            Step::Query => {
+            PlainStep::Query => {
                 run.write_text(&mut self.text);
                 Request::Operation(connection, Operation::Query { text: &self.text })
             }
@@ -353,7 +353,7 @@ impl State {
     }
 
     /// Answers a session and runs it until its next request, which is then on its stack.
-    pub(crate) fn advance(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Asked {
+    pub(crate) fn advance(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Ask {
         let session = self.sessions[slot.0 as usize].as_mut().expect("the slot came from add_session");
         assert!(!session.ended, "a session that has ended is not resumed");
         let thread = session.thread;
@@ -371,7 +371,7 @@ impl State {
 
     /// Runs a session with so many values on its stack until it asks.
     #[inline]
-    fn go_on(&mut self, slot: Slot, mut count: c_int) -> Asked {
+    fn go_on(&mut self, slot: Slot, mut count: c_int) -> Ask {
         let session = self.sessions[slot.0 as usize].as_mut().expect("its stack was just filled");
         let thread = session.thread;
         // SAFETY: as in `advance`. `shared` and `native` live as long as the state and the session; no reference to
@@ -387,20 +387,20 @@ impl State {
                 self.watch.step(self.generation);
                 let asked = match status {
                     lua::LUA_YIELD | lua::LUA_OK if lua::lua_type(thread, 1) == lua::LUA_TNUMBER => {
-                        let asked = Asked::from_number(lua::lua_tonumber(thread, 1));
-                        session.ended = matches!(asked, Asked::Finished | Asked::Died) || status == lua::LUA_OK;
+                        let asked = Ask::from_number(lua::lua_tonumber(thread, 1));
+                        session.ended = matches!(asked, Ask::Finished | Ask::Died) || status == lua::LUA_OK;
                         asked
                     }
                     lua::LUA_YIELD => {
                         session.ended = true;
-                        Asked::Stray
+                        Ask::Stray
                     }
                     _ => {
                         session.ended = true;
-                        Asked::Broken
+                        Ask::Broken
                     }
                 };
-                if !matches!(asked, Asked::Execute | Asked::Defer | Asked::Pipe) {
+                if !matches!(asked, Ask::Execute | Ask::Defer | Ask::Pipe) {
                     return asked;
                 }
                 match read_parameters(self.lua, thread, &mut self.parameters) {
@@ -417,7 +417,7 @@ impl State {
     }
 
     /// A session's request, read from its stack.
-    pub(crate) fn request(&mut self, slot: Slot, asked: Asked, pool: &mut RowsPool) -> Request<'_> {
+    pub(crate) fn request(&mut self, slot: Slot, asked: Ask, pool: &mut RowsPool) -> Request<'_> {
         let session = self.sessions[slot.0 as usize].as_mut().expect("it was just resumed");
         let thread = session.thread;
         // SAFETY: the thread is suspended; its stack, and so the strings on it, stay until it is resumed, which needs
@@ -425,32 +425,26 @@ impl State {
         unsafe {
             let number = |index| lua::lua_tonumber(thread, index);
             match asked {
-                Asked::Connect => {
+                Ask::Connect => {
                     Request::Connect(ConnectionNumber(number(2) as u32), text_at(thread, 3), number(4) as u32)
                 }
-                Asked::Disconnect | Asked::Reconnect | Asked::Leave => {
+                Ask::Disconnect | Ask::Reconnect | Ask::Leave => {
                     let connection = number(2) as u32;
                     if let Some(rows) = (*session.native).live(connection).begin() {
                         pool.put(rows);
                     }
                     let connection = ConnectionNumber(connection);
                     match asked {
-                        Asked::Disconnect => Request::Disconnect(connection),
-                        Asked::Leave => Request::Leave(connection),
+                        Ask::Disconnect => Request::Disconnect(connection),
+                        Ask::Leave => Request::Leave(connection),
                         _ => Request::Reconnect(connection),
                     }
                 }
-                Asked::Query
-                | Asked::Prepare
-                | Asked::Execute
-                | Asked::Defer
-                | Asked::Pipe
-                | Asked::Close
-                | Asked::Load => {
+                Ask::Query | Ask::Prepare | Ask::Execute | Ask::Defer | Ask::Pipe | Ask::Close | Ask::Load => {
                     let connection = number(2) as u32;
                     session.asked = connection;
                     let live = (*session.native).live(connection);
-                    if asked != Asked::Close
+                    if asked != Ask::Close
                         && let Some(rows) = live.begin()
                     {
                         pool.put(rows);
@@ -458,26 +452,26 @@ impl State {
                     let native = session.native;
                     let operation = self.operation(thread, native, asked);
                     match asked {
-                        Asked::Defer => Request::Defer(ConnectionNumber(connection), operation),
-                        Asked::Pipe => Request::Pipe(ConnectionNumber(connection), operation),
+                        Ask::Defer => Request::Defer(ConnectionNumber(connection), operation),
+                        Ask::Pipe => Request::Pipe(ConnectionNumber(connection), operation),
                         _ => Request::Operation(ConnectionNumber(connection), operation),
                     }
                 }
-                Asked::Rollback | Asked::Flush => {
+                Ask::Rollback | Ask::Flush => {
                     let connection = number(2) as u32;
                     session.asked = connection;
                     if let Some(rows) = (*session.native).live(connection).begin() {
                         pool.put(rows);
                     }
                     match asked {
-                        Asked::Flush => Request::Flush(ConnectionNumber(connection)),
+                        Ask::Flush => Request::Flush(ConnectionNumber(connection)),
                         _ => Request::Operation(ConnectionNumber(connection), Operation::RollBack),
                     }
                 }
-                Asked::Synchronize => Request::Synchronize(ConnectionNumber(number(2) as u32)),
-                Asked::InTransaction => Request::InTransaction(ConnectionNumber(number(2) as u32)),
-                Asked::Ready => Request::Ready,
-                Asked::Next => {
+                Ask::Synchronize => Request::Synchronize(ConnectionNumber(number(2) as u32)),
+                Ask::InTransaction => Request::InTransaction(ConnectionNumber(number(2) as u32)),
+                Ask::Ready => Request::Ready,
+                Ask::Next => {
                     // A transaction is over, and with it its results: an idle session holds no row buffers.
                     for live in &mut (*session.native).results {
                         if let Some(rows) = live.rows.take() {
@@ -486,31 +480,31 @@ impl State {
                     }
                     Request::Next
                 }
-                Asked::Type => Request::Type(number(2) as u32),
-                Asked::Failed => Request::Failed(failure(thread)),
-                Asked::Stop => Request::Stop,
-                Asked::Sleep => Request::Sleep(Nanos::from_secs_f64(number(2))),
-                Asked::Claim => Request::Claim(text_at(thread, 2)),
-                Asked::Barrier => Request::Barrier,
-                Asked::Expect => Request::Expect(number(2) as u64),
-                Asked::Log => Request::Log(text_at(thread, 2)),
-                Asked::Declare => Request::Declare(declaration(thread)),
-                Asked::Finished => Request::Finished { success: lua::lua_toboolean(thread, 2) != 0 },
-                Asked::Died => Request::Died(failure(thread)),
-                Asked::Declared => match read_declared(thread) {
+                Ask::Type => Request::Type(number(2) as u32),
+                Ask::Failed => Request::Failed(failure(thread)),
+                Ask::Stop => Request::Stop,
+                Ask::Sleep => Request::Sleep(Nanos::from_secs_f64(number(2))),
+                Ask::Claim => Request::Claim(text_at(thread, 2)),
+                Ask::Barrier => Request::Barrier,
+                Ask::Expect => Request::Expect(number(2) as u64),
+                Ask::Log => Request::Log(text_at(thread, 2)),
+                Ask::Declare => Request::Declare(declaration(thread)),
+                Ask::Finished => Request::Finished { success: lua::lua_toboolean(thread, 2) != 0 },
+                Ask::Died => Request::Died(failure(thread)),
+                Ask::Declared => match read_declared(thread) {
                     Ok(declared) => {
                         let _ = self.declared.set(declared);
                         Request::Finished { success: true }
                     }
                     Err(error) => Request::Died(Failure { message: error.message, ..Failure::default() }),
                 },
-                Asked::Plain => unreachable!("`resume` answers for plain programs"),
-                Asked::Stray => Request::Died(Failure {
+                Ask::Plain => unreachable!("`resume` answers for plain programs"),
+                Ask::Stray => Request::Died(Failure {
                     message: "coroutine.yield was called outside of a coroutine of the script".to_owned(),
                     ..Failure::default()
                 }),
                 // Even the handler failed: out of memory, or out of stack.
-                Asked::Broken => Request::Died(Failure {
+                Ask::Broken => Request::Died(Failure {
                     message: String::from_utf8_lossy(text_at(thread, -1)).into_owned(),
                     ..Failure::default()
                 }),
@@ -522,17 +516,17 @@ impl State {
     ///
     /// # Safety
     /// The thread is suspended, and the result does not outlive that; `native` is its session's.
-    unsafe fn operation<'a>(&'a mut self, thread: *mut lua_State, native: *mut Native, asked: Asked) -> Operation<'a> {
+    unsafe fn operation<'a>(&'a mut self, thread: *mut lua_State, native: *mut Native, asked: Ask) -> Operation<'a> {
         // SAFETY: the caller's promise.
         unsafe {
             let statement = || StatementId(lua::lua_tonumber(thread, 3) as u32);
             match asked {
-                Asked::Query => Operation::Query { text: text_at(thread, 3) },
-                Asked::Prepare => Operation::Prepare { statement: statement(), text: text_at(thread, 4) },
-                Asked::Execute | Asked::Defer | Asked::Pipe => {
+                Ask::Query => Operation::Query { text: text_at(thread, 3) },
+                Ask::Prepare => Operation::Prepare { statement: statement(), text: text_at(thread, 4) },
+                Ask::Execute | Ask::Defer | Ask::Pipe => {
                     Operation::Execute { statement: statement(), parameters: &self.parameters }
                 }
-                Asked::Load => {
+                Ask::Load => {
                     let loader = lua::lua_tonumber(thread, 5) as usize;
                     Operation::Load {
                         table: text_at(thread, 3),
@@ -546,7 +540,7 @@ impl State {
         }
     }
 
-    /// What the session's top level declared; its last request was `Asked::Declared`.
+    /// What the session's top level declared; its last request was `Ask::Declared`.
     pub(crate) fn read_declared(&self, slot: Slot) -> Result<Declared, ScriptError> {
         let thread = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session").thread;
         // SAFETY: the thread is suspended with the values of `entries.declare` above the request's number.

@@ -2,12 +2,12 @@
 
 use assay_options::{OptionDeclaration, OptionValue};
 
-use crate::options::{DATABASE, DRIVERS, GENERAL, Known, LATENCY, LOG, RANDOM};
+use crate::options::{DATABASE, DRIVERS, GENERAL, KnownOption, LATENCY, LOG, RANDOM};
 use crate::value::ValueKind;
 
 /// A list of options: names in a column of equal width, descriptions, defaults in brackets.
-pub fn list(options: &[Known]) -> String {
-    let left = |known: &Known| format!("--{}{}", known.name, known.kind.mark());
+pub fn list(options: &[KnownOption]) -> String {
+    let left = |known: &KnownOption| format!("--{}{}", known.name, known.kind.mark());
     let width = options.iter().map(|known| left(known).len()).max().unwrap_or(0);
     options
         .iter()

@@ -1,7 +1,7 @@
 //! sysbench's command line and text reports, in the form that existing scripts and parsers expect.
 //!
 //! Text in, text out: `options` parses arguments and configuration files, `settings` turns them into what a run needs,
-//! `report` formats a `Stat` like sysbench 1.0.20 (or its development branch), `log` handles levels and repeated
+//! `report` formats a `PeriodStat` like sysbench 1.0.20 (or its development branch), `log` handles levels and repeated
 //! messages. `front` is sysbench as a program on top of that: it makes plans for assay-engine and assay-machine and
 //! prints their results. It opens only configuration files; output goes through the `Process` that the binary provides.
 
@@ -24,21 +24,21 @@ pub mod value;
 
 pub use histogram::Histogram;
 pub use log::{Level, Log};
-pub use options::{Arguments, Known, Options, UsageError};
+pub use options::{Arguments, KnownOption, Options, UsageError};
 pub use report::Style;
-pub use settings::{CoreSettings, Layout, Shutdown};
-pub use stat::{Share, Stat};
+pub use settings::{CoreSettings, ReportLayout, Shutdown};
+pub use stat::{PeriodStat, SessionStat};
 pub use value::ValueKind;
 
 /// A chunk of Lua, with its name.
-type Part = (&'static CStr, &'static str);
+type LuaChunk = (&'static CStr, &'static str);
 
-const FRONT: Part = (c"=assay/sysbench", include_str!("lua/front.lua"));
-const STOCK: Part = (c"=assay/stock", include_str!("lua/stock.lua"));
+const FRONT: LuaChunk = (c"=assay/sysbench", include_str!("lua/front.lua"));
+const STOCK: LuaChunk = (c"=assay/stock", include_str!("lua/stock.lua"));
 
 /// sysbench's own part of what scripts see, in Lua: for `assay_script::Front::overlay`. The first part knows sysbench,
 /// the second its stock scripts. `luajit_cmd`: `--luajit-cmd`, which holds for every state.
-pub fn overlay(luajit_cmd: &str) -> &'static [Part] {
+pub fn overlay(luajit_cmd: &str) -> &'static [LuaChunk] {
     match luajit_cmd {
         "off" => &[FRONT, STOCK, (c"=assay/luajit", "jit.off()")],
         // `on` is the default, and there is nothing to flush in a new state.

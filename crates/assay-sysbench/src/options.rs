@@ -13,7 +13,7 @@ use crate::value::{Unreadable, ValueKind};
 
 /// An option that is known before any script.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct KnownOption {
     /// As shown, with `-`.
     pub name: &'static str,
     /// How its value is read.
@@ -25,12 +25,12 @@ pub struct Known {
 }
 
 /// An option with a default.
-const fn known(name: &'static str, kind: ValueKind, default: &'static str, help: &'static str) -> Known {
-    Known { name, kind, default: Some(default), help }
+const fn known(name: &'static str, kind: ValueKind, default: &'static str, help: &'static str) -> KnownOption {
+    KnownOption { name, kind, default: Some(default), help }
 }
 
 /// Options of the test itself.
-pub const GENERAL: &[Known] = &[
+pub const GENERAL: &[KnownOption] = &[
     known("threads", ValueKind::Int, "1", "sessions that run at the same time"),
     known("events", ValueKind::Int, "0", "end after this many events; 0: no limit"),
     known("time", ValueKind::Int, "10", "end after this many seconds; 0: no limit"),
@@ -56,13 +56,13 @@ pub const GENERAL: &[Known] = &[
     known("validate", ValueKind::Bool, "off", "validate results, in tests that support it"),
     known("help", ValueKind::Bool, "off", "print this help text and exit"),
     known("version", ValueKind::Bool, "off", "print the version and exit"),
-    Known {
+    KnownOption {
         name: "config-file",
         kind: ValueKind::File,
         default: None,
         help: "file with options, one NAME=VALUE per line",
     },
-    Known { name: "luajit-cmd", kind: ValueKind::Text, default: None, help: "as `luajit -j`: on, off, flush" },
+    KnownOption { name: "luajit-cmd", kind: ValueKind::Text, default: None, help: "as `luajit -j`: on, off, flush" },
     known("tx-rate", ValueKind::Int, "0", "old name of --rate"),
     known("max-requests", ValueKind::Int, "0", "old name of --events"),
     known("max-time", ValueKind::Int, "0", "old name of --time"),
@@ -70,7 +70,7 @@ pub const GENERAL: &[Known] = &[
 ];
 
 /// Options of the random numbers.
-pub const RANDOM: &[Known] = &[
+pub const RANDOM: &[KnownOption] = &[
     known("rand-type", ValueKind::Text, "special", "distribution {uniform,gaussian,special,pareto,zipfian}"),
     known("rand-spec-iter", ValueKind::Int, "12", "uniform numbers averaged for a gaussian one"),
     known("rand-spec-pct", ValueKind::Int, "1", "percentage of values in the hot range"),
@@ -81,17 +81,17 @@ pub const RANDOM: &[Known] = &[
 ];
 
 /// Options of logging.
-pub const LOG: &[Known] =
+pub const LOG: &[KnownOption] =
     &[known("verbosity", ValueKind::Int, "3", "verbosity of messages, from 5 (all) to 0 (fatal errors only)")];
 
 /// Options of latencies.
-pub const LATENCY: &[Known] = &[
+pub const LATENCY: &[KnownOption] = &[
     known("percentile", ValueKind::Int, "95", "percentile of latency to report (1-100); 0: none"),
     known("histogram", ValueKind::Bool, "off", "draw the distribution of latencies in the final report"),
 ];
 
 /// Options of all databases.
-pub const DATABASE: &[Known] = &[
+pub const DATABASE: &[KnownOption] = &[
     known("db-driver", ValueKind::Text, "mysql", "database to use"),
     known("db-ps-mode", ValueKind::Text, "auto", "prepared statements {auto, disable}"),
     known("db-debug", ValueKind::Bool, "off", "print more about statements"),
@@ -105,7 +105,7 @@ pub struct DriverOptions {
     /// For the list of drivers.
     pub help: &'static str,
     /// Known whichever driver is chosen.
-    pub options: &'static [Known],
+    pub options: &'static [KnownOption],
 }
 
 /// The databases.
@@ -116,7 +116,12 @@ pub const DRIVERS: &[DriverOptions] = &[
         options: &[
             known("mysql-host", ValueKind::List, "localhost", "hosts; connections are assigned round-robin"),
             known("mysql-port", ValueKind::List, "3306", "ports of each host"),
-            Known { name: "mysql-socket", kind: ValueKind::List, default: None, help: "sockets, in place of hosts" },
+            KnownOption {
+                name: "mysql-socket",
+                kind: ValueKind::List,
+                default: None,
+                help: "sockets, in place of hosts",
+            },
             known("mysql-user", ValueKind::Text, "sbtest", "user"),
             known("mysql-password", ValueKind::Text, "", "password"),
             known("mysql-db", ValueKind::Text, "sbtest", "database"),
@@ -126,14 +131,19 @@ pub const DRIVERS: &[DriverOptions] = &[
                 "off",
                 "encrypt {on,off,disabled,preferred,required,verify_ca,verify_identity}",
             ),
-            Known {
+            KnownOption {
                 name: "mysql-ssl-key",
                 kind: ValueKind::Text,
                 default: None,
                 help: "file with the client's private key",
             },
-            Known { name: "mysql-ssl-ca", kind: ValueKind::Text, default: None, help: "file of trusted certificates" },
-            Known {
+            KnownOption {
+                name: "mysql-ssl-ca",
+                kind: ValueKind::Text,
+                default: None,
+                help: "file of trusted certificates",
+            },
+            KnownOption {
                 name: "mysql-ssl-cert",
                 kind: ValueKind::Text,
                 default: None,
@@ -161,7 +171,7 @@ pub const DRIVERS: &[DriverOptions] = &[
             known("pgsql-user", ValueKind::Text, "sbtest", "user"),
             known("pgsql-password", ValueKind::Text, "", "password"),
             known("pgsql-db", ValueKind::Text, "sbtest", "database, or a connection string"),
-            Known {
+            KnownOption {
                 name: "pgsql-sslmode",
                 kind: ValueKind::Text,
                 default: None,
@@ -186,7 +196,7 @@ pub const DRIVERS: &[DriverOptions] = &[
 ];
 
 /// Every option of the tables above.
-pub fn all_known() -> impl Iterator<Item = &'static Known> {
+pub fn all_known() -> impl Iterator<Item = &'static KnownOption> {
     let drivers = DRIVERS.iter().flat_map(|driver| driver.options);
     [GENERAL, RANDOM, LOG, LATENCY, DATABASE].into_iter().flatten().chain(drivers)
 }
@@ -197,7 +207,7 @@ pub fn key_of(name: &str) -> String {
 }
 
 /// The value that a table's default stands for.
-pub fn default_of(known: &Known) -> OptionValue {
+pub fn default_of(known: &KnownOption) -> OptionValue {
     let default = known.default.unwrap_or_default();
     known.kind.read((known.kind != ValueKind::Bool || known.default.is_some()).then_some(default)).unwrap_or_default()
 }

@@ -2,8 +2,8 @@
 
 use crate::histogram::Histogram;
 use crate::log::{Level, Log};
-use crate::settings::{CoreSettings, Layout, Shutdown};
-use crate::stat::{Share, Stat, mean_and_deviation};
+use crate::settings::{CoreSettings, ReportLayout, Shutdown};
+use crate::stat::{PeriodStat, SessionStat, mean_and_deviation};
 
 /// How a report looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Style {
     /// Whether to show statements and transactions, or only events.
     pub sql: bool,
     /// Form of the cumulative report.
-    pub layout: Layout,
+    pub layout: ReportLayout,
     /// The percentile in its label; 0: none.
     pub percentile: u32,
     /// Rate mode: queue and concurrency are reported.
@@ -72,7 +72,7 @@ pub fn started(log: &mut Log, settings: &CoreSettings) -> String {
 }
 
 /// The lines of an intermediate report.
-pub fn intermediate(log: &Log, stat: &Stat, style: Style) -> String {
+pub fn intermediate(log: &Log, stat: &PeriodStat, style: Style) -> String {
     let per_second = |count: u64| count as f64 / stat.time_interval.max(f64::MIN_POSITIVE);
     let (threads, events) = (stat.threads_running, per_second(stat.events));
     let latency = format!("lat (ms,{}%): {:.2}", style.percentile, stat.latency_pct * 1000.0);
@@ -97,7 +97,13 @@ pub fn intermediate(log: &Log, stat: &Stat, style: Style) -> String {
 }
 
 /// The block at the end, and at every checkpoint. `unfinished`: events that were given up.
-pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Option<u64>, style: Style) -> String {
+pub fn cumulative(
+    log: &mut Log,
+    stat: &PeriodStat,
+    shares: &[SessionStat],
+    unfinished: Option<u64>,
+    style: Style,
+) -> String {
     let seconds = stat.time_interval.max(f64::MIN_POSITIVE);
     let mut text = String::new();
     let mut say = |line: &str| text += &log.text(Level::Notice, line);
@@ -120,14 +126,14 @@ pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Opti
         say(&format!("Number of unfinished transactions on forced shutdown: {unfinished}"));
     }
     match style.layout {
-        Layout::Master if style.counted => {}
-        Layout::Released => {
+        ReportLayout::Master if style.counted => {}
+        ReportLayout::Released => {
             say("");
             say("General statistics:");
             say(&format!("    total time:                          {:.4}s", stat.time_total));
             say(&format!("    total number of events:              {}", stat.events));
         }
-        Layout::Master => {
+        ReportLayout::Master => {
             say("");
             say("Throughput:");
             say(&format!("    events/s (eps):                      {:.4}", stat.events as f64 / seconds));
@@ -149,7 +155,7 @@ pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Opti
     }
     say(&format!("         sum:                              {:10.2}", stat.latency_sum * 1000.0));
     say("");
-    if !(style.layout == Layout::Master && style.counted) {
+    if !(style.layout == ReportLayout::Master && style.counted) {
         fairness(&mut say, shares);
     }
     if style.by_session {
@@ -158,7 +164,7 @@ pub fn cumulative(log: &mut Log, stat: &Stat, shares: &[Share], unfinished: Opti
     text
 }
 
-fn fairness(say: &mut impl FnMut(&str), shares: &[Share]) {
+fn fairness(say: &mut impl FnMut(&str), shares: &[SessionStat]) {
     let (events, events_deviation) = mean_and_deviation(shares.iter().map(|share| share.events as f64));
     let (busy, busy_deviation) = mean_and_deviation(shares.iter().map(|share| share.busy));
     say("Threads fairness:");
@@ -168,7 +174,7 @@ fn fairness(say: &mut impl FnMut(&str), shares: &[Share]) {
 }
 
 /// The table of `--debug`.
-fn by_session(log: &mut Log, shares: &[Share]) -> String {
+fn by_session(log: &mut Log, shares: &[SessionStat]) -> String {
     let mut text = log.text(Level::Debug, "Verbose per-thread statistics:\n");
     for (number, share) in shares.iter().enumerate() {
         let mean = if share.events > 0 { share.busy / share.events as f64 } else { 0.0 };
@@ -196,8 +202,8 @@ pub fn distribution(log: &mut Log, histogram: &Histogram) -> String {
 mod tests {
     use super::*;
 
-    fn stat() -> Stat {
-        Stat {
+    fn stat() -> PeriodStat {
+        PeriodStat {
             threads_running: 2,
             time_interval: 2.0,
             time_total: 4.0,
@@ -218,7 +224,7 @@ mod tests {
     }
 
     fn style(sql: bool) -> Style {
-        Style { sql, layout: Layout::Released, percentile: 95, rate: true, by_session: false, counted: false }
+        Style { sql, layout: ReportLayout::Released, percentile: 95, rate: true, by_session: false, counted: false }
     }
 
     #[test]
@@ -237,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_cumulative_report_keeps_labels_columns_and_blanks() {
-        let share = Share { events: 50, busy: 1.05, min: 0.0201, max: 0.0229 };
+        let share = SessionStat { events: 50, busy: 1.05, min: 0.0201, max: 0.0229 };
         assert_eq!(
             cumulative(&mut Log::new(3), &stat(), &[share, share], None, style(true)),
             "SQL statistics:
@@ -272,17 +278,21 @@ Threads fairness:
 
     #[test]
     fn a_test_with_its_own_block_has_no_fairness_in_the_layout_of_the_development_branch() {
-        let share = Share { events: 3, busy: 0.0631, min: 0.0201, max: 0.0229 };
+        let share = SessionStat { events: 3, busy: 0.0631, min: 0.0201, max: 0.0229 };
         let said = |layout, counted| {
             let style = Style { layout, counted, ..style(false) };
             cumulative(&mut Log::new(3), &stat(), &[share], None, style).contains("Threads fairness:")
         };
-        assert!(said(Layout::Released, true) && said(Layout::Master, false) && !said(Layout::Master, true));
+        assert!(
+            said(ReportLayout::Released, true)
+                && said(ReportLayout::Master, false)
+                && !said(ReportLayout::Master, true)
+        );
     }
 
     #[test]
     fn debugging_has_a_table_of_sessions() {
-        let share = Share { events: 3, busy: 0.0631, min: 0.0201, max: 0.0229 };
+        let share = SessionStat { events: 3, busy: 0.0631, min: 0.0201, max: 0.0229 };
         let style = Style { by_session: true, ..style(false) };
         let text = cumulative(&mut Log::new(5), &stat(), &[share], None, style);
         let table = text.split_once("/0.00\n\n").unwrap().1;

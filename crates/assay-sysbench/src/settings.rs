@@ -37,7 +37,7 @@ pub struct CoreSettings {
     /// Highest message level.
     pub verbosity: i64,
     /// Form of the final report.
-    pub layout: Layout,
+    pub layout: ReportLayout,
     /// 0: from the time of day.
     pub seed: i64,
 }
@@ -53,19 +53,19 @@ pub enum Shutdown {
 
 /// Form of the cumulative report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum ReportLayout {
     /// The layout of sysbench 1.0.20: "General statistics".
     Released,
     /// The layout of its development branch: "Throughput".
     Master,
 }
 
-impl Layout {
+impl ReportLayout {
     /// As on the command line.
-    pub fn from_name(name: &str) -> Option<Layout> {
+    pub fn from_name(name: &str) -> Option<ReportLayout> {
         match name {
-            "1.0" => Some(Layout::Released),
-            "master" => Some(Layout::Master),
+            "1.0" => Some(ReportLayout::Released),
+            "master" => Some(ReportLayout::Master),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ impl Layout {
 
 /// Invalid values: a message for stdout, and its level (`None`: printed unchanged).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct SettingsRefusal {
     /// How it is printed.
     pub level: Option<Level>,
     /// Its text.
@@ -105,12 +105,14 @@ pub fn replace_old_names(options: &mut Options) -> Vec<String> {
 }
 
 /// Only the verbosity, which is in effect before anything else is checked.
-pub fn verbosity(options: &Options) -> Result<i64, Refusal> {
+pub fn verbosity(options: &Options) -> Result<i64, SettingsRefusal> {
     match options.int("verbosity") {
         verbosity @ 0..=5 if options.is_on("debug") || options.is_on("mysql_debug") => Ok(verbosity.max(5)),
         verbosity @ 0..=5 => Ok(verbosity),
         // sysbench has it in a byte.
-        verbosity => Err(Refusal { level: None, message: format!("Invalid value for verbosity: {}", verbosity as u8) }),
+        verbosity => {
+            Err(SettingsRefusal { level: None, message: format!("Invalid value for verbosity: {}", verbosity as u8) })
+        }
     }
 }
 
@@ -120,8 +122,8 @@ pub fn is_endless(options: &Options) -> bool {
 }
 
 /// Checks the options of the core.
-pub fn settings(options: &Options) -> Result<CoreSettings, Refusal> {
-    let fatal = |message: String| Refusal { level: Some(Level::Fatal), message };
+pub fn settings(options: &Options) -> Result<CoreSettings, SettingsRefusal> {
+    let fatal = |message: String| SettingsRefusal { level: Some(Level::Fatal), message };
     let verbosity = verbosity(options)?;
     let distribution = options.text("rand_type");
     if !["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&distribution) {
@@ -174,7 +176,7 @@ pub fn settings(options: &Options) -> Result<CoreSettings, Refusal> {
         percentile,
         histogram,
         verbosity,
-        layout: Layout::from_name(options.text("report_layout"))
+        layout: ReportLayout::from_name(options.text("report_layout"))
             .ok_or_else(|| fatal(format!("Invalid value for --report-layout: '{}'", options.text("report_layout"))))?,
         seed: options.int("rand_seed"),
     })

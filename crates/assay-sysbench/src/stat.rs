@@ -2,7 +2,7 @@
 
 /// What happened since the previous report of the same kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stat {
+pub struct PeriodStat {
     /// Sessions that take events.
     pub threads_running: u32,
     /// Seconds since the previous report of this kind.
@@ -39,7 +39,7 @@ pub struct Stat {
 
 /// One session's part of a cumulative report.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
+pub struct SessionStat {
     /// Its events.
     pub events: u64,
     /// Its time in events, in seconds.

@@ -2,8 +2,8 @@
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
 use assay_sysbench::{
-    Arguments, CoreSettings, Histogram, Layout, Level, Log, Share, Shutdown, Stat, Style, config_file, help, report,
-    settings,
+    Arguments, CoreSettings, Histogram, Level, Log, PeriodStat, ReportLayout, SessionStat, Shutdown, Style,
+    config_file, help, report, settings,
 };
 
 /// What `sysbench WORDS` would run with, or the message with which it is refused.
@@ -37,7 +37,7 @@ fn a_command_line_becomes_what_a_run_needs() {
         percentile: 99,
         histogram: true,
         verbosity: 5,
-        layout: Layout::Released,
+        layout: ReportLayout::Released,
         ..settings.clone()
     };
     assert_eq!(settings, expected);
@@ -66,7 +66,7 @@ fn what_cannot_be_meant_is_refused_in_the_words_that_scripts_know() {
 
 #[test]
 fn the_reports_of_both_versions_say_the_same_numbers() {
-    let stat = Stat {
+    let stat = PeriodStat {
         threads_running: 4,
         time_interval: 10.0,
         time_total: 10.0,
@@ -84,12 +84,12 @@ fn the_reports_of_both_versions_say_the_same_numbers() {
         latency_avg: 0.002,
         latency_sum: 2.0,
     };
-    let shares = [Share { events: 500, busy: 1.0, min: 0.001, max: 0.009 }; 2];
+    let shares = [SessionStat { events: 500, busy: 1.0, min: 0.001, max: 0.009 }; 2];
     let text = |layout| {
         let style = Style { sql: true, layout, percentile: 99, rate: false, by_session: false, counted: false };
         report::cumulative(&mut Log::new(3), &stat, &shares, None, style)
     };
-    let (released, master) = (text(Layout::Released), text(Layout::Master));
+    let (released, master) = (text(ReportLayout::Released), text(ReportLayout::Master));
     assert!(
         released.contains("General statistics:\n    total time:                          10.0000s\n"),
         "{released}"

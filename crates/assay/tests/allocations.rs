@@ -6,7 +6,7 @@
 
 use allocation_counter::measure;
 use assay_engine::{Control, End, Notice, Observer, run_inline};
-use measured_path::{MySql, Null, Postgres, Server, plan_of};
+use measured_path::{Null, NullMySql, NullPostgres, NullServer, plan_of};
 
 struct Nobody;
 
@@ -15,7 +15,7 @@ impl Observer for Nobody {
 }
 
 /// Number of allocations of a whole run, and of statements it ran.
-fn allocations(server: Box<dyn Server>, words: &[&str], transactions: u64) -> (u64, u64) {
+fn allocations(server: Box<dyn NullServer>, words: &[&str], transactions: u64) -> (u64, u64) {
     let transactions = transactions.to_string();
     let plan = plan_of(&[words, &["--sessions=20", "--workers=1", "--transactions", &transactions]].concat());
     let mut statements = 0;
@@ -29,7 +29,7 @@ fn allocations(server: Box<dyn Server>, words: &[&str], transactions: u64) -> (u
 
 /// A longer run allocates as often as a shorter one; a difference is a buffer that grew late, not one per statement.
 #[track_caller]
-fn check<S: Server + Default + 'static>(words: &[&str], transactions: u64) {
+fn check<S: NullServer + Default + 'static>(words: &[&str], transactions: u64) {
     let (short, few) = allocations(Box::<S>::default(), words, transactions);
     let (long, many) = allocations(Box::<S>::default(), words, 4 * transactions);
     assert!(many > few + 5000, "{few} and {many} statements");
@@ -43,16 +43,16 @@ const MYSQL: &str = "--db=mysql://app@127.0.0.1:1/bench?ssl-mode=disabled";
 
 #[test]
 fn statements_of_the_bundled_workloads_allocate_nothing_once_warm() {
-    check::<Postgres>(&["oltp_point_select", POSTGRES, "--time=0"], 4000);
-    check::<MySql>(&["oltp_point_select", MYSQL, "--time=0"], 4000);
-    check::<Postgres>(&["oltp_read_write", POSTGRES, "--time=0"], 400);
-    check::<MySql>(&["oltp_read_write", MYSQL, "--time=0"], 400);
+    check::<NullPostgres>(&["oltp_point_select", POSTGRES, "--time=0"], 4000);
+    check::<NullMySql>(&["oltp_point_select", MYSQL, "--time=0"], 4000);
+    check::<NullPostgres>(&["oltp_read_write", POSTGRES, "--time=0"], 400);
+    check::<NullMySql>(&["oltp_read_write", MYSQL, "--time=0"], 400);
     // Text that is different every time, in the protocols without prepared statements.
-    check::<Postgres>(&["select_random_points", POSTGRES, "--time=0"], 4000);
+    check::<NullPostgres>(&["select_random_points", POSTGRES, "--time=0"], 4000);
 }
 
 #[test]
 fn an_open_loop_allocates_nothing_per_transaction_once_warm() {
     let words = ["oltp_point_select", POSTGRES, "--time=0", "--rate=50000", "--arrival=poisson"];
-    check::<Postgres>(&words, 4000);
+    check::<NullPostgres>(&words, 4000);
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use assay::command_line;
 use assay_engine::{Control, Notice, Observer, Outcome, Stage, run_inline};
-use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
+use assay_io::sim::{Network, NetworkSettings, PeerId, ScriptedServer, ServerOut};
 use assay_record::{Search, Status};
 use assay_report::{CapacityFindings, Promise, SearchState};
 use assay_run::{plan, record_of};
@@ -132,7 +132,7 @@ impl Postgres {
     }
 }
 
-impl Server for Postgres {
+impl ScriptedServer for Postgres {
     fn received(&mut self, now: Nanos, peer: PeerId, bytes: &[u8], out: &mut ServerOut) {
         let mut replies = Vec::new();
         if bytes.get(4..8) == Some(&196_608u32.to_be_bytes()) {

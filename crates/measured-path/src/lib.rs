@@ -31,7 +31,7 @@ pub fn plan_of(words: &[&str]) -> Plan {
 
 /// Sockets that lead to a null server.
 pub struct Null {
-    server: Box<dyn Server>,
+    server: Box<dyn NullServer>,
     now: Nanos,
     sockets: u64,
     /// What has arrived and was not handed out: sockets, and their answers by number.
@@ -45,7 +45,7 @@ pub struct Null {
 const CONNECTED: usize = usize::MAX;
 
 /// A protocol. Answers are kept in `answers` and named by their place there.
-pub trait Server {
+pub trait NullServer {
     /// What a server says unasked to a new client.
     fn greeting(&mut self, answers: &mut Vec<Vec<u8>>) -> Option<usize>;
     /// What it says to what one send brought.
@@ -54,7 +54,7 @@ pub trait Server {
 
 impl Null {
     /// Sockets that lead to this one.
-    pub fn new(server: Box<dyn Server>) -> Null {
+    pub fn new(server: Box<dyn NullServer>) -> Null {
         Null { server, now: Nanos(1), sockets: 0, arrived: VecDeque::new(), batch: 0, current: 0, answers: Vec::new() }
     }
 }
@@ -151,7 +151,7 @@ fn keep(answers: &mut Vec<Vec<u8>>, answer: Vec<u8>) -> Option<usize> {
 
 /// PostgreSQL, protocol 3.0, without a password.
 #[derive(Default)]
-pub struct Postgres {
+pub struct NullPostgres {
     /// By statement number, which is the same on all connections: the answer to an execution.
     executed: Vec<usize>,
 }
@@ -162,7 +162,7 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
 
 const ROW_DESCRIPTION: &[u8] = b"\0\x01c\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0";
 
-impl Postgres {
+impl NullPostgres {
     fn result(kind: AnswerKind) -> Vec<u8> {
         match kind {
             AnswerKind::Row => {
@@ -180,7 +180,7 @@ impl Postgres {
     }
 }
 
-impl Server for Postgres {
+impl NullServer for NullPostgres {
     fn greeting(&mut self, _answers: &mut Vec<Vec<u8>>) -> Option<usize> {
         None
     }
@@ -188,7 +188,7 @@ impl Server for Postgres {
     fn answer(&mut self, request: &[u8], answers: &mut Vec<Vec<u8>>) -> Option<usize> {
         // Bind to the unnamed portal, Execute, Sync.
         if request[0] == b'B' {
-            return Some(self.executed[Postgres::number(&request[6..])]);
+            return Some(self.executed[NullPostgres::number(&request[6..])]);
         }
         let ready = message(b'Z', b"I");
         match request[0] {
@@ -196,7 +196,7 @@ impl Server for Postgres {
                 let kind = AnswerKind::of(&request[5..]);
                 let description = message(b'T', ROW_DESCRIPTION);
                 let start = if kind == AnswerKind::Row { &description[..] } else { &[] };
-                keep(answers, [start, &Postgres::result(kind), &ready].concat())
+                keep(answers, [start, &NullPostgres::result(kind), &ready].concat())
             }
             // Close, Sync.
             b'C' if request[38] == b'S' => keep(answers, [message(b'3', b""), ready].concat()),
@@ -207,9 +207,9 @@ impl Server for Postgres {
                 let sql = &parse[5 + name.len()..];
                 let sql = &sql[..sql.iter().position(|byte| *byte == 0).expect("a text ends")];
                 let kind = AnswerKind::of(sql);
-                let number = Postgres::number(name);
+                let number = NullPostgres::number(name);
                 self.executed.resize(self.executed.len().max(number + 1), 0);
-                let executed = [message(b'2', b""), Postgres::result(kind), ready.clone()].concat();
+                let executed = [message(b'2', b""), NullPostgres::result(kind), ready.clone()].concat();
                 self.executed[number] = keep(answers, executed)?;
                 let count = sql.iter().filter(|byte| **byte == b'$').count() as u16;
                 let types = [0, 0, 0, 23].repeat(count.into());
@@ -230,7 +230,7 @@ impl Server for Postgres {
 
 /// MySQL, protocol 4.1, without a password.
 #[derive(Default)]
-pub struct MySql {
+pub struct NullMySql {
     /// Texts prepared, whichever connection did it: a place here is the statement's number.
     texts: Vec<Vec<u8>>,
     executed: Vec<usize>,
@@ -254,7 +254,7 @@ fn packets(mut sequence: u8, payloads: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-impl MySql {
+impl NullMySql {
     /// `row` begins with what the protocol, text or binary, puts in front of the cell.
     fn result(kind: AnswerKind, row: &[u8]) -> Vec<u8> {
         let row = [row, &[CELL.len() as u8], &CELL].concat();
@@ -266,7 +266,7 @@ impl MySql {
     }
 }
 
-impl Server for MySql {
+impl NullServer for NullMySql {
     fn greeting(&mut self, answers: &mut Vec<Vec<u8>>) -> Option<usize> {
         // Everything up to PLUGIN_AUTH_LENENC but TLS.
         let capabilities = (0x003F_FFFF_u32 & !(1 << 11)).to_le_bytes();
@@ -286,7 +286,7 @@ impl Server for MySql {
         let [.., sequence, command] = request[..5] else { return None };
         match (sequence, command) {
             (0, 23) => Some(self.executed[u32::from_le_bytes(request[5..9].try_into().unwrap()) as usize]),
-            (0, 3) => keep(answers, MySql::result(AnswerKind::of(&request[5..]), &[])),
+            (0, 3) => keep(answers, NullMySql::result(AnswerKind::of(&request[5..]), &[])),
             (0, 22) => {
                 let sql = &request[5..];
                 let known = self.texts.iter().position(|text| text == sql);
@@ -296,7 +296,7 @@ impl Server for MySql {
                 });
                 let kind = AnswerKind::of(sql);
                 if known.is_none() {
-                    self.executed.push(keep(answers, MySql::result(kind, &[0, 0]))?);
+                    self.executed.push(keep(answers, NullMySql::result(kind, &[0, 0]))?);
                 }
                 let parameters = sql.iter().filter(|byte| **byte == b'?').count();
                 let columns = usize::from(kind == AnswerKind::Row);

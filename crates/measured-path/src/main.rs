@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use assay_engine::{Control, End, Notice, Observer, run_inline};
-use measured_path::{MySql, Null, Postgres, Server, plan_of};
+use measured_path::{Null, NullMySql, NullPostgres, NullServer, plan_of};
 
 struct Nobody;
 
@@ -20,9 +20,9 @@ fn main() {
     let [protocol, workload, transactions] = &arguments[..] else {
         panic!("usage: measured-path postgres|mysql WORKLOAD TRANSACTIONS");
     };
-    let (server, url): (Box<dyn Server>, _) = match &**protocol {
-        "postgres" => (Box::<Postgres>::default(), "postgres://app@127.0.0.1:1/bench?sslmode=disable"),
-        "mysql" => (Box::<MySql>::default(), "mysql://app@127.0.0.1:1/bench?ssl-mode=disabled"),
+    let (server, url): (Box<dyn NullServer>, _) = match &**protocol {
+        "postgres" => (Box::<NullPostgres>::default(), "postgres://app@127.0.0.1:1/bench?sslmode=disable"),
+        "mysql" => (Box::<NullMySql>::default(), "mysql://app@127.0.0.1:1/bench?ssl-mode=disabled"),
         other => panic!("no protocol {other}"),
     };
     let plan = plan_of(&[

@@ -25,13 +25,13 @@ use assay_script::{Answer, Entry, Report};
 use assay_seam::Nanos;
 
 use crate::arrivals::Arrivals;
-use crate::messages::{Command, Message, Part, StageSummary};
+use crate::messages::{IntervalPart, Message, WorkerCommand, WorkerStageSummary};
 use crate::outcome::{Outside, RunError};
 use crate::plan::{self, Load, Plan};
 use crate::rate::Rate;
 use crate::schedule::{Schedule, Share};
 use crate::shared::Shared;
-use session::Doing;
+use session::SessionPhase;
 use sessions::{Sessions, Want};
 use stage::Stage;
 
@@ -40,10 +40,10 @@ pub(crate) struct Worker<I: Io> {
     /// Among those of this process.
     number: usize,
     plan: Arc<Plan>,
-    inbox: Receiver<Command>,
+    inbox: Receiver<WorkerCommand>,
     outbox: Sender<Message>,
     sessions: Sessions<I>,
-    phase: Phase,
+    phase: WorkerPhase,
     stage: Stage,
     /// The grace period of the stage, instead of the plan's.
     rate: Option<f64>,
@@ -56,7 +56,7 @@ pub(crate) struct Worker<I: Io> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum WorkerPhase {
     /// Nothing to do yet, or between stages.
     Waiting,
     /// Sessions of the stage are getting ready.
@@ -81,7 +81,7 @@ impl<I: Io> Worker<I> {
         number: usize,
         plan: Arc<Plan>,
         shared: Arc<Shared>,
-        inbox: Receiver<Command>,
+        inbox: Receiver<WorkerCommand>,
         outbox: Sender<Message>,
         io: I,
     ) -> Worker<I> {
@@ -92,7 +92,7 @@ impl<I: Io> Worker<I> {
             sessions: Sessions::new(number, plan.clone(), shared, outbox.clone(), io),
             inbox,
             outbox,
-            phase: Phase::Waiting,
+            phase: WorkerPhase::Waiting,
             stage: Stage::new(0, share, plan.load == Load::Closed),
             rate: None,
             grace: plan.grace,
@@ -125,7 +125,7 @@ impl<I: Io> Worker<I> {
         self.sessions.connect_more();
         self.satisfy();
         self.conclude();
-        self.phase != Phase::Over
+        self.phase != WorkerPhase::Over
     }
 
     /// The second half: sleep until something happens, and handle it; false when the run is over.
@@ -134,7 +134,7 @@ impl<I: Io> Worker<I> {
         let until = self.deadline();
         if let Err(error) = self.sessions.links.io.wait(until) {
             self.fail(RunError::Environment(format!("the event loop failed: {error}")));
-            if self.phase == Phase::Running {
+            if self.phase == WorkerPhase::Running {
                 self.close_stage();
             }
             self.finish_now(false);
@@ -154,9 +154,9 @@ impl<I: Io> Worker<I> {
     /// When to stop sleeping, whatever happens on the sockets.
     fn deadline(&self) -> Option<Nanos> {
         let until = self.sessions.deadline().min(match self.phase {
-            Phase::Running => self.stage.deadline(),
-            Phase::Finishing(limit) => limit,
-            Phase::Waiting | Phase::Preparing | Phase::Command | Phase::Over => Nanos::MAX,
+            WorkerPhase::Running => self.stage.deadline(),
+            WorkerPhase::Finishing(limit) => limit,
+            WorkerPhase::Waiting | WorkerPhase::Preparing | WorkerPhase::Command | WorkerPhase::Over => Nanos::MAX,
         });
         (until != Nanos::MAX).then_some(until)
     }
@@ -174,19 +174,19 @@ impl<I: Io> Worker<I> {
     fn obey(&mut self) {
         loop {
             match self.inbox.try_recv() {
-                Ok(Command::Stage { index, stage }) => self.prepare_stage(index, stage),
-                Ok(Command::Begin(at)) => self.begin_stage(at),
-                Ok(Command::End) => self.end_stage(self.now()),
-                Ok(Command::Hurry) => self.hurry(self.now()),
-                Ok(Command::Explain) => {
+                Ok(WorkerCommand::Stage { index, stage }) => self.prepare_stage(index, stage),
+                Ok(WorkerCommand::Begin(at)) => self.begin_stage(at),
+                Ok(WorkerCommand::End) => self.end_stage(self.now()),
+                Ok(WorkerCommand::Hurry) => self.hurry(self.now()),
+                Ok(WorkerCommand::Explain) => {
                     let longest = self.sessions.links.longest_wait();
                     self.send(Message::Waiting { longest });
                 }
-                Ok(Command::Finish) => self.begin_finish(),
-                Ok(Command::Report(report)) => self.begin_report(report),
-                Ok(Command::Recycle(tallies)) => self.sessions.recorder.recycle(tallies),
-                Ok(Command::Abort) | Err(TryRecvError::Disconnected) => {
-                    if self.phase != Phase::Over {
+                Ok(WorkerCommand::Finish) => self.begin_finish(),
+                Ok(WorkerCommand::Report(report)) => self.begin_report(report),
+                Ok(WorkerCommand::Recycle(tallies)) => self.sessions.recorder.recycle(tallies),
+                Ok(WorkerCommand::Abort) | Err(TryRecvError::Disconnected) => {
+                    if self.phase != WorkerPhase::Over {
                         self.finish_now(false);
                     }
                     return;
@@ -204,8 +204,8 @@ impl<I: Io> Worker<I> {
         self.sessions.recorder.prepare_stage(index, self.stage.own_sessions());
         self.ready_told = 0;
         self.phase = match self.plan.setup.entry {
-            Entry::Thread | Entry::Main | Entry::Reports => Phase::Preparing,
-            Entry::Function(_) | Entry::TopLevel | Entry::Declare => Phase::Command,
+            Entry::Thread | Entry::Main | Entry::Reports => WorkerPhase::Preparing,
+            Entry::Function(_) | Entry::TopLevel | Entry::Declare => WorkerPhase::Command,
         };
         while self.sessions.len() < self.stage.own_sessions() {
             let number = match self.plan.setup.entry {
@@ -249,12 +249,12 @@ impl<I: Io> Worker<I> {
                 self.think(terminal, at);
             }
         }
-        self.phase = Phase::Running;
+        self.phase = WorkerPhase::Running;
     }
 
     /// Starts no more transactions from `at` on. What was due before and has not started is counted.
     fn end_stage(&mut self, at: Nanos) {
-        if self.phase == Phase::Running && self.stage.ended.is_none() {
+        if self.phase == WorkerPhase::Running && self.stage.ended.is_none() {
             self.stage.end(at, self.grace, &mut self.sessions.recorder);
         }
     }
@@ -267,14 +267,14 @@ impl<I: Io> Worker<I> {
             self.leave_by = self.leave_by.min(limit);
         }
         self.stage.give_up = self.stage.give_up.min(limit);
-        if let Phase::Finishing(until) = &mut self.phase {
+        if let WorkerPhase::Finishing(until) = &mut self.phase {
             *until = limit.min(*until);
         }
     }
 
     /// Starts the stage's transactions: in all sessions at its start, then whatever becomes due.
     fn begin_due(&mut self, now: Nanos) {
-        if self.phase != Phase::Running || self.stage.ended.is_some() || now < self.stage.begin {
+        if self.phase != WorkerPhase::Running || self.stage.ended.is_some() || now < self.stage.begin {
             return;
         }
         if now >= self.stage.end {
@@ -308,8 +308,8 @@ impl<I: Io> Worker<I> {
         let at = self.stage.begin;
         for session in 0..self.sessions.len() {
             match self.sessions.doing(session) {
-                Doing::Initialized => self.sessions.queue(session, Answer::Done, at),
-                Doing::Parked => {
+                SessionPhase::Initialized => self.sessions.queue(session, Answer::Done, at),
+                SessionPhase::Parked => {
                     if let Some(answer) = self.grant(session, at) {
                         self.sessions.queue(session, answer, at);
                     }
@@ -344,12 +344,12 @@ impl<I: Io> Worker<I> {
 
     /// Decides about a session that asks for a transaction: `None` if it must wait.
     fn grant(&mut self, session: usize, at: Nanos) -> Option<Answer> {
-        if matches!(self.phase, Phase::Finishing(_)) {
+        if matches!(self.phase, WorkerPhase::Finishing(_)) {
             return Some(Answer::Proceed(false));
         }
         // An earlier stage may have had more sessions than this one.
         let takes_part = self.sessions.number(session) < self.stage.share.sessions;
-        if self.phase != Phase::Running || !self.stage.is_open() || !takes_part {
+        if self.phase != WorkerPhase::Running || !self.stage.is_open() || !takes_part {
             return None;
         }
         let now = self.now();
@@ -358,7 +358,7 @@ impl<I: Io> Worker<I> {
                 self.end_stage(self.stage.end);
                 return None;
             }
-            stage::Due { at, terminal: None }
+            stage::DueTransaction { at, terminal: None }
         } else {
             self.stage.arrive(now, &mut self.sessions.recorder);
             let Some(due) = self.stage.take_due() else {
@@ -387,29 +387,30 @@ impl<I: Io> Worker<I> {
     /// Notices what has ended.
     fn conclude(&mut self) {
         match self.phase {
-            Phase::Preparing => {
+            WorkerPhase::Preparing => {
                 let own = self.stage.own_sessions();
-                let settled = |doing| matches!(doing, Doing::Initialized | Doing::Parked | Doing::Gone);
+                let settled =
+                    |doing| matches!(doing, SessionPhase::Initialized | SessionPhase::Parked | SessionPhase::Gone);
                 let ready = self.sessions.count(own, settled) as u32;
                 if ready != self.ready_told {
                     self.ready_told = ready;
                     self.send(Message::Connected { worker: self.number, ready });
                 }
                 if ready as usize == own {
-                    self.phase = Phase::Waiting;
+                    self.phase = WorkerPhase::Waiting;
                     let main = self.plan.setup.entry == Entry::Main;
                     let before = if main { self.sessions.take_outside() } else { Outside::default() };
                     self.send(Message::Ready { worker: self.number, before });
                 }
             }
-            Phase::Running => self.conclude_stage(),
-            Phase::Command if self.sessions.are_gone(self.sessions.len()) => {
+            WorkerPhase::Running => self.conclude_stage(),
+            WorkerPhase::Command if self.sessions.are_gone(self.sessions.len()) => {
                 self.finish_now(self.sessions.are_successful());
             }
-            Phase::Finishing(limit) if self.sessions.are_gone(self.sessions.len()) || self.now() >= limit => {
+            WorkerPhase::Finishing(limit) if self.sessions.are_gone(self.sessions.len()) || self.now() >= limit => {
                 self.finish_now(self.sessions.are_successful());
             }
-            Phase::Command | Phase::Finishing(_) | Phase::Waiting | Phase::Over => {}
+            WorkerPhase::Command | WorkerPhase::Finishing(_) | WorkerPhase::Waiting | WorkerPhase::Over => {}
         }
     }
 
@@ -440,7 +441,7 @@ impl<I: Io> Worker<I> {
         let ended = self.stage.ended.filter(|_| !exhausted).unwrap_or(last_done);
         let usage = recorder.usage();
         let completed = recorder.completed();
-        let summary = StageSummary {
+        let summary = WorkerStageSummary {
             end: if own == 0 { Nanos::ZERO } else { last_done.max(ended) },
             unstarted: self.stage.unstarted,
             sessions: own as u32,
@@ -450,7 +451,7 @@ impl<I: Io> Worker<I> {
             events: usage.events,
             asleep: usage.asleep,
         };
-        self.phase = Phase::Waiting;
+        self.phase = WorkerPhase::Waiting;
         self.sessions.under_way = false;
         let part = self.part();
         self.send(Message::StageDone { worker: self.number, part, summary });
@@ -458,7 +459,7 @@ impl<I: Io> Worker<I> {
 
     /// Sends the intervals that are complete at `at`.
     fn cut(&mut self, at: Nanos) {
-        while self.phase == Phase::Running && at >= self.stage.next_cut {
+        while self.phase == WorkerPhase::Running && at >= self.stage.next_cut {
             if self.stage.ended.is_none() {
                 self.stage.arrive(self.stage.next_cut, &mut self.sessions.recorder);
             }
@@ -470,7 +471,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// What was recorded since the last cut.
-    fn part(&mut self) -> Part {
+    fn part(&mut self) -> IntervalPart {
         let served = self.sessions.served(self.stage.own_sessions());
         let outside = self.sessions.take_outside();
         self.sessions.recorder.cut(outside, self.stage.waiting(), served)
@@ -478,22 +479,22 @@ impl<I: Io> Worker<I> {
 
     /// Gives a report to the session for reports, which is ready again when the report is made.
     fn begin_report(&mut self, report: Report) {
-        self.phase = Phase::Preparing;
-        let initialized = |session: &usize| self.sessions.doing(*session) == Doing::Initialized;
+        self.phase = WorkerPhase::Preparing;
+        let initialized = |session: &usize| self.sessions.doing(*session) == SessionPhase::Initialized;
         if let Some(session) = (0..self.sessions.len()).find(initialized) {
             self.sessions.queue(session, Answer::Report(report), self.now());
         }
     }
 
     fn begin_finish(&mut self) {
-        self.phase = Phase::Finishing((self.now() + self.grace).min(self.leave_by));
+        self.phase = WorkerPhase::Finishing((self.now() + self.grace).min(self.leave_by));
         self.sessions.dismiss();
     }
 
     /// Drops the remaining ones and reports it.
     fn finish_now(&mut self, success: bool) {
         self.sessions.drop_all();
-        self.phase = Phase::Over;
+        self.phase = WorkerPhase::Over;
         self.sessions.send_lines();
         let acknowledged = self.sessions.take_acknowledged();
         if !acknowledged.is_empty() {

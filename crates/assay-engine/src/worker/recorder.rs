@@ -22,7 +22,7 @@ use assay_script::Marks;
 use assay_seam::{Nanos, Origin, StatementError};
 
 use crate::arrivals;
-use crate::messages::Part;
+use crate::messages::IntervalPart;
 use crate::outcome::{Line, Outside, SessionTally};
 use crate::plan::{Load, Plan};
 use crate::shared::Shared;
@@ -48,7 +48,7 @@ pub(super) struct Recorder {
     tallies: Vec<Tally>,
     spare: Vec<Vec<Tally>>,
     /// Since the last cut.
-    arrivals: Arrivals,
+    arrivals: DueCounts,
     outside: Outside,
     /// By session of the worker: since the last cut, and measured transactions of the stage.
     by_session: Vec<SessionTally>,
@@ -60,7 +60,7 @@ pub(super) struct Recorder {
     /// Started before the measured part, and not ended yet; they belong to it if they end in it.
     carried: u64,
     last_done: Nanos,
-    usage: Usage,
+    usage: LoopUsage,
 }
 
 /// What puts a transaction into the measured part.
@@ -73,7 +73,7 @@ enum Membership {
 
 /// What became due since the last cut.
 #[derive(Clone, Copy, Debug, Default)]
-struct Arrivals {
+struct DueCounts {
     due: u64,
     dropped: u64,
     backlog_max: u64,
@@ -81,7 +81,7 @@ struct Arrivals {
 
 /// Usage of the event loop in the measured part.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
+pub(super) struct LoopUsage {
     pub(super) turns: u64,
     pub(super) events: u64,
     /// Time asleep.
@@ -152,7 +152,7 @@ impl Recorder {
             is_running: false,
             tallies: vec![Tally::default(); plan.targets.len()],
             spare: Vec::new(),
-            arrivals: Arrivals::default(),
+            arrivals: DueCounts::default(),
             outside: Outside::default(),
             by_session: Vec::new(),
             completed: Vec::new(),
@@ -160,7 +160,7 @@ impl Recorder {
             in_flight: 0,
             carried: 0,
             last_done: Nanos::ZERO,
-            usage: Usage::default(),
+            usage: LoopUsage::default(),
         }
     }
 
@@ -180,7 +180,7 @@ impl Recorder {
     }
 
     /// Usage of the event loop since the measured part began.
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> LoopUsage {
         self.usage
     }
 
@@ -200,7 +200,7 @@ impl Recorder {
         self.measured_from = if self.has_warmup { Nanos::MAX } else { Nanos::ZERO };
         self.by_session = vec![SessionTally::default(); sessions];
         self.completed = vec![0; sessions];
-        (self.in_flight, self.carried, self.usage) = (0, 0, Usage::default());
+        (self.in_flight, self.carried, self.usage) = (0, 0, LoopUsage::default());
     }
 
     /// The stage starts; what happens from `measured_from` on is measured.
@@ -462,12 +462,12 @@ impl Recorder {
 
     /// Everything since the last cut. `outside` is what the worker's sessions did outside transactions; `backlog`: what
     /// is due and waits for a session now; `sessions`: those served.
-    pub(super) fn cut(&mut self, outside: Outside, backlog: u64, sessions: u32) -> Part {
+    pub(super) fn cut(&mut self, outside: Outside, backlog: u64, sessions: u32) -> IntervalPart {
         let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.tallies.len()]);
         let arrivals = std::mem::take(&mut self.arrivals);
         self.arrivals.backlog_max = backlog;
         let none = vec![SessionTally::default(); self.by_session.len()];
-        Part {
+        IntervalPart {
             outside,
             in_flight: u64::from(self.in_flight),
             carried: self.carried,

@@ -23,7 +23,7 @@ pub(super) struct Recovery {
 
 /// The next step.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum RecoveryStep {
     /// Roll this link back, and ask again when that is answered.
     RollBack(usize),
     /// It is still in a transaction after the rollback: close it, and ask again.
@@ -45,21 +45,21 @@ impl Recovery {
     }
 
     /// The next step, given the session's links.
-    pub(super) fn next<'a>(&mut self, links: impl Iterator<Item = (usize, &'a Link)>) -> Step {
+    pub(super) fn next<'a>(&mut self, links: impl Iterator<Item = (usize, &'a Link)>) -> RecoveryStep {
         for (number, link) in links {
             if self.rolls_back && link.is_open() && link.machine.in_transaction() {
-                return if link.rolled_back { Step::Sever(number) } else { Step::RollBack(number) };
+                return if link.rolled_back { RecoveryStep::Sever(number) } else { RecoveryStep::RollBack(number) };
             }
             if link.is_broken() {
-                return Step::Connect(number);
+                return RecoveryStep::Connect(number);
             }
             if !link.is_open() {
-                return Step::Wait;
+                return RecoveryStep::Wait;
             }
         }
         match std::mem::take(&mut self.pause) {
-            Nanos::ZERO => Step::GoOn(std::mem::replace(&mut self.answer, Answer::Done)),
-            pause => Step::Pause(pause),
+            Nanos::ZERO => RecoveryStep::GoOn(std::mem::replace(&mut self.answer, Answer::Done)),
+            pause => RecoveryStep::Pause(pause),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Session {
     pub(super) state: usize,
     pub(super) slot: Slot,
     pub(super) target: usize,
-    pub(super) doing: Doing,
+    pub(super) doing: SessionPhase,
     /// Link of each connection number; `None` once disconnected.
     pub(super) links: Vec<Option<usize>>,
     /// Between `Proceed(true)` and the next `Next`, `Stop` or skipped failure.
@@ -36,7 +36,7 @@ pub(super) struct Session {
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum SessionPhase {
     /// For a reply, a connection or a pause.
     Waiting,
     /// In `thread_init`; for this session the run has not started.
@@ -61,7 +61,7 @@ impl Session {
             state,
             slot,
             target,
-            doing: Doing::Queued,
+            doing: SessionPhase::Queued,
             links: Vec::new(),
             transaction: None,
             free: Nanos::ZERO,

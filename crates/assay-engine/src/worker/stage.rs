@@ -31,9 +31,9 @@ pub(super) struct Stage {
     /// Arrivals of an open loop.
     arrivals: Option<Arrivals>,
     /// When thinking terminals will be due, and which ones.
-    thinking: BinaryHeap<Reverse<Due>>,
+    thinking: BinaryHeap<Reverse<DueTransaction>>,
     /// Transactions of terminals that are due and not started, ordered by due instant.
-    thought: VecDeque<Due>,
+    thought: VecDeque<DueTransaction>,
     /// Sessions free to take a due transaction, longest free first.
     idle: VecDeque<usize>,
     pub(super) unstarted: u64,
@@ -41,7 +41,7 @@ pub(super) struct Stage {
 
 /// A transaction to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Due {
+pub(super) struct DueTransaction {
     pub(super) at: Nanos,
     /// Its terminal.
     pub(super) terminal: Option<u32>,
@@ -108,7 +108,7 @@ impl Stage {
 
     /// A terminal's transaction will be due.
     pub(super) fn expect_of(&mut self, terminal: u32, at: Nanos) {
-        self.thinking.push(Reverse(Due { at, terminal: Some(terminal) }));
+        self.thinking.push(Reverse(DueTransaction { at, terminal: Some(terminal) }));
     }
 
     /// Adds what has become due by now.
@@ -132,8 +132,8 @@ impl Stage {
     }
 
     /// The transaction that has waited longest.
-    pub(super) fn take_due(&mut self) -> Option<Due> {
-        let arrived = || self.arrivals.as_mut()?.take().map(|at| Due { at, terminal: None });
+    pub(super) fn take_due(&mut self) -> Option<DueTransaction> {
+        let arrived = || self.arrivals.as_mut()?.take().map(|at| DueTransaction { at, terminal: None });
         self.thought.pop_front().or_else(arrived)
     }
 
@@ -143,7 +143,7 @@ impl Stage {
     }
 
     /// The session that has been free longest, and what it should start; `None` if either is missing.
-    pub(super) fn match_up(&mut self) -> Option<(usize, Due)> {
+    pub(super) fn match_up(&mut self) -> Option<(usize, DueTransaction)> {
         if self.ended.is_some() || self.idle.is_empty() {
             return None;
         }

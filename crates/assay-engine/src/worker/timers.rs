@@ -8,12 +8,12 @@ use assay_seam::Nanos;
 /// See the module. Owners are numbers; each keeps the serial of the alarm that counts.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    heap: BinaryHeap<Reverse<Timer>>,
+    heap: BinaryHeap<Reverse<TimerEntry>>,
     serials: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Timer {
+struct TimerEntry {
     at: Nanos,
     /// Order of setting: equal instants fire in this order.
     serial: u64,
@@ -29,7 +29,7 @@ impl Timers {
     /// Sets an alarm and returns its serial, never 0.
     pub(super) fn set(&mut self, at: Nanos, owner: usize) -> u64 {
         self.serials += 1;
-        self.heap.push(Reverse(Timer { at, serial: self.serials, owner }));
+        self.heap.push(Reverse(TimerEntry { at, serial: self.serials, owner }));
         self.serials
     }
 

@@ -12,7 +12,7 @@ use assay_engine::{
     Connects, Control, Deal, EventLoop, Ignore, Interval, Limit, Line, Load, Notice, Observer, OnError, Outcome, Plan,
     Policy, Stage, StageOutcome, Target, Warning, run_inline,
 };
-use assay_io::sim::{Network, NetworkSettings, PeerId, Server, ServerOut};
+use assay_io::sim::{Network, NetworkSettings, PeerId, ScriptedServer, ServerOut};
 use assay_io::{Address, Backend};
 use assay_measure::TransactionTally;
 use assay_random::Random;
@@ -98,7 +98,7 @@ impl Queue {
 
 struct LineServer(Rc<RefCell<Script>>);
 
-impl Server for LineServer {
+impl ScriptedServer for LineServer {
     fn connected(&mut self, now: Nanos, _peer: PeerId, out: &mut ServerOut) {
         let closed = self.0.borrow().closed_from.is_some_and(|from| now >= from);
         let greeting = match (self.0.borrow().is_secondary, closed) {

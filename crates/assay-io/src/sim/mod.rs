@@ -1,7 +1,7 @@
 //! A virtual network and clock: an `Io` that reproduces a run from its seed.
 //!
 //! Time stands still except in `wait`, which jumps to the next instant at which something is due, and by a fixed cost
-//! per event if one is set. Servers are ordinary values (`Server`) called at virtual instants; their answers arrive
+//! per event if one is set. Servers are ordinary values (`ScriptedServer`) called at virtual instants; their answers arrive
 //! after a latency and are split by the seed. The same seed, servers and calls give the same events at the same
 //! instants.
 //!
@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use assay_random::Random;
 use assay_seam::{Nanos, TlsFacts};
 
-use self::server::Action;
-pub use self::server::{PeerId, Server, ServerOut};
+use self::server::ServerAction;
+pub use self::server::{PeerId, ScriptedServer, ServerOut};
 use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker};
 
 /// Properties of the network.
@@ -59,10 +59,10 @@ pub struct Network {
     received_at: Nanos,
     woken: Arc<AtomicBool>,
     hosts: Vec<SimulatedHost>,
-    links: BTreeMap<SocketId, Link>,
+    links: BTreeMap<SocketId, SimulatedLink>,
     sockets: u64,
     /// What is due; equal instants in the order they were planned.
-    due: BinaryHeap<Reverse<(Nanos, u64, Due)>>,
+    due: BinaryHeap<Reverse<(Nanos, u64, DueWork)>>,
     planned: u64,
     /// Arrived at the client, not taken yet.
     ready: VecDeque<(SocketId, Down)>,
@@ -71,7 +71,7 @@ pub struct Network {
 
 struct SimulatedHost {
     address: Address,
-    server: Box<dyn Server>,
+    server: Box<dyn ScriptedServer>,
     up: bool,
     /// Since when it takes no packets and sends none.
     vanished: Option<Nanos>,
@@ -81,7 +81,7 @@ struct SimulatedHost {
 
 /// One connection. Each queue keeps its order whatever the delays; entries of `Network::due` only say when to take
 /// from which.
-struct Link {
+struct SimulatedLink {
     host: Option<usize>,
     address: Address,
     to_server: VecDeque<Up>,
@@ -101,7 +101,7 @@ struct Link {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum DueWork {
     /// Something of the client's reaches the server.
     Up(SocketId),
     /// Something leaves the server.
@@ -155,7 +155,7 @@ impl Network {
     }
 
     /// Adds a server. To inspect it afterwards, let it share its state (`Rc`).
-    pub fn listen(&mut self, address: Address, server: Box<dyn Server>) {
+    pub fn listen(&mut self, address: Address, server: Box<dyn ScriptedServer>) {
         assert!(self.host(&address).is_none(), "{address} is taken");
         self.hosts.push(SimulatedHost { address, server, up: true, vanished: None, stalls: Vec::new() });
     }
@@ -163,26 +163,26 @@ impl Network {
     /// At `at` the server is gone: connections are reset, new ones refused, pending output is not sent.
     pub fn kill(&mut self, address: &Address, at: Nanos) {
         let host = self.host(address).expect("somebody listens there");
-        self.plan(at, Due::Kill(host));
+        self.plan(at, DueWork::Kill(host));
     }
 
     /// At `at` a killed server accepts connections again.
     pub fn restart(&mut self, address: &Address, at: Nanos) {
         let host = self.host(address).expect("somebody listens there");
-        self.plan(at, Due::Restart(host));
+        self.plan(at, DueWork::Restart(host));
     }
 
     /// From `at` on the server's host neither receives nor sends a packet, for good: it lost its power.
     pub fn vanish(&mut self, address: &Address, at: Nanos) {
         let host = self.host(address).expect("somebody listens there");
-        self.plan(at, Due::Vanish(host));
+        self.plan(at, DueWork::Vanish(host));
     }
 
     fn host(&self, address: &Address) -> Option<usize> {
         self.hosts.iter().position(|host| host.address == *address)
     }
 
-    fn plan(&mut self, at: Nanos, due: Due) {
+    fn plan(&mut self, at: Nanos, due: DueWork) {
         self.planned += 1;
         self.due.push(Reverse((at, self.planned, due)));
     }
@@ -198,7 +198,7 @@ impl Network {
         link.arrived_up = link.arrived_up.max(self.now + travel);
         link.to_server.push_back(what);
         let at = link.arrived_up;
-        self.plan(at, Due::Up(id));
+        self.plan(at, DueWork::Up(id));
     }
 
     fn go_down(&mut self, at: Nanos, id: SocketId, what: Down) {
@@ -207,7 +207,7 @@ impl Network {
         link.arrived_down = link.arrived_down.max(at + travel);
         link.to_client.push_back(what);
         let at = link.arrived_down;
-        self.plan(at, Due::Down(id));
+        self.plan(at, DueWork::Down(id));
     }
 
     /// Makes everything happen that is due by now.
@@ -217,13 +217,13 @@ impl Network {
         {
             self.due.pop();
             match due {
-                Due::Up(id) => self.up(at, id),
-                Due::Leave(id) => self.leave(at, id),
-                Due::Down(id) => self.down(id),
-                Due::Kill(host) => self.killed(at, host),
-                Due::Restart(host) => self.hosts[host].up = true,
-                Due::Vanish(host) => self.vanished(at, host),
-                Due::Silent(id) => self.silent(id),
+                DueWork::Up(id) => self.up(at, id),
+                DueWork::Leave(id) => self.leave(at, id),
+                DueWork::Down(id) => self.down(id),
+                DueWork::Kill(host) => self.killed(at, host),
+                DueWork::Restart(host) => self.hosts[host].up = true,
+                DueWork::Vanish(host) => self.vanished(at, host),
+                DueWork::Silent(id) => self.silent(id),
             }
         }
     }
@@ -246,7 +246,7 @@ impl Network {
             && !matches!(what, Up::Connect)
         {
             link.to_server.push_front(what);
-            return self.plan(until, Due::Up(id));
+            return self.plan(until, DueWork::Up(id));
         }
         let host = link.host.map(|host| &mut self.hosts[host]);
         match what {
@@ -255,7 +255,7 @@ impl Network {
                 if accepted {
                     link.serving = true;
                     link.to_server.push_front(Up::Accepted);
-                    self.plan(at, Due::Up(id));
+                    self.plan(at, DueWork::Up(id));
                 }
                 self.go_down(at, id, if accepted { Down::Connected } else { Down::Refused });
             }
@@ -276,7 +276,7 @@ impl Network {
         }
     }
 
-    fn serve(&mut self, at: Nanos, id: SocketId, call: impl FnOnce(&mut dyn Server, &mut ServerOut)) {
+    fn serve(&mut self, at: Nanos, id: SocketId, call: impl FnOnce(&mut dyn ScriptedServer, &mut ServerOut)) {
         let link = &self.links[&id];
         let Some(host) = link.host.filter(|_| link.serving) else { return };
         let mut out = ServerOut::new(PeerId(id.0));
@@ -284,10 +284,10 @@ impl Network {
         for (peer, after, action) in out.actions {
             let id = SocketId(peer.0);
             let what = match action {
-                Action::Bytes(bytes) => Down::Bytes(bytes),
-                Action::Close => Down::Close,
-                Action::Reset => Down::Reset,
-                Action::Stall(time) => {
+                ServerAction::Bytes(bytes) => Down::Bytes(bytes),
+                ServerAction::Close => Down::Close,
+                ServerAction::Reset => Down::Reset,
+                ServerAction::Stall(time) => {
                     self.hosts[host].stalls.push((at + after, at + after + time));
                     continue;
                 }
@@ -298,13 +298,13 @@ impl Network {
             link.left = link.left.max(at + after);
             link.leaving.push_back(what);
             let at = link.left;
-            self.plan(at, Due::Leave(id));
+            self.plan(at, DueWork::Leave(id));
         }
     }
 
     fn leave(&mut self, at: Nanos, id: SocketId) {
         if let Some(until) = self.stalled(at, id) {
-            return self.plan(until, Due::Leave(id));
+            return self.plan(until, DueWork::Leave(id));
         }
         let Some(link) = self.links.get_mut(&id) else { return };
         let Some(what) = link.leaving.pop_front() else { return };
@@ -361,7 +361,7 @@ impl Network {
         let links = self.links.iter().filter(|(_, link)| link.host == Some(host) && link.open);
         let asked: Vec<_> = links.filter_map(|(id, link)| Some((*id, link.keep_alive?))).collect();
         for (id, limit) in asked {
-            self.plan(at + limit, Due::Silent(id));
+            self.plan(at + limit, DueWork::Silent(id));
         }
     }
 
@@ -392,7 +392,7 @@ impl Io for Network {
     fn connect(&mut self, address: &Address, _: Option<&Arc<Tls>>) -> Result<SocketId, ConnectError> {
         let id = SocketId(self.sockets);
         self.sockets += 1;
-        let link = Link {
+        let link = SimulatedLink {
             host: self.host(address),
             address: address.clone(),
             to_server: VecDeque::new(),

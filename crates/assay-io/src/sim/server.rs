@@ -7,7 +7,7 @@ use assay_seam::{Nanos, TlsFacts};
 pub struct PeerId(pub u64);
 
 /// A scripted server. `now` is the instant at which the thing happens; `out` answers it.
-pub trait Server {
+pub trait ScriptedServer {
     /// Whether a connect at this instant is accepted.
     fn accepts(&mut self, now: Nanos) -> bool {
         let _ = now;
@@ -53,11 +53,11 @@ pub trait Server {
 pub struct ServerOut {
     peer: PeerId,
     after: Nanos,
-    pub(super) actions: Vec<(PeerId, Nanos, Action)>,
+    pub(super) actions: Vec<(PeerId, Nanos, ServerAction)>,
 }
 
 #[derive(Debug)]
-pub(super) enum Action {
+pub(super) enum ServerAction {
     Bytes(Vec<u8>),
     Close,
     Reset,
@@ -83,27 +83,27 @@ impl ServerOut {
 
     /// Sends bytes.
     pub fn reply(&mut self, bytes: &[u8]) -> &mut ServerOut {
-        self.act(Action::Bytes(bytes.to_vec()))
+        self.act(ServerAction::Bytes(bytes.to_vec()))
     }
 
     /// Closes the connection gracefully, after what was sent before.
     pub fn close(&mut self) -> &mut ServerOut {
-        self.act(Action::Close)
+        self.act(ServerAction::Close)
     }
 
     /// Resets the connection.
     pub fn reset(&mut self) -> &mut ServerOut {
-        self.act(Action::Reset)
+        self.act(ServerAction::Reset)
     }
 
     /// The whole server hangs for this long: it receives and sends nothing on any connection, including what was
     /// scheduled for that time. Connects still succeed, as with a real server whose process hangs. What follows happens
     /// afterwards.
     pub fn stall(&mut self, time: Nanos) -> &mut ServerOut {
-        self.act(Action::Stall(time)).after(time)
+        self.act(ServerAction::Stall(time)).after(time)
     }
 
-    fn act(&mut self, action: Action) -> &mut ServerOut {
+    fn act(&mut self, action: ServerAction) -> &mut ServerOut {
         self.actions.push((self.peer, self.after, action));
         self
     }

@@ -18,7 +18,7 @@ impl Scripted {
     }
 }
 
-impl Server for Scripted {
+impl ScriptedServer for Scripted {
     fn accepts(&mut self, _: Nanos) -> bool {
         !self.refuses
     }

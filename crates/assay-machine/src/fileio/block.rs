@@ -2,31 +2,31 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
-use crate::Fault;
-use crate::random::Random;
+use crate::MachineFault;
+use crate::random::WorkerRandom;
 
 /// What direct I/O needs at most.
 const ALIGNMENT: usize = 4096;
 
 /// Zeroed memory at a boundary that direct I/O accepts.
-pub(crate) struct Block {
+pub(crate) struct AlignedBlock {
     start: *mut u8,
     size: usize,
 }
 
 // SAFETY: plain memory with one owner.
-unsafe impl Send for Block {}
+unsafe impl Send for AlignedBlock {}
 
-impl Block {
+impl AlignedBlock {
     /// 1 <= size.
-    pub(crate) fn new(size: usize) -> Block {
-        let layout = Block::layout(size);
+    pub(crate) fn new(size: usize) -> AlignedBlock {
+        let layout = AlignedBlock::layout(size);
         // SAFETY: the size is not 0.
         let start = unsafe { alloc_zeroed(layout) };
         if start.is_null() {
             handle_alloc_error(layout);
         }
-        Block { start, size }
+        AlignedBlock { start, size }
     }
 
     fn layout(size: usize) -> Layout {
@@ -53,10 +53,10 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for AlignedBlock {
     fn drop(&mut self) {
         // SAFETY: what `new` was given, returned once.
-        unsafe { dealloc(self.start, Block::layout(self.size)) }
+        unsafe { dealloc(self.start, AlignedBlock::layout(self.size)) }
     }
 }
 
@@ -67,7 +67,7 @@ const OFFSET: usize = 8;
 pub(crate) const SMALLEST: usize = SUM + OFFSET + 1;
 
 /// Fills a block with random bytes, their checksum (CRC-32, little endian) and where it will lie in its file.
-pub(crate) fn seal(block: &mut [u8], position: u64, random: &mut Random) {
+pub(crate) fn seal(block: &mut [u8], position: u64, random: &mut WorkerRandom) {
     let data = block.len() - SUM - OFFSET;
     for bytes in block[..data].chunks_mut(8) {
         bytes.copy_from_slice(&random.next().to_le_bytes()[..bytes.len()]);
@@ -78,7 +78,7 @@ pub(crate) fn seal(block: &mut [u8], position: u64, random: &mut Random) {
 }
 
 /// Whether a block is as it was sealed for this place.
-pub(crate) fn verify(block: &[u8], file: usize, position: u64) -> Result<(), Fault> {
+pub(crate) fn verify(block: &[u8], file: usize, position: u64) -> Result<(), MachineFault> {
     let (data, tail) = block.split_at(block.len() - SUM - OFFSET);
     let stored = u32::from_le_bytes(tail[..SUM].try_into().expect("four bytes"));
     let offset = u64::from_le_bytes(tail[SUM..].try_into().expect("eight bytes"));
@@ -95,7 +95,7 @@ pub(crate) fn verify(block: &[u8], file: usize, position: u64) -> Result<(), Fau
     };
     let mut lines = Vec::from(what);
     lines.push(format!("Validation failed on file {file}, block offset {position}, exiting..."));
-    Err(Fault { lines, advice: None })
+    Err(MachineFault { lines, advice: None })
 }
 
 #[cfg(test)]
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_sealed_block_is_as_it_was_and_any_change_is_found() {
-        let mut block = Block::new(64);
-        seal(block.get_mut(64), 4096, &mut Random::new(1, 0));
+        let mut block = AlignedBlock::new(64);
+        seal(block.get_mut(64), 4096, &mut WorkerRandom::new(1, 0));
         let good = block.get(64).to_vec();
         verify(&good, 3, 4096).unwrap();
         for byte in 0..64 {

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use super::Flags;
-use super::block::Block;
+use super::block::AlignedBlock;
 use super::queue::{Queue, Transfer};
-use super::requests::Piece;
-use crate::random::Random;
+use super::requests::FilePiece;
+use crate::random::WorkerRandom;
 
 /// What is done, and with what.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ impl Jobs {
     pub fn prepare(&self, say: &dyn Fn(&str), stopped: &dyn Fn() -> bool) -> io::Result<()> {
         for (path, size) in self.missing() {
             say(&format!("creating {} ({} MB)", path.display(), size >> 20));
-            let mut random = Random::new(self.seed, size);
+            let mut random = WorkerRandom::new(self.seed, size);
             let mut chunk = vec![0; CHUNK];
             chunk.chunks_exact_mut(8).for_each(|eight| eight.copy_from_slice(&random.next().to_le_bytes()));
             let file = OpenOptions::new().create(true).write(true).truncate(false).open(&path)?;
@@ -160,14 +160,14 @@ impl Jobs {
         let mut seconds = Vec::new();
         let results = std::thread::scope(|scope| {
             let (files, ended, counts) = (&files, &ended, &counts);
-            let work = Work { block: self.block, blocks, files, ended };
+            let work = SharedWork { block: self.block, blocks, files, ended };
             let mut threads = Vec::new();
             for number in 0..self.readers {
-                let random = Random::new(self.seed, number as u64 + 1);
+                let random = WorkerRandom::new(self.seed, number as u64 + 1);
                 threads.push((0, scope.spawn(move || work.read(random, &counts[0]))));
             }
             for number in 0..self.writers {
-                let random = Random::new(self.seed, (1 << 32) + number as u64);
+                let random = WorkerRandom::new(self.seed, (1 << 32) + number as u64);
                 threads.push((1, scope.spawn(move || work.write(random, self.write_depth, &counts[1]))));
             }
             for log in &logs {
@@ -202,7 +202,7 @@ impl Jobs {
     /// Appends, and makes each append safe.
     fn append(&self, log: &File, ended: &AtomicBool, count: &AtomicU64) -> io::Result<KindOutcome> {
         let mut outcome = KindOutcome::default();
-        let block = Block::new(self.log_block);
+        let block = AlignedBlock::new(self.log_block);
         let mut at = 0;
         while !ended.load(Relaxed) {
             let begin = Instant::now();
@@ -239,7 +239,7 @@ impl Jobs {
 
 /// What readers and writers share.
 #[derive(Clone, Copy)]
-struct Work<'a> {
+struct SharedWork<'a> {
     block: usize,
     /// Blocks per file.
     blocks: u64,
@@ -247,15 +247,15 @@ struct Work<'a> {
     ended: &'a AtomicBool,
 }
 
-impl Work<'_> {
-    fn choose(&self, random: &mut Random) -> (&File, u64) {
+impl SharedWork<'_> {
+    fn choose(&self, random: &mut WorkerRandom) -> (&File, u64) {
         let file = &self.files[random.below(self.files.len() as u64) as usize];
         (file, random.below(self.blocks) * self.block as u64)
     }
 
-    fn read(self, mut random: Random, count: &AtomicU64) -> io::Result<KindOutcome> {
+    fn read(self, mut random: WorkerRandom, count: &AtomicU64) -> io::Result<KindOutcome> {
         let mut outcome = KindOutcome::default();
-        let mut block = Block::new(self.block);
+        let mut block = AlignedBlock::new(self.block);
         while !self.ended.load(Relaxed) {
             let (file, at) = self.choose(&mut random);
             let begin = Instant::now();
@@ -266,7 +266,7 @@ impl Work<'_> {
         Ok(outcome)
     }
 
-    fn write(self, mut random: Random, depth: usize, count: &AtomicU64) -> io::Result<KindOutcome> {
+    fn write(self, mut random: WorkerRandom, depth: usize, count: &AtomicU64) -> io::Result<KindOutcome> {
         let mut outcome = KindOutcome::default();
         let mut queue = Queue::new(depth, self.block, false);
         let mut begun = vec![Instant::now(); depth];
@@ -274,7 +274,7 @@ impl Work<'_> {
             let stops = self.ended.load(Relaxed);
             while !stops && !queue.is_full() {
                 let (file, position) = self.choose(&mut random);
-                let piece = Piece { file: 0, position, size: self.block };
+                let piece = FilePiece { file: 0, position, size: self.block };
                 begun[queue.next_slot()] = Instant::now();
                 ends(queue.submit(Transfer { fd: file.as_raw_fd(), piece, is_write: true }), self.ended)?;
             }

@@ -18,13 +18,13 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::random::Random;
-use crate::{Counts, Fault, Test, Worker};
-use block::Block;
+use crate::random::WorkerRandom;
+use crate::{Counts, MachineFault, MachineTest, TestThread};
+use block::AlignedBlock;
 use mapping::Mapping;
 use queue::{Completed, Queue, Transfer};
-pub use requests::{Mode, Request};
-use requests::{Piece, Requests, Shape};
+pub use requests::{AccessPattern, FileRequest};
+use requests::{FilePiece, Requests, SequenceShape};
 
 /// The most requests in flight.
 pub const BACKLOG_MAX: usize = queue::BACKLOG_MAX;
@@ -73,7 +73,7 @@ const DIRECT: i32 = 0;
 
 /// How requests are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum RequestWay {
     /// By a system call that returns when the request is done.
     Sync,
     /// Asynchronous system calls; this many (1 to `BACKLOG_MAX`) may be in flight per worker.
@@ -93,11 +93,11 @@ pub enum Safety {
 
 /// What a run does with the files.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
+pub struct FileOptions {
     /// The pattern of requests.
-    pub mode: Mode,
+    pub mode: AccessPattern,
     /// How requests are done.
-    pub way: Way,
+    pub way: RequestWay,
     /// How files are made safe.
     pub safety: Safety,
     /// All files are synced after this many requests; 0: never.
@@ -145,12 +145,12 @@ pub enum Preparing {
 
 impl Files {
     /// Creates the files, or makes them as long as they have to be. Returns how many bytes were written.
-    pub fn prepare(&self, mut tell: impl FnMut(Preparing, &str)) -> Result<u64, Fault> {
-        let (mut buffer, mut random) = (Block::new(self.block), Random::new(self.seed, 0));
+    pub fn prepare(&self, mut tell: impl FnMut(Preparing, &str)) -> Result<u64, MachineFault> {
+        let (mut buffer, mut random) = (AlignedBlock::new(self.block), WorkerRandom::new(self.seed, 0));
         let mut written = 0;
         for number in 0..self.number {
             let name = name(number);
-            let cannot_open = |error| Fault::system("Can't open file", &error);
+            let cannot_open = |error| MachineFault::system("Can't open file", &error);
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600).custom_flags(self.flags.bits());
             let mut file = options.open(&name).map_err(cannot_open)?;
@@ -166,11 +166,11 @@ impl Files {
                 if self.validate {
                     block::seal(block, position, &mut random);
                 }
-                file.write_all(block).map_err(|error| Fault::system("Failed to write file!", &error))?;
+                file.write_all(block).map_err(|error| MachineFault::system("Failed to write file!", &error))?;
                 position += self.block as u64;
                 written += self.block as u64;
             }
-            file.sync_all().map_err(|error| Fault::system("Failed to fsync file!", &error))?;
+            file.sync_all().map_err(|error| MachineFault::system("Failed to fsync file!", &error))?;
         }
         Ok(written)
     }
@@ -183,7 +183,7 @@ impl Files {
     }
 
     /// Opens what a run needs.
-    fn open(&self, mode: Mode, mut opening: impl FnMut(&str)) -> Result<Vec<File>, Fault> {
+    fn open(&self, mode: AccessPattern, mut opening: impl FnMut(&str)) -> Result<Vec<File>, MachineFault> {
         (0..self.number)
             .map(name)
             .map(|name| {
@@ -193,24 +193,26 @@ impl Files {
             .collect()
     }
 
-    fn open_one(&self, mode: Mode, name: &str) -> Result<File, Fault> {
+    fn open_one(&self, mode: AccessPattern, name: &str) -> Result<File, MachineFault> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(self.flags.bits());
-        if mode == Mode::SequentialWrite {
+        if mode == AccessPattern::SequentialWrite {
             drop(remove_file(name));
             let create = options.create_new(true).mode(0o600).open(name);
-            return create.map_err(|error| Fault::system(format!("Cannot create file '{name}'"), &error));
+            return create.map_err(|error| MachineFault::system(format!("Cannot create file '{name}'"), &error));
         }
         let cannot_open = |error| {
-            Fault::system(format!("Cannot open file '{name}'"), &error)
+            MachineFault::system(format!("Cannot open file '{name}'"), &error)
                 .advise("Did you forget to run the prepare step?")
         };
         let file = options.open(name).map_err(cannot_open)?;
         let there = file.metadata().map_err(cannot_open)?.len();
         if there < self.size {
             let (there, expected) = (size_text(there), size_text(self.size));
-            return Err(Fault::new(format!("Size of file '{name}' is {there}, but at least {expected} is expected."))
-                .advise("Did you run 'prepare' with different --file-total-size or --file-num values?"));
+            return Err(MachineFault::new(format!(
+                "Size of file '{name}' is {there}, but at least {expected} is expected."
+            ))
+            .advise("Did you run 'prepare' with different --file-total-size or --file-num values?"));
         }
         Ok(file)
     }
@@ -219,37 +221,37 @@ impl Files {
 /// The test: its files are open.
 pub struct FileIo {
     files: Files,
-    options: Options,
+    options: FileOptions,
     open: Vec<File>,
     mappings: Vec<Mapping>,
     requests: Mutex<Requests>,
     reads: AtomicU64,
     writes: AtomicU64,
-    trace: Option<Box<Trace>>,
+    trace: Option<Box<TransferTrace>>,
 }
 
 /// Told of each transfer before it is done: whether it is a write, the file, the position, the size.
-pub type Trace = dyn Fn(bool, usize, u64, usize) + Send + Sync;
+pub type TransferTrace = dyn Fn(bool, usize, u64, usize) + Send + Sync;
 
 impl FileIo {
     /// Opens the files, and maps them if wanted; `opening` is called with the name of each. Fails when one is missing
     /// or too short.
-    pub fn new(files: Files, options: Options, opening: impl FnMut(&str)) -> Result<FileIo, Fault> {
+    pub fn new(files: Files, options: FileOptions, opening: impl FnMut(&str)) -> Result<FileIo, MachineFault> {
         let open = files.open(options.mode, opening)?;
         let mut mappings = Vec::new();
-        if options.way == Way::Mmap {
-            if options.mode == Mode::SequentialWrite {
+        if options.way == RequestWay::Mmap {
+            if options.mode == AccessPattern::SequentialWrite {
                 for (number, file) in open.iter().enumerate() {
-                    let failed = |error| Fault::system(format!("ftruncate() failed on file {number}"), &error);
+                    let failed = |error| MachineFault::system(format!("ftruncate() failed on file {number}"), &error);
                     file.set_len(files.size).map_err(failed)?;
                 }
             }
             for (number, file) in open.iter().enumerate() {
-                let failed = |error| Fault::system(format!("mmap() failed on file {number}"), &error);
+                let failed = |error| MachineFault::system(format!("mmap() failed on file {number}"), &error);
                 mappings.push(Mapping::new(file, files.size).map_err(failed)?);
             }
         }
-        let shape = Shape {
+        let shape = SequenceShape {
             mode: options.mode,
             files: files.number,
             file_size: files.size,
@@ -264,7 +266,7 @@ impl FileIo {
     }
 
     /// Adds an observer of each transfer.
-    pub fn traced(mut self, trace: Box<Trace>) -> FileIo {
+    pub fn traced(mut self, trace: Box<TransferTrace>) -> FileIo {
         self.trace = Some(trace);
         self
     }
@@ -274,18 +276,18 @@ impl FileIo {
         self.files.block * self.options.merged.max(1)
     }
 
-    fn validates(&self, piece: Piece) -> bool {
+    fn validates(&self, piece: FilePiece) -> bool {
         self.files.validate && piece.size >= VALIDATED_MIN
     }
 
     /// Makes a file safe.
-    fn sync(&self, file: usize, counts: &Counts) -> Result<(), Fault> {
+    fn sync(&self, file: usize, counts: &Counts) -> Result<(), MachineFault> {
         let result = match (self.mappings.get(file), self.options.safety) {
             (Some(mapping), _) => mapping.sync(),
             (None, Safety::Fsync) => self.open[file].sync_all(),
             (None, Safety::Fdatasync) => self.open[file].sync_data(),
         };
-        let failed = |error| Fault::system(format!("Failed to fsync file! file: {}", self.fd(file)), &error);
+        let failed = |error| MachineFault::system(format!("Failed to fsync file! file: {}", self.fd(file)), &error);
         result.map_err(failed)?;
         counts.synced();
         Ok(())
@@ -296,7 +298,13 @@ impl FileIo {
     }
 
     /// What follows a transfer: its result is looked at, checked and counted.
-    fn after(&self, transfer: Transfer, result: io::Result<usize>, data: &[u8], counts: &Counts) -> Result<(), Fault> {
+    fn after(
+        &self,
+        transfer: Transfer,
+        result: io::Result<usize>,
+        data: &[u8],
+        counts: &Counts,
+    ) -> Result<(), MachineFault> {
         let Transfer { fd, piece, is_write } = transfer;
         let size = result.and_then(|size| match size == piece.size {
             true => Ok(size as u64),
@@ -304,7 +312,7 @@ impl FileIo {
         });
         let size = size.map_err(|error| {
             let what = if is_write { "write" } else { "read" };
-            Fault::system(format!("Failed to {what} file! file: {fd} pos: {}", piece.position), &error)
+            MachineFault::system(format!("Failed to {what} file! file: {fd} pos: {}", piece.position), &error)
         })?;
         if is_write {
             self.writes.fetch_add(1, Relaxed);
@@ -321,41 +329,41 @@ impl FileIo {
 }
 
 /// One of the threads.
-pub struct Mover {
+pub struct FileMover {
     test: Arc<FileIo>,
-    buffer: Block,
-    /// For `Way::Async`.
+    buffer: AlignedBlock,
+    /// For `RequestWay::Async`.
     queue: Option<Queue>,
-    random: Random,
+    random: WorkerRandom,
 }
 
-impl Test for FileIo {
-    type Worker = Mover;
+impl MachineTest for FileIo {
+    type Worker = FileMover;
 
-    fn worker(self: &Arc<Self>, id: u32) -> Result<Mover, Fault> {
+    fn worker(self: &Arc<Self>, id: u32) -> Result<FileMover, MachineFault> {
         let size = self.request_max();
         let queue = match self.options.way {
-            Way::Async(backlog) => Some(Queue::new(backlog, size, self.files.validate)),
-            Way::Sync | Way::Mmap => None,
+            RequestWay::Async(backlog) => Some(Queue::new(backlog, size, self.files.validate)),
+            RequestWay::Sync | RequestWay::Mmap => None,
         };
-        let random = Random::new(self.files.seed, u64::from(id) + 1);
-        Ok(Mover { test: self.clone(), buffer: Block::new(size), queue, random })
+        let random = WorkerRandom::new(self.files.seed, u64::from(id) + 1);
+        Ok(FileMover { test: self.clone(), buffer: AlignedBlock::new(size), queue, random })
     }
 }
 
-impl Worker for Mover {
-    type Request = Request;
+impl TestThread for FileMover {
+    type Request = FileRequest;
 
-    fn next(&mut self) -> Option<Request> {
+    fn next(&mut self) -> Option<FileRequest> {
         let (reads, writes) = (self.test.reads.load(Relaxed), self.test.writes.load(Relaxed));
         Some(self.test.requests.lock().unwrap_or_else(PoisonError::into_inner).next(reads, writes))
     }
 
-    fn execute(&mut self, request: Request, counts: &Counts) -> Result<(), Fault> {
+    fn execute(&mut self, request: FileRequest, counts: &Counts) -> Result<(), MachineFault> {
         let (piece, is_write) = match request {
-            Request::Sync(file) => return self.test.sync(file, counts),
-            Request::Read(piece) => (piece, false),
-            Request::Write(piece) => (piece, true),
+            FileRequest::Sync(file) => return self.test.sync(file, counts),
+            FileRequest::Read(piece) => (piece, false),
+            FileRequest::Write(piece) => (piece, true),
         };
         let transfer = Transfer { fd: self.test.fd(piece.file), piece, is_write };
         if let Some(trace) = &self.test.trace {
@@ -364,12 +372,12 @@ impl Worker for Mover {
         if self.queue.is_some() { self.begin(transfer, counts) } else { self.transfer(transfer, counts) }
     }
 
-    fn finish(&mut self, counts: &Counts) -> Result<(), Fault> {
+    fn finish(&mut self, counts: &Counts) -> Result<(), MachineFault> {
         if let Some(queue) = &self.queue {
             self.complete(queue.in_flight(), counts)?;
         }
-        let Options { mode, sync_all, sync_end, .. } = self.test.options;
-        let writes = !matches!(mode, Mode::SequentialRead | Mode::RandomRead);
+        let FileOptions { mode, sync_all, sync_end, .. } = self.test.options;
+        let writes = !matches!(mode, AccessPattern::SequentialRead | AccessPattern::RandomRead);
         if writes && sync_end && !sync_all {
             for file in 0..self.test.open.len() {
                 self.test.sync(file, counts)?;
@@ -379,9 +387,9 @@ impl Worker for Mover {
     }
 }
 
-impl Mover {
+impl FileMover {
     /// A request from begin to end.
-    fn transfer(&mut self, transfer: Transfer, counts: &Counts) -> Result<(), Fault> {
+    fn transfer(&mut self, transfer: Transfer, counts: &Counts) -> Result<(), MachineFault> {
         let Transfer { piece, is_write, .. } = transfer;
         let data = self.buffer.get_mut(piece.size);
         if is_write && self.test.validates(piece) {
@@ -403,19 +411,19 @@ impl Mover {
     }
 
     /// Begins a request; waits for one to be complete when there are as many as there may be.
-    fn begin(&mut self, transfer: Transfer, counts: &Counts) -> Result<(), Fault> {
+    fn begin(&mut self, transfer: Transfer, counts: &Counts) -> Result<(), MachineFault> {
         let Transfer { piece, is_write, .. } = transfer;
         let queue = self.queue.as_mut().expect("only called with a queue");
         if is_write && self.test.validates(piece) {
             block::seal(queue.next_buffer(piece.size), piece.position, &mut self.random);
         }
-        queue.submit(transfer).map_err(|error| Fault::system("Failed to submit a request!", &error))?;
+        queue.submit(transfer).map_err(|error| MachineFault::system("Failed to submit a request!", &error))?;
         if queue.is_full() { self.complete(1, counts) } else { Ok(()) }
     }
 
-    fn complete(&mut self, at_least: usize, counts: &Counts) -> Result<(), Fault> {
+    fn complete(&mut self, at_least: usize, counts: &Counts) -> Result<(), MachineFault> {
         let queue = self.queue.as_mut().expect("only called with a queue");
-        let completed = queue.wait(at_least).map_err(|error| Fault::system("Failed to get events!", &error))?;
+        let completed = queue.wait(at_least).map_err(|error| MachineFault::system("Failed to get events!", &error))?;
         for Completed { transfer, slot, result } in completed {
             let data = queue.buffer(slot, transfer.piece.size);
             self.test.after(transfer, result, data, counts)?;

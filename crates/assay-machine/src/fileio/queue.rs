@@ -11,8 +11,8 @@ use std::thread::{self, JoinHandle};
 
 use io_uring::{IoUring, opcode, types::Fd};
 
-use super::block::Block;
-use super::requests::Piece;
+use super::block::AlignedBlock;
+use super::requests::FilePiece;
 
 /// Requests that a ring can hold: the kernel's limit.
 pub(crate) const BACKLOG_MAX: usize = 32_768;
@@ -23,7 +23,7 @@ const THREADS_MAX: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     pub(crate) fd: RawFd,
-    pub(crate) piece: Piece,
+    pub(crate) piece: FilePiece,
     pub(crate) is_write: bool,
 }
 
@@ -37,15 +37,15 @@ pub(crate) struct Completed {
 
 /// Requests in flight and their memory.
 pub(crate) struct Queue {
-    way: Way,
+    way: BufferUse,
     /// What is in flight, by slot.
     transfers: Vec<Option<Transfer>>,
     free: Vec<usize>,
     /// One for each slot, or one for all: data that nobody looks at need not be kept apart.
-    buffers: Vec<Block>,
+    buffers: Vec<AlignedBlock>,
 }
 
-enum Way {
+enum BufferUse {
     Ring(Box<IoUring>),
     Pool(Pool),
 }
@@ -54,14 +54,14 @@ impl Queue {
     /// For `backlog` requests (1 to `BACKLOG_MAX`) of at most `size` bytes. `apart`: each has a buffer of its own.
     pub(crate) fn new(backlog: usize, size: usize, apart: bool) -> Queue {
         let way = match IoUring::new(backlog as u32) {
-            Ok(ring) => Way::Ring(Box::new(ring)),
-            Err(_) => Way::Pool(Pool::new(backlog.min(THREADS_MAX))),
+            Ok(ring) => BufferUse::Ring(Box::new(ring)),
+            Err(_) => BufferUse::Pool(Pool::new(backlog.min(THREADS_MAX))),
         };
         Queue::by(way, backlog, size, apart)
     }
 
-    fn by(way: Way, backlog: usize, size: usize, apart: bool) -> Queue {
-        let buffers = (0..if apart { backlog } else { 1 }).map(|_| Block::new(size)).collect();
+    fn by(way: BufferUse, backlog: usize, size: usize, apart: bool) -> Queue {
+        let buffers = (0..if apart { backlog } else { 1 }).map(|_| AlignedBlock::new(size)).collect();
         Queue { way, transfers: vec![None; backlog], free: (0..backlog).rev().collect(), buffers }
     }
 
@@ -96,7 +96,7 @@ impl Queue {
         let memory = self.buffers[buffer].as_mut_ptr();
         let Transfer { fd, piece, is_write } = transfer;
         match &mut self.way {
-            Way::Ring(ring) => {
+            BufferUse::Ring(ring) => {
                 let entry = match is_write {
                     true => opcode::Write::new(Fd(fd), memory, piece.size as u32).offset(piece.position).build(),
                     false => opcode::Read::new(Fd(fd), memory, piece.size as u32).offset(piece.position).build(),
@@ -107,7 +107,7 @@ impl Queue {
                     .expect("every entry is submitted at once");
                 ring.submit()?;
             }
-            Way::Pool(pool) => pool.begin(Job { transfer, slot, memory: Memory(memory) }),
+            BufferUse::Pool(pool) => pool.begin(TransferJob { transfer, slot, memory: BufferMemory(memory) }),
         }
         self.free.pop();
         self.transfers[slot] = Some(transfer);
@@ -117,7 +117,7 @@ impl Queue {
     /// Waits until `at_least` transfers are complete and takes all that are.
     pub(crate) fn wait(&mut self, at_least: usize) -> io::Result<Vec<Completed>> {
         let ended = match &mut self.way {
-            Way::Ring(ring) => {
+            BufferUse::Ring(ring) => {
                 while let Err(error) = ring.submit_and_wait(at_least) {
                     if error.kind() != io::ErrorKind::Interrupted {
                         return Err(error);
@@ -125,7 +125,7 @@ impl Queue {
                 }
                 ring.completion().map(|entry| (entry.user_data() as usize, bytes(entry.result()))).collect()
             }
-            Way::Pool(pool) => pool.wait(at_least),
+            BufferUse::Pool(pool) => pool.wait(at_least),
         };
         Ok(ended.into_iter().map(|(slot, result)| self.completed(slot, result)).collect())
     }
@@ -155,20 +155,20 @@ impl Drop for Queue {
 }
 
 /// Where a transfer's bytes are.
-struct Memory(*mut u8);
+struct BufferMemory(*mut u8);
 
 // SAFETY: the queue keeps the buffer until the job is done; only the kernel reads and writes it meanwhile.
-unsafe impl Send for Memory {}
+unsafe impl Send for BufferMemory {}
 
-struct Job {
+struct TransferJob {
     transfer: Transfer,
     slot: usize,
-    memory: Memory,
+    memory: BufferMemory,
 }
 
-impl Job {
+impl TransferJob {
     fn run(&self) -> io::Result<usize> {
-        let Transfer { fd, piece: Piece { position, size, .. }, is_write } = self.transfer;
+        let Transfer { fd, piece: FilePiece { position, size, .. }, is_write } = self.transfer;
         let (memory, position) = (self.memory.0.cast(), position as libc::off_t);
         // SAFETY: a buffer of at least so many bytes, which the queue keeps.
         let done = unsafe {
@@ -181,18 +181,18 @@ impl Job {
     }
 }
 
-type Ended = (usize, io::Result<usize>);
+type TransferEnd = (usize, io::Result<usize>);
 
 /// Threads that do what a ring would do.
 struct Pool {
-    jobs: Option<Sender<Job>>,
-    ended: Receiver<Ended>,
+    jobs: Option<Sender<TransferJob>>,
+    ended: Receiver<TransferEnd>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
     fn new(threads: usize) -> Pool {
-        let (jobs, queue) = channel::<Job>();
+        let (jobs, queue) = channel::<TransferJob>();
         let (sender, ended) = channel();
         let queue = Arc::new(Mutex::new(queue));
         let threads = (0..threads)
@@ -210,13 +210,13 @@ impl Pool {
         Pool { jobs: Some(jobs), ended, threads }
     }
 
-    fn begin(&self, job: Job) {
+    fn begin(&self, job: TransferJob) {
         self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).expect("threads live as long as the pool");
     }
 
-    fn wait(&self, at_least: usize) -> Vec<Ended> {
+    fn wait(&self, at_least: usize) -> Vec<TransferEnd> {
         let next = || self.ended.recv().expect("threads live as long as the pool");
-        let mut ended: Vec<Ended> = (0..at_least).map(|_| next()).collect();
+        let mut ended: Vec<TransferEnd> = (0..at_least).map(|_| next()).collect();
         ended.extend(self.ended.try_iter());
         ended
     }
@@ -244,7 +244,7 @@ mod tests {
         let mut results = Vec::new();
         for is_write in [true, false] {
             for i in 0..10 {
-                let piece = Piece { file: 0, position: i * 8, size: 8 };
+                let piece = FilePiece { file: 0, position: i * 8, size: 8 };
                 queue.next_buffer(8).copy_from_slice(&if is_write { i.to_le_bytes() } else { [0; 8] });
                 queue.submit(Transfer { fd: file.as_raw_fd(), piece, is_write }).unwrap();
                 if queue.is_full() {
@@ -262,7 +262,7 @@ mod tests {
         // Beyond the end there is nothing to read; a descriptor that is not one is an error.
         file.rewind().unwrap();
         file.write_all(b"x").unwrap();
-        let piece = Piece { file: 0, position: 1 << 20, size: 8 };
+        let piece = FilePiece { file: 0, position: 1 << 20, size: 8 };
         queue.submit(Transfer { fd: file.as_raw_fd(), piece, is_write: false }).unwrap();
         assert_eq!(queue.wait(1).unwrap()[0].result.as_ref().unwrap(), &0);
         queue.submit(Transfer { fd: -1, piece, is_write: false }).unwrap();
@@ -278,9 +278,9 @@ mod tests {
 
     #[test]
     fn a_ring_and_threads_transfer_the_same() {
-        check(Queue::by(Way::Pool(Pool::new(3)), 4, 64, true));
+        check(Queue::by(BufferUse::Pool(Pool::new(3)), 4, 64, true));
         if let Ok(ring) = IoUring::new(4) {
-            check(Queue::by(Way::Ring(Box::new(ring)), 4, 64, true));
+            check(Queue::by(BufferUse::Ring(Box::new(ring)), 4, 64, true));
         }
     }
 
@@ -289,7 +289,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let mut queue = Queue::new(8, 4096, false);
         for i in 0..7 {
-            let piece = Piece { file: 0, position: i * 4096, size: 4096 };
+            let piece = FilePiece { file: 0, position: i * 4096, size: 4096 };
             queue.submit(Transfer { fd: file.as_raw_fd(), piece, is_write: true }).unwrap();
         }
         drop(queue);

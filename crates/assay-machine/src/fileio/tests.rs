@@ -15,9 +15,9 @@ const FILES: Files = Files {
     seed: 5,
 };
 
-const OPTIONS: Options = Options {
-    mode: Mode::RandomReadWrite,
-    way: Way::Sync,
+const OPTIONS: FileOptions = FileOptions {
+    mode: AccessPattern::RandomReadWrite,
+    way: RequestWay::Sync,
     safety: Safety::Fsync,
     sync_every: 10,
     sync_all: false,
@@ -26,9 +26,9 @@ const OPTIONS: Options = Options {
     ratio: 1.5,
 };
 
-const WAYS: [Way; 3] = [Way::Sync, Way::Async(4), Way::Mmap];
+const WAYS: [RequestWay; 3] = [RequestWay::Sync, RequestWay::Async(4), RequestWay::Mmap];
 
-fn trial(files: Files, options: Options, threads: u32, events: u64) -> Result<MachineOutcome, Fault> {
+fn trial(files: Files, options: FileOptions, threads: u32, events: u64) -> Result<MachineOutcome, MachineFault> {
     let plan = MachinePlan { events: Some(events), ..MachinePlan::new(threads) };
     run(&Arc::new(FileIo::new(files, options, |_| ())?), &plan, |_| ())
 }
@@ -65,15 +65,20 @@ fn every_mode_reads_what_was_written_by_every_way() {
     let files = Files { size: 40_960, ..FILES };
     for way in WAYS {
         files.cleanup();
-        let new = Options { mode: Mode::SequentialWrite, way, ..OPTIONS };
+        let new = FileOptions { mode: AccessPattern::SequentialWrite, way, ..OPTIONS };
         assert_eq!(trial(files, new, 1, 36).unwrap().snapshot.writes, 30);
-        for mode in [Mode::SequentialRead, Mode::SequentialRewrite, Mode::RandomReadWrite, Mode::RandomRead] {
+        for mode in [
+            AccessPattern::SequentialRead,
+            AccessPattern::SequentialRewrite,
+            AccessPattern::RandomReadWrite,
+            AccessPattern::RandomRead,
+        ] {
             for threads in [1, 3] {
                 // The kernel lets a block be read while it is written: half of each would be no fault of ours.
-                if threads > 1 && matches!(mode, Mode::RandomReadWrite) {
+                if threads > 1 && matches!(mode, AccessPattern::RandomReadWrite) {
                     continue;
                 }
-                let snapshot = trial(files, Options { mode, way, ..OPTIONS }, threads, 60).unwrap().snapshot;
+                let snapshot = trial(files, FileOptions { mode, way, ..OPTIONS }, threads, 60).unwrap().snapshot;
                 let transfers = snapshot.reads + snapshot.writes;
                 assert_eq!(snapshot.bytes_read + snapshot.bytes_written, transfers * 4096, "{mode:?} {way:?}");
                 assert_eq!(snapshot.events, 60);
@@ -86,7 +91,10 @@ fn every_mode_reads_what_was_written_by_every_way() {
         Err(fault) => assert!(fault.lines[0].contains("errno = 22"), "not every file system can: {fault}"),
     }
     assert_eq!(
-        trial(files, Options { mode: Mode::SequentialRead, merged: 1, ..OPTIONS }, 1, 30).unwrap().snapshot.reads,
+        trial(files, FileOptions { mode: AccessPattern::SequentialRead, merged: 1, ..OPTIONS }, 1, 30)
+            .unwrap()
+            .snapshot
+            .reads,
         30
     );
 }
@@ -94,14 +102,14 @@ fn every_mode_reads_what_was_written_by_every_way() {
 fn files_are_made_safe_as_told() {
     let files = Files { size: 40_960, ..FILES };
     for way in WAYS {
-        let count = |options, events| trial(files, Options { way, ..options }, 1, events).unwrap().snapshot;
-        let rewrite = Options { mode: Mode::SequentialRewrite, ..OPTIONS };
+        let count = |options, events| trial(files, FileOptions { way, ..options }, 1, events).unwrap().snapshot;
+        let rewrite = FileOptions { mode: AccessPattern::SequentialRewrite, ..OPTIONS };
         // 10 writes, 3 files, 10 writes, 3 files, 4 writes; 3 files at the end.
         let snapshot = count(rewrite, 30);
         assert_eq!((snapshot.writes, snapshot.syncs, snapshot.events), (24, 9, 30), "{way:?}");
-        assert_eq!(count(Options { sync_every: 0, sync_end: false, ..rewrite }, 30).syncs, 0);
-        assert_eq!(count(Options { sync_all: true, safety: Safety::Fdatasync, ..rewrite }, 30).syncs, 30);
-        assert_eq!(count(Options { mode: Mode::SequentialRead, ..OPTIONS }, 30).syncs, 0);
+        assert_eq!(count(FileOptions { sync_every: 0, sync_end: false, ..rewrite }, 30).syncs, 0);
+        assert_eq!(count(FileOptions { sync_all: true, safety: Safety::Fdatasync, ..rewrite }, 30).syncs, 30);
+        assert_eq!(count(FileOptions { mode: AccessPattern::SequentialRead, ..OPTIONS }, 30).syncs, 0);
     }
 }
 
@@ -110,12 +118,13 @@ fn a_damaged_block_is_found_by_every_way() {
     let file = OpenOptions::new().write(true).open(name(1)).unwrap();
     file.write_at(b"damage", 9000).unwrap();
     for way in WAYS {
-        let fault = trial(files, Options { mode: Mode::SequentialRead, way, ..OPTIONS }, 2, 60).unwrap_err();
+        let fault =
+            trial(files, FileOptions { mode: AccessPattern::SequentialRead, way, ..OPTIONS }, 2, 60).unwrap_err();
         assert_eq!(fault.lines[0], "Checksum mismatch in block with offset: 8192", "{way:?}");
         assert_eq!(fault.lines[2], "Validation failed on file 1, block offset 8192, exiting...");
     }
     let unchecked = Files { validate: false, ..files };
-    trial(unchecked, Options { mode: Mode::SequentialRead, ..OPTIONS }, 2, 60).unwrap();
+    trial(unchecked, FileOptions { mode: AccessPattern::SequentialRead, ..OPTIONS }, 2, 60).unwrap();
 }
 
 fn missing_and_short_files_are_told() {

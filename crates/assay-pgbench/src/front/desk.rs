@@ -30,7 +30,7 @@ pub(super) struct Notes {
     pub(super) connecting: (f64, u64),
     aborted: u64,
     exits_on_abort: bool,
-    found: Found,
+    found: SetUpFound,
     /// Whether an error was printed.
     told: bool,
     /// A client's connection was refused, which is printed once.
@@ -39,7 +39,7 @@ pub(super) struct Notes {
 
 /// What the set-up found.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SetUpFound {
     /// Rows of pgbench_branches.
     pub(super) scale: Option<u32>,
     /// Partitions of pgbench_accounts.
@@ -85,7 +85,7 @@ impl Desk {
         self.lock().aborted
     }
 
-    pub(super) fn found(&self) -> Found {
+    pub(super) fn found(&self) -> SetUpFound {
         self.lock().found
     }
 

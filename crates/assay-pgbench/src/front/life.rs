@@ -10,7 +10,7 @@ use assay_seam::Nanos;
 use super::desk::{DEADLOCK, Desk, OTHER, words_of};
 use super::plan::keeps_journal;
 use crate::Arguments;
-use crate::log::{self, Aggregation, Ending, Entry};
+use crate::log::{self, Aggregation, Ending, LogEntry};
 use crate::report::{self, Figures, Span, Sums, Tally};
 
 /// Watches a run.
@@ -91,7 +91,7 @@ impl<'a> Life<'a> {
             };
             let (took, lag) = (line.done - line.due, line.sent - line.due);
             let micros = |span: Nanos| span.0 / 1000;
-            let entry = Entry {
+            let entry = LogEntry {
                 client: client as u64,
                 script: script as u64,
                 ending,
@@ -120,7 +120,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn log(&mut self, entry: &Entry, started: Duration) {
+    fn log(&mut self, entry: &LogEntry, started: Duration) {
         let arguments = self.arguments;
         let thread = log::thread_of(entry.client, arguments.clients, arguments.threads);
         let Some(log) = self.files.get_mut(thread as usize) else { return };

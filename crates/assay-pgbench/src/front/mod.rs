@@ -18,7 +18,7 @@ use assay_options::OptionValue;
 use assay_script::{Entry, Program, TopLevel};
 
 use crate::arguments::{Arguments, Partitioning, Refusal, Source};
-use crate::{Front, Script, builtin, check_parameters, compile, report};
+use crate::{PgbenchFront, Script, builtin, check_parameters, compile, report};
 use desk::{Desk, words_of};
 use life::Life;
 
@@ -146,7 +146,7 @@ fn program_of_clients(
     ];
     variables.extend(arguments.variables.iter().cloned());
     let weights: Vec<u64> = arguments.scripts.iter().map(|(_, weight)| *weight).collect();
-    let front = Front {
+    let front = PgbenchFront {
         mode: arguments.mode,
         timed: arguments.per_command,
         debug: arguments.debug,

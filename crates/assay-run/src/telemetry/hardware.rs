@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::io;
 
-use assay_io::perf::{Counted, Event, Group};
+use assay_io::perf::{Counted, CountedEvent, EventGroup};
 
 use super::sampler::Readings;
 
 /// Events that are divided by each other are counted together. A group fits the counters of any processor.
-const GROUPS: [&[(Event, &str)]; 3] = [
-    &[(Event::Cycles, "cycles"), (Event::Instructions, "instructions")],
-    &[(Event::DtlbLoadMisses, "dtlb_load_misses")],
-    &[(Event::LlcLoadMisses, "llc_load_misses")],
+const GROUPS: [&[(CountedEvent, &str)]; 3] = [
+    &[(CountedEvent::Cycles, "cycles"), (CountedEvent::Instructions, "instructions")],
+    &[(CountedEvent::DtlbLoadMisses, "dtlb_load_misses")],
+    &[(CountedEvent::LlcLoadMisses, "llc_load_misses")],
 ];
 const SOURCE: &str = "perf_event_open";
 /// Each thread takes four open files.
@@ -23,7 +23,7 @@ const THREADS_MAX: usize = 128;
 /// The counters of a server.
 #[derive(Default)]
 pub(super) struct Hardware {
-    threads: HashMap<u32, Vec<Option<(Group, Counted)>>>,
+    threads: HashMap<u32, Vec<Option<(EventGroup, Counted)>>>,
     sums: HashMap<&'static str, f64>,
     enabled_us: u64,
     running_us: u64,
@@ -34,7 +34,7 @@ pub(super) struct Hardware {
 impl Hardware {
     /// Reads the counters of these threads; new threads count from now on.
     pub(super) fn read(&mut self, threads: &[u32], readings: &mut Readings) {
-        let lack = |group: &[(Event, &str)], readings: &mut Readings, reason: &str| {
+        let lack = |group: &[(CountedEvent, &str)], readings: &mut Readings, reason: &str| {
             group.iter().for_each(|(_, metric)| readings.lack(metric, reason));
         };
         if threads.len() > THREADS_MAX {
@@ -67,12 +67,12 @@ impl Hardware {
         }
     }
 
-    fn open(&mut self, thread: u32, number: usize) -> Option<(Group, Counted)> {
+    fn open(&mut self, thread: u32, number: usize) -> Option<(EventGroup, Counted)> {
         if self.refused[number].is_some() {
             return None;
         }
-        let events: Vec<Event> = GROUPS[number].iter().map(|(event, _)| *event).collect();
-        match Group::open(thread, &events) {
+        let events: Vec<CountedEvent> = GROUPS[number].iter().map(|(event, _)| *event).collect();
+        match EventGroup::open(thread, &events) {
             Ok(group) => Some((group, Counted::default())),
             // It has just ended.
             Err(error) if error.raw_os_error() == Some(NO_SUCH_THREAD) => None,

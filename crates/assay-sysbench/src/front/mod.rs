@@ -25,7 +25,7 @@ use assay_script::{Entry, Program, TopLevel};
 
 use crate::options::key_of;
 use crate::{Arguments, Level, UsageError, help, report, settings};
-use built_in::{TESTS, Test};
+use built_in::{BuiltInTest, TESTS};
 use console::Console;
 use invocation::{FAILED, Invocation, refuse};
 use narrator::{Narrator, say_untold};
@@ -53,14 +53,14 @@ pub fn run(process: &'static dyn Process, words: Vec<String>) -> u8 {
     if arguments.options.is_on("version") {
         return print(process, &format!("sysbench {}\n", crate::VERSION));
     }
-    match Front::new(process, arguments, words) {
+    match RunningFront::new(process, arguments, words) {
         Ok(front) => front.run(),
         Err(code) => code,
     }
 }
 
 /// A parsed command line in progress.
-struct Front {
+struct RunningFront {
     arguments: Arguments,
     /// Has only the options of the core and the databases until the test's own are known.
     invocation: Invocation,
@@ -68,9 +68,9 @@ struct Front {
     before: Outside,
 }
 
-impl Front {
+impl RunningFront {
     /// Checks the core's options; an error was printed.
-    fn new(process: &'static dyn Process, arguments: Arguments, words: Vec<String>) -> Result<Front, u8> {
+    fn new(process: &'static dyn Process, arguments: Arguments, words: Vec<String>) -> Result<RunningFront, u8> {
         let mut arguments = arguments;
         let mut options = arguments.options.clone();
         let verbosity = settings::verbosity(&options)
@@ -91,7 +91,7 @@ impl Front {
         console.with(|log| log.text(Level::Notice, &report::banner(&assay_script::luajit_version())));
         arguments.options = options.clone();
         let invocation = Invocation { process, options, settings, console, words, test: Default::default() };
-        Ok(Front { arguments, invocation, before: Outside::default() })
+        Ok(RunningFront { arguments, invocation, before: Outside::default() })
     }
 
     fn run(mut self) -> u8 {
@@ -151,7 +151,7 @@ impl Front {
         }
     }
 
-    fn run_test(&mut self, test: &'static Test) -> u8 {
+    fn run_test(&mut self, test: &'static BuiltInTest) -> u8 {
         self.invocation.test = (test.name, test.options.iter().map(|known| key_of(known.name)).collect());
         let declared: Vec<OptionDeclaration> = test.options.iter().map(built_in::declaration).collect();
         if let Err(error) = self.take_options(Some(&declared)) {

@@ -11,9 +11,9 @@ use super::console::Console;
 use super::invocation::{GIVEN_UP, Invocation};
 use super::plan::{self, ScriptPlans};
 use super::process::Process;
-use super::totals::{Totals, shares};
+use super::totals::{PeriodTotals, shares};
 use crate::report::{self, Style};
-use crate::{CoreSettings, Level, Share, Shutdown, Stat};
+use crate::{CoreSettings, Level, PeriodStat, SessionStat, Shutdown};
 
 const INTERMEDIATE: &str = "report_intermediate";
 const CUMULATIVE: &str = "report_cumulative";
@@ -26,10 +26,10 @@ pub(super) struct Narrator<'a> {
     plans: &'a ScriptPlans<'a>,
     /// Since the run started.
     clock: Clock,
-    phase: Phase,
+    phase: RunPhase,
     /// Since the last line, and since the last checkpoint.
-    recent: Totals,
-    checked: Totals,
+    recent: PeriodTotals,
+    checked: PeriodTotals,
     sessions_checked: Vec<SessionTally>,
     checkpoints: Vec<Nanos>,
     /// The sessions that call the hooks of either kind of report.
@@ -44,7 +44,7 @@ pub(super) struct Narrator<'a> {
 
 /// How far the run has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RunPhase {
     /// `init()`.
     Init,
     /// `thread_init()`.
@@ -67,9 +67,9 @@ impl<'a> Narrator<'a> {
             process: *process,
             plans,
             clock: Clock::start(),
-            phase: Phase::Init,
-            recent: Totals::new(Nanos::ZERO),
-            checked: Totals::new(Nanos::ZERO),
+            phase: RunPhase::Init,
+            recent: PeriodTotals::new(Nanos::ZERO),
+            checked: PeriodTotals::new(Nanos::ZERO),
             sessions_checked: Vec::new(),
             checkpoints: settings.checkpoints.iter().rev().map(|secs| Nanos::from_secs(*secs)).collect(),
             lines: None,
@@ -93,12 +93,12 @@ impl<'a> Narrator<'a> {
     /// The final messages, and the exit code.
     pub(super) fn conclude(mut self, outcome: &Outcome) -> u8 {
         if let End::Failed(error) = &outcome.end
-            && matches!(self.phase, Phase::Init | Phase::Done)
+            && matches!(self.phase, RunPhase::Init | RunPhase::Done)
         {
-            let name = if self.phase == Phase::Init { "init" } else { "done" };
-            self.failed |= self.phase == Phase::Init;
+            let name = if self.phase == RunPhase::Init { "init" } else { "done" };
+            self.failed |= self.phase == RunPhase::Init;
             // A failure of the run itself was printed when it was over.
-            if self.phase == Phase::Init || !self.failed {
+            if self.phase == RunPhase::Init || !self.failed {
                 say_untold(self.console, name, error);
             }
         }
@@ -129,7 +129,7 @@ impl<'a> Narrator<'a> {
 
     fn announce(&mut self, before: &Outside) {
         self.add_before(before);
-        self.phase = Phase::Preparing;
+        self.phase = RunPhase::Preparing;
         self.console.with(|log| report::announcement(log, self.settings));
         self.console.say(Level::Notice, "Initializing worker threads...\n");
         if self.settings.rate > 0 {
@@ -175,13 +175,13 @@ impl<'a> Narrator<'a> {
                 }
                 None => self.console.with(|log| report::intermediate(log, &stat, self.style())),
             }
-            self.recent = Totals::new(now);
+            self.recent = PeriodTotals::new(now);
         }
         if self.checkpoints.last().is_some_and(|checkpoint| *checkpoint <= now) {
             self.checkpoints.pop();
             self.console.with(|log| log.timestamp(now.as_secs_f64(), "Checkpoint report:"));
             self.cumulate(now, &stage.by_session, None);
-            self.checked = Totals::new(now);
+            self.checked = PeriodTotals::new(now);
             self.sessions_checked.clone_from(&stage.by_session);
         }
     }
@@ -193,7 +193,7 @@ impl<'a> Narrator<'a> {
             let report = Report { hook: CUMULATIVE, stat: cumulative_fields(&stat) };
             return reporter.call(report, self.process.control());
         }
-        let shares: Vec<Share> = shares(sessions, &self.sessions_checked);
+        let shares: Vec<SessionStat> = shares(sessions, &self.sessions_checked);
         let style = self.style();
         self.console.with(|log| report::cumulative(log, &stat, &shares, unfinished, style));
     }
@@ -203,7 +203,7 @@ impl<'a> Narrator<'a> {
         if matches!(outcome.end, End::Failed(_)) {
             return;
         }
-        self.phase = Phase::Finishing;
+        self.phase = RunPhase::Finishing;
         if matches!(self.settings.shutdown, Shutdown::After(_)) && stage.total.unfinished > 0 {
             // Printed when sessions that have finished have done what they do at their end.
             self.given_up = Some(stage.total.unfinished);
@@ -238,15 +238,15 @@ impl<'a> Narrator<'a> {
     }
 
     fn on_end(&mut self, outcome: &Outcome) {
-        let phase = std::mem::replace(&mut self.phase, Phase::Done);
+        let phase = std::mem::replace(&mut self.phase, RunPhase::Done);
         match (&outcome.end, phase) {
-            (End::Failed(error), Phase::Init | Phase::Preparing) => {
+            (End::Failed(error), RunPhase::Init | RunPhase::Preparing) => {
                 say_untold(self.console, "thread_init", error);
                 self.say_of_each("failed to initialize!");
                 self.console.say(Level::Fatal, "Thread initialization failed!");
                 self.failed = true;
             }
-            (End::Failed(error), Phase::Running) => {
+            (End::Failed(error), RunPhase::Running) => {
                 say_untold(self.console, "thread_run", error);
                 self.failed = true;
             }
@@ -282,7 +282,7 @@ impl Observer for Narrator<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Begins { before, .. } => self.announce(&before),
-            Notice::Connecting { .. } if self.phase == Phase::Preparing => {
+            Notice::Connecting { .. } if self.phase == RunPhase::Preparing => {
                 let timeout = self.settings.init_timeout;
                 if self.clock.now() > Nanos::from_secs(timeout) {
                     let text = format!("Worker threads failed to initialize within {timeout} seconds!");
@@ -292,7 +292,7 @@ impl Observer for Narrator<'_> {
             }
             // Before any output of an event.
             Notice::StageReady => {
-                self.phase = Phase::Running;
+                self.phase = RunPhase::Running;
                 self.process.hear_interrupts(true);
                 self.say_of_each("initialized");
                 self.console.with(|log| report::started(log, self.settings));
@@ -381,13 +381,13 @@ fn place_and_message(error: &assay_script::ScriptError) -> String {
     }
 }
 
-fn intermediate_fields(stat: &Stat) -> Vec<(&'static str, f64)> {
+fn intermediate_fields(stat: &PeriodStat) -> Vec<(&'static str, f64)> {
     let mut fields = common_fields(stat);
     fields.extend([("queue_length", stat.queue_length as f64), ("concurrency", stat.concurrency as f64)]);
     fields
 }
 
-fn cumulative_fields(stat: &Stat) -> Vec<(&'static str, f64)> {
+fn cumulative_fields(stat: &PeriodStat) -> Vec<(&'static str, f64)> {
     let mut fields = common_fields(stat);
     fields.extend([
         ("latency_min", stat.latency_min),
@@ -398,7 +398,7 @@ fn cumulative_fields(stat: &Stat) -> Vec<(&'static str, f64)> {
     fields
 }
 
-fn common_fields(stat: &Stat) -> Vec<(&'static str, f64)> {
+fn common_fields(stat: &PeriodStat) -> Vec<(&'static str, f64)> {
     vec![
         ("threads_running", f64::from(stat.threads_running)),
         ("time_interval", stat.time_interval),

@@ -4,10 +4,10 @@ use assay_engine::{Interval, Outside, SessionTally};
 use assay_measure::{ByClass, Latencies};
 use assay_seam::Nanos;
 
-use crate::{Histogram, Share, Stat};
+use crate::{Histogram, PeriodStat, SessionStat};
 
 /// What happened in a period.
-pub(super) struct Totals {
+pub(super) struct PeriodTotals {
     events: u64,
     statements: ByClass<u64>,
     errors: u64,
@@ -20,10 +20,10 @@ pub(super) struct Totals {
     from: Nanos,
 }
 
-impl Totals {
+impl PeriodTotals {
     /// An empty one that starts at `from`.
-    pub(super) fn new(from: Nanos) -> Totals {
-        Totals {
+    pub(super) fn new(from: Nanos) -> PeriodTotals {
+        PeriodTotals {
             events: 0,
             statements: ByClass::default(),
             errors: 0,
@@ -69,10 +69,10 @@ impl Totals {
     }
 
     /// Its numbers, at `now` since the start of the measured part.
-    pub(super) fn stat(&self, now: Nanos, percentile: u32) -> Stat {
+    pub(super) fn stat(&self, now: Nanos, percentile: u32) -> PeriodStat {
         let ByClass { read: reads, write: writes, other } = self.statements;
         let sum = self.sum_ns as f64 / 1e9;
-        Stat {
+        PeriodStat {
             time_interval: (now - self.from).as_secs_f64(),
             time_total: now.as_secs_f64(),
             latency_pct: self.histogram.percentile(f64::from(percentile)) / 1000.0,
@@ -86,7 +86,7 @@ impl Totals {
             latency_max: Nanos(self.max_ns).as_secs_f64(),
             latency_avg: if self.events > 0 { sum / self.events as f64 } else { 0.0 },
             latency_sum: sum,
-            ..Stat::default()
+            ..PeriodStat::default()
         }
     }
 }
@@ -106,11 +106,11 @@ fn milliseconds(ns: u64) -> f64 {
 }
 
 /// What each session did since `before`.
-pub(super) fn shares(sessions: &[SessionTally], before: &[SessionTally]) -> Vec<Share> {
+pub(super) fn shares(sessions: &[SessionTally], before: &[SessionTally]) -> Vec<SessionStat> {
     let zero = SessionTally::default();
     let share = |(number, now): (usize, &SessionTally)| {
         let before = before.get(number).unwrap_or(&zero);
-        Share {
+        SessionStat {
             events: now.transactions - before.transactions,
             busy: (now.response - before.response).as_secs_f64(),
             min: now.response_min.as_secs_f64(),

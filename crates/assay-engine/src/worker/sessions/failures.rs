@@ -11,8 +11,8 @@ use crate::outcome::RunError;
 use crate::plan::Load;
 use crate::retry::{self, Remedy};
 use crate::worker::recorder::Ending;
-use crate::worker::recovery::{Recovery, Step};
-use crate::worker::session::Doing;
+use crate::worker::recovery::{Recovery, RecoveryStep};
+use crate::worker::session::SessionPhase;
 
 impl<I: Io> Sessions<I> {
     /// An operation cannot be executed: the session gets the reason.
@@ -96,21 +96,21 @@ impl<I: Io> Sessions<I> {
     pub(super) fn recover(&mut self, session: usize, at: Nanos) {
         loop {
             let this = &mut self.all[session];
-            this.doing = Doing::Recovering;
+            this.doing = SessionPhase::Recovering;
             let Some(recovery) = &mut this.recovery else { return };
             let links = this.links.iter().flatten().map(|link| (*link, &self.links[*link]));
             match recovery.next(links) {
-                Step::Sever(link) => {
+                RecoveryStep::Sever(link) => {
                     self.links.sever(link, StatementError::network("still in a transaction after ROLLBACK"));
                 }
-                Step::RollBack(link) => {
+                RecoveryStep::RollBack(link) => {
                     let heard = self.links.roll_back(link);
                     return self.on_heard_inline(heard);
                 }
-                Step::Connect(link) => return self.links.connect(link),
-                Step::Wait => return,
-                Step::Pause(pause) => return self.wake_after(session, pause),
-                Step::GoOn(answer) => {
+                RecoveryStep::Connect(link) => return self.links.connect(link),
+                RecoveryStep::Wait => return,
+                RecoveryStep::Pause(pause) => return self.wake_after(session, pause),
+                RecoveryStep::GoOn(answer) => {
                     this.recovery = None;
                     return self.queue(session, answer, at);
                 }

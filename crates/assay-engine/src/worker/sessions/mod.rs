@@ -25,8 +25,8 @@ use assay_seam::{Class, Code, Nanos, Operation, StatementError};
 use super::link::Batch;
 use super::links::Links;
 use super::recorder::{Ending, Recorder};
-use super::session::{Doing, Session};
-use super::stage::Due;
+use super::session::{Session, SessionPhase};
+use super::stage::DueTransaction;
 use super::timers::Timers;
 use crate::messages::Message;
 use crate::outcome::{Outside, RunError};
@@ -125,18 +125,18 @@ impl<I: Io> Sessions<I> {
         self.all[session].number
     }
 
-    pub(super) fn doing(&self, session: usize) -> Doing {
+    pub(super) fn doing(&self, session: usize) -> SessionPhase {
         self.all[session].doing
     }
 
     /// How many of the first `count` are in this state.
-    pub(super) fn count(&self, count: usize, stands: impl Fn(Doing) -> bool) -> usize {
+    pub(super) fn count(&self, count: usize, stands: impl Fn(SessionPhase) -> bool) -> usize {
         self.all[..count].iter().filter(|session| stands(session.doing)).count()
     }
 
     /// Whether every one of the first `count` has ended.
     pub(super) fn are_gone(&self, count: usize) -> bool {
-        self.all[..count].iter().all(|session| session.doing == Doing::Gone)
+        self.all[..count].iter().all(|session| session.doing == SessionPhase::Gone)
     }
 
     /// Whether none returned failure.
@@ -146,7 +146,7 @@ impl<I: Io> Sessions<I> {
 
     /// How many of the first `count` have usable connections.
     pub(super) fn served(&self, count: usize) -> u32 {
-        let served = |session: &&Session| session.doing != Doing::Gone && self.links.are_open(&session.links);
+        let served = |session: &&Session| session.doing != SessionPhase::Gone && self.links.are_open(&session.links);
         self.all[..count].iter().filter(served).count() as u32
     }
 
@@ -200,8 +200,8 @@ impl<I: Io> Sessions<I> {
     /// A session's pause is over.
     fn wake(&mut self, session: usize, now: Nanos) {
         match self.all[session].doing {
-            Doing::Recovering => self.recover(session, now),
-            Doing::Waiting => self.advance(session, Answer::Done, now),
+            SessionPhase::Recovering => self.recover(session, now),
+            SessionPhase::Waiting => self.advance(session, Answer::Done, now),
             _ => {}
         }
     }
@@ -214,8 +214,8 @@ impl<I: Io> Sessions<I> {
         self.at_barrier = 0;
         for session in 0..self.all.len() {
             let answer = match self.all[session].doing {
-                Doing::AtBarrier => self.shared.passed(self.all[session].barrier).then_some(Answer::Done),
-                Doing::Claiming(claim) => self.shared.granted(claim).map(Answer::Number),
+                SessionPhase::AtBarrier => self.shared.passed(self.all[session].barrier).then_some(Answer::Done),
+                SessionPhase::Claiming(claim) => self.shared.granted(claim).map(Answer::Number),
                 _ => continue,
             };
             match answer {
@@ -272,12 +272,12 @@ impl<I: Io> Sessions<I> {
 
     /// Lets the session continue in a later round.
     pub(super) fn queue(&mut self, session: usize, answer: Answer, at: Nanos) {
-        self.all[session].doing = Doing::Queued;
+        self.all[session].doing = SessionPhase::Queued;
         self.runnable.push_back((session, answer, at));
     }
 
     /// Starts a transaction that was due at `due`; false if the transaction limit is reached. `now`: freshly read.
-    pub(super) fn begin(&mut self, session: usize, due: Due, now: Nanos) -> bool {
+    pub(super) fn begin(&mut self, session: usize, due: DueTransaction, now: Nanos) -> bool {
         let this = &mut self.all[session];
         this.transaction = self.recorder.begin(session, this.target, due.at, this.free, now);
         if this.transaction.is_none() {
@@ -292,13 +292,13 @@ impl<I: Io> Sessions<I> {
 
     /// Resumes a session and executes its requests until it has to wait. `at`: the time of the event passed to it.
     pub(super) fn advance(&mut self, session: usize, answer: Answer, at: Nanos) {
-        if self.all[session].doing == Doing::Gone {
+        if self.all[session].doing == SessionPhase::Gone {
             return;
         }
         let mut answer = answer;
         loop {
             let this = &mut self.all[session];
-            this.doing = Doing::Waiting;
+            this.doing = SessionPhase::Waiting;
             let state = this.state;
             let request = self.states[state].state.resume(this.slot, answer, &mut self.links.pool);
             answer = match request {
@@ -376,7 +376,7 @@ impl<I: Io> Sessions<I> {
                 }
                 Request::Ready => {
                     if !self.under_way {
-                        self.all[session].doing = Doing::Initialized;
+                        self.all[session].doing = SessionPhase::Initialized;
                         return;
                     }
                     Answer::Done
@@ -403,13 +403,13 @@ impl<I: Io> Sessions<I> {
                 Request::Claim(name) => match self.shared.claim(name) {
                     Claim::Granted(number) => Answer::Number(number),
                     Claim::Asked(claim) => {
-                        self.all[session].doing = Doing::Claiming(claim);
+                        self.all[session].doing = SessionPhase::Claiming(claim);
                         self.at_barrier += 1;
                         return self.pass_barriers();
                     }
                 },
                 Request::Barrier => {
-                    self.all[session].doing = Doing::AtBarrier;
+                    self.all[session].doing = SessionPhase::AtBarrier;
                     self.all[session].barrier = self.shared.arrive();
                     self.at_barrier += 1;
                     return self.pass_barriers();
@@ -538,7 +538,7 @@ impl<I: Io> Sessions<I> {
 
     /// Ends a session: closes its connections, drops its coroutine.
     pub(super) fn drop(&mut self, session: usize) {
-        if self.all[session].doing == Doing::Gone {
+        if self.all[session].doing == SessionPhase::Gone {
             return;
         }
         // What it was doing is lost.
@@ -547,7 +547,7 @@ impl<I: Io> Sessions<I> {
             self.disconnect(session, ConnectionNumber(number as u32));
         }
         let this = &mut self.all[session];
-        this.doing = Doing::Gone;
+        this.doing = SessionPhase::Gone;
         this.recovery = None;
         self.states[this.state].state.remove(this.slot, &mut self.links.pool);
         self.shared.leave();
@@ -567,13 +567,16 @@ impl<I: Io> Sessions<I> {
             let at = self.links.io.now();
             let this = &self.all[session];
             match this.doing {
-                Doing::Initialized => self.runnable.push_back((session, Answer::Done, at)),
-                Doing::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
-                Doing::Queued => {}
+                SessionPhase::Initialized => self.runnable.push_back((session, Answer::Done, at)),
+                SessionPhase::Parked => self.runnable.push_back((session, Answer::Proceed(false), at)),
+                SessionPhase::Queued => {}
                 // Outside a transaction it is still in its own loop, and may reach its end.
-                Doing::Waiting | Doing::Recovering if this.transaction.is_none() => {}
-                Doing::Waiting | Doing::Recovering | Doing::AtBarrier | Doing::Claiming(_) => self.drop(session),
-                Doing::Gone => {}
+                SessionPhase::Waiting | SessionPhase::Recovering if this.transaction.is_none() => {}
+                SessionPhase::Waiting
+                | SessionPhase::Recovering
+                | SessionPhase::AtBarrier
+                | SessionPhase::Claiming(_) => self.drop(session),
+                SessionPhase::Gone => {}
             }
         }
     }

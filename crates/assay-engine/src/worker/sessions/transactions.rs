@@ -8,7 +8,7 @@ use super::{Sessions, Want, not_done};
 use crate::plan::Load;
 use crate::worker::link::Batch;
 use crate::worker::recorder::Ending;
-use crate::worker::session::{Doing, Session};
+use crate::worker::session::{Session, SessionPhase};
 
 impl<I: Io> Sessions<I> {
     /// The session's transaction is over, and it asks for the next.
@@ -25,7 +25,7 @@ impl<I: Io> Sessions<I> {
         }
         self.complete(session, at);
         let this = &mut self.all[session];
-        (this.doing, this.free) = (Doing::Parked, at);
+        (this.doing, this.free) = (SessionPhase::Parked, at);
         self.wants.push_back(Want::Transaction { session, at });
     }
 

@@ -1,23 +1,23 @@
 //! `cpu`: primes.
 
-use crate::options::Known;
+use crate::options::KnownOption;
 use crate::{Level, ValueKind};
-use assay_machine::cpu::Cpu;
-use assay_machine::{Fault, Snapshot};
+use assay_machine::cpu::CpuTest;
+use assay_machine::{MachineFault, Snapshot};
 
 use super::{Invocation, Manner, announce, fail, no_command, per_second, plan, run, say};
 
 /// Its options.
-pub(in crate::front) const OPTIONS: &[Known] = &[Known {
+pub(in crate::front) const OPTIONS: &[KnownOption] = &[KnownOption {
     name: "cpu-max-prime",
     kind: ValueKind::Int,
     default: Some("10000"),
     help: "upper limit for primes generator",
 }];
 
-struct Speed;
+struct CpuSpeed;
 
-impl Manner for Speed {
+impl Manner for CpuSpeed {
     fn block(&self, invocation: &Invocation, snapshot: &Snapshot) {
         say(invocation, "CPU speed:");
         say(invocation, &format!("    events per second: {:8.2}", per_second(snapshot, snapshot.events as f64)));
@@ -31,10 +31,10 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     }
     let limit = invocation.options.int("cpu_max_prime");
     let Some(primes_below) = u64::try_from(limit).ok().filter(|limit| *limit > 0) else {
-        return fail(invocation, &Fault::new(format!("Invalid value of cpu-max-prime: {limit}.")));
+        return fail(invocation, &MachineFault::new(format!("Invalid value of cpu-max-prime: {limit}.")));
     };
     announce(invocation);
     invocation.console.say(Level::Info, "Doing CPU performance benchmark\n");
     say(invocation, &format!("Prime numbers limit: {primes_below}\n"));
-    run(invocation, Cpu { primes_below }, &Speed, &plan(invocation, invocation.settings.events))
+    run(invocation, CpuTest { primes_below }, &CpuSpeed, &plan(invocation, invocation.settings.events))
 }

@@ -1,80 +1,86 @@
 //! `fileio`: files prepared, read, written and removed.
 
-use crate::options::Known;
-use crate::{Layout, Level, ValueKind, help};
+use crate::options::KnownOption;
+use crate::{Level, ReportLayout, ValueKind, help};
 use assay_io::clock::Clock;
 use assay_machine::fileio::{
-    BACKLOG_MAX, FileIo, Files, Flags, Mode, Options, Preparing, Safety, VALIDATED_MIN, Way, size_text,
+    AccessPattern, BACKLOG_MAX, FileIo, FileOptions, Files, Flags, Preparing, RequestWay, Safety, VALIDATED_MIN,
+    size_text,
 };
-use assay_machine::{Fault, Snapshot};
+use assay_machine::{MachineFault, Snapshot};
 
 use super::{FAILED, Invocation, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
 
 /// Its options.
-pub(in crate::front) const OPTIONS: &[Known] = &[
-    Known { name: "file-num", kind: ValueKind::Int, default: Some("128"), help: "number of files to create" },
-    Known {
+pub(in crate::front) const OPTIONS: &[KnownOption] = &[
+    KnownOption { name: "file-num", kind: ValueKind::Int, default: Some("128"), help: "number of files to create" },
+    KnownOption {
         name: "file-block-size",
         kind: ValueKind::Bytes,
         default: Some("16384"),
         help: "block size to use in all IO operations",
     },
-    Known {
+    KnownOption {
         name: "file-total-size",
         kind: ValueKind::Size,
         default: Some("2G"),
         help: "total size of files to create",
     },
-    Known {
+    KnownOption {
         name: "file-test-mode",
         kind: ValueKind::Text,
         default: None,
         help: "test mode {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}",
     },
-    Known {
+    KnownOption {
         name: "file-io-mode",
         kind: ValueKind::Text,
         default: Some("sync"),
         help: "file operations mode {sync,async,mmap}",
     },
-    Known {
+    KnownOption {
         name: "file-async-backlog",
         kind: ValueKind::Int,
         default: Some("128"),
         help: "number of asynchronous operatons to queue per thread",
     },
-    Known {
+    KnownOption {
         name: "file-extra-flags",
         kind: ValueKind::List,
         default: Some(""),
         help: "list of additional flags to use to open files {sync,dsync,direct}",
     },
-    Known {
+    KnownOption {
         name: "file-fsync-freq",
         kind: ValueKind::Int,
         default: Some("100"),
         help: "do fsync() after this number of requests (0 - don't use fsync())",
     },
-    Known {
+    KnownOption {
         name: "file-fsync-all",
         kind: ValueKind::Bool,
         default: Some("off"),
         help: "do fsync() after each write operation",
     },
-    Known { name: "file-fsync-end", kind: ValueKind::Bool, default: Some("on"), help: "do fsync() at the end of test" },
-    Known {
+    KnownOption {
+        name: "file-fsync-end",
+        kind: ValueKind::Bool,
+        default: Some("on"),
+        help: "do fsync() at the end of test",
+    },
+    KnownOption {
         name: "file-fsync-mode",
         kind: ValueKind::Text,
         default: Some("fsync"),
         help: "which method to use for synchronization {fsync, fdatasync}",
     },
-    Known {
+    KnownOption {
         name: "file-merged-requests",
         kind: ValueKind::Int,
         default: Some("0"),
         help: "merge at most this number of IO requests if possible (0 - don't merge)",
     },
-    Known {
+    KnownOption {
         name: "file-rw-ratio",
         kind: ValueKind::Double,
         default: Some("1.5"),
@@ -83,13 +89,13 @@ pub(in crate::front) const OPTIONS: &[Known] = &[
 ];
 
 /// Names of modes, and their descriptions.
-const MODES: [(&str, Mode, &str); 6] = [
-    ("seqwr", Mode::SequentialWrite, "sequential write (creation)"),
-    ("seqrewr", Mode::SequentialRewrite, "sequential rewrite"),
-    ("seqrd", Mode::SequentialRead, "sequential read"),
-    ("rndrd", Mode::RandomRead, "random read"),
-    ("rndwr", Mode::RandomWrite, "random write"),
-    ("rndrw", Mode::RandomReadWrite, "random r/w"),
+const MODES: [(&str, AccessPattern, &str); 6] = [
+    ("seqwr", AccessPattern::SequentialWrite, "sequential write (creation)"),
+    ("seqrewr", AccessPattern::SequentialRewrite, "sequential rewrite"),
+    ("seqrd", AccessPattern::SequentialRead, "sequential read"),
+    ("rndrd", AccessPattern::RandomRead, "random read"),
+    ("rndwr", AccessPattern::RandomWrite, "random write"),
+    ("rndrw", AccessPattern::RandomReadWrite, "random r/w"),
 ];
 
 struct Throughput;
@@ -98,7 +104,7 @@ impl Manner for Throughput {
     fn block(&self, invocation: &Invocation, snapshot: &Snapshot) {
         let rate = |number: u64| per_second(snapshot, number as f64);
         let mib = |bytes: u64| per_second(snapshot, bytes as f64 / MIB);
-        if invocation.settings.layout == Layout::Master {
+        if invocation.settings.layout == ReportLayout::Master {
             let mb = |bytes: u64| per_second(snapshot, bytes as f64 / 1e6);
             let speed = |bytes: u64| format!("{:4.2} MiB/s ({:4.2} MB/s)", mib(bytes), mb(bytes));
             say(invocation, "\nThroughput:");
@@ -147,7 +153,7 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
         Err(code) => return code,
     };
     // The mode may be missing or invalid if nothing is run.
-    let mode = if command == "run" { mode(invocation) } else { Ok(Mode::RandomRead) };
+    let mode = if command == "run" { mode(invocation) } else { Ok(AccessPattern::RandomRead) };
     let options = match mode.and_then(|mode| options(invocation, mode)) {
         Ok(options) => options,
         Err(code) => return code,
@@ -197,10 +203,10 @@ fn files(invocation: &Invocation) -> Result<Files, u8> {
     Ok(Files { number, size, block: block as usize, flags, validate, seed: invocation.seed() })
 }
 
-fn mode(invocation: &Invocation) -> Result<Mode, u8> {
+fn mode(invocation: &Invocation) -> Result<AccessPattern, u8> {
     let name = invocation.options.text("file_test_mode");
     if name.is_empty() {
-        let code = fail(invocation, &Fault::new("Missing required argument: --file-test-mode\n"));
+        let code = fail(invocation, &MachineFault::new("Missing required argument: --file-test-mode\n"));
         let list = format!("fileio options:\n{}\n", help::list(OPTIONS));
         // A write error does not change the result.
         invocation.process.print(list.as_bytes());
@@ -209,17 +215,17 @@ fn mode(invocation: &Invocation) -> Result<Mode, u8> {
     let found = MODES.iter().find(|(one, ..)| *one == name);
     found
         .map(|(_, mode, _)| *mode)
-        .ok_or_else(|| fail(invocation, &Fault::new(format!("Invalid IO operations mode: {name}."))))
+        .ok_or_else(|| fail(invocation, &MachineFault::new(format!("Invalid IO operations mode: {name}."))))
 }
 
 /// Options of a run.
-fn options(invocation: &Invocation, mode: Mode) -> Result<Options, u8> {
+fn options(invocation: &Invocation, mode: AccessPattern) -> Result<FileOptions, u8> {
     let given = &invocation.options;
-    let refuse = |text: String| Err(fail(invocation, &Fault::new(text)));
+    let refuse = |text: String| Err(fail(invocation, &MachineFault::new(text)));
     let way = match given.text("file_io_mode") {
-        "sync" | "" => Way::Sync,
-        "async" => Way::Async(0),
-        "mmap" => Way::Mmap,
+        "sync" | "" => RequestWay::Sync,
+        "async" => RequestWay::Async(0),
+        "mmap" => RequestWay::Mmap,
         other => return refuse(format!("unknown I/O mode: {other}")),
     };
     let merged = given.int("file_merged_requests");
@@ -243,21 +249,21 @@ fn options(invocation: &Invocation, mode: Mode) -> Result<Options, u8> {
         return refuse(format!("Invalid value for --file-rw-ratio: {ratio:.6}."));
     }
     let (sync_all, sync_end) = (given.is_on("file_fsync_all"), given.is_on("file_fsync_end"));
-    Ok(Options { mode, way, safety, sync_every, sync_all, sync_end, merged: blocks, ratio })
+    Ok(FileOptions { mode, way, safety, sync_every, sync_all, sync_end, merged: blocks, ratio })
 }
 
 /// The options with the number of requests in flight, which only a run uses.
-fn with_backlog(invocation: &Invocation, options: Options) -> Result<Options, u8> {
+fn with_backlog(invocation: &Invocation, options: FileOptions) -> Result<FileOptions, u8> {
     let backlog = invocation.options.int("file_async_backlog");
     let way = match (options.way, usize::try_from(backlog)) {
-        (Way::Async(_), Ok(backlog @ 1..=BACKLOG_MAX)) => Way::Async(backlog),
-        (Way::Async(_), _) => {
+        (RequestWay::Async(_), Ok(backlog @ 1..=BACKLOG_MAX)) => RequestWay::Async(backlog),
+        (RequestWay::Async(_), _) => {
             let text = format!("Invalid value of file-async-backlog: {backlog}");
-            return Err(fail(invocation, &Fault::new(text)));
+            return Err(fail(invocation, &MachineFault::new(text)));
         }
         (way, _) => way,
     };
-    Ok(Options { way, ..options })
+    Ok(FileOptions { way, ..options })
 }
 
 /// "Extra file open flags", with the original's blanks.
@@ -293,7 +299,7 @@ fn prepare(invocation: &Invocation, files: Files) -> u8 {
     0
 }
 
-fn run_files(invocation: &Invocation, files: Files, options: Options) -> u8 {
+fn run_files(invocation: &Invocation, files: Files, options: FileOptions) -> u8 {
     announce(invocation);
     announce_files(invocation, files, options);
     let test = FileIo::new(files, options, |name| {
@@ -314,7 +320,7 @@ fn run_files(invocation: &Invocation, files: Files, options: Options) -> u8 {
     }
 }
 
-fn announce_files(invocation: &Invocation, files: Files, options: Options) {
+fn announce_files(invocation: &Invocation, files: Files, options: FileOptions) {
     say(invocation, &flags_text(files.flags));
     say(invocation, &format!("{} files, {} each", files.number, size_text(files.size)));
     say(invocation, &format!("{} total file size", size_text(files.size * files.number as u64)));
@@ -339,9 +345,9 @@ fn announce_files(invocation: &Invocation, files: Files, options: Options) {
         }
     }
     let way = match options.way {
-        Way::Sync => "synchronous",
-        Way::Async(_) => "asynchronous",
-        Way::Mmap => "fast mmaped",
+        RequestWay::Sync => "synchronous",
+        RequestWay::Async(_) => "asynchronous",
+        RequestWay::Mmap => "fast mmaped",
     };
     say(invocation, &format!("Using {way} I/O mode"));
     if files.validate {

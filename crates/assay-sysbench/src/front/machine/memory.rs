@@ -1,45 +1,45 @@
 //! `memory`: blocks read and written.
 
 use crate::ValueKind;
-use crate::options::Known;
+use crate::options::KnownOption;
 use assay_machine::Snapshot;
-use assay_machine::memory::{Access, Memory, Operation, Options};
+use assay_machine::memory::{Access, MemoryOperation, MemoryOptions, MemoryTest};
 
 use super::{Invocation, MIB, Manner, announce, fail, invalid, no_command, per_second, plan, run, say};
 
 /// Its options.
-pub(in crate::front) const OPTIONS: &[Known] = &[
-    Known {
+pub(in crate::front) const OPTIONS: &[KnownOption] = &[
+    KnownOption {
         name: "memory-block-size",
         kind: ValueKind::Size,
         default: Some("1K"),
         help: "size of memory block for test",
     },
-    Known {
+    KnownOption {
         name: "memory-total-size",
         kind: ValueKind::Size,
         default: Some("100G"),
         help: "total size of data to transfer",
     },
-    Known {
+    KnownOption {
         name: "memory-scope",
         kind: ValueKind::Text,
         default: Some("global"),
         help: "memory access scope {global,local}",
     },
-    Known {
+    KnownOption {
         name: "memory-hugetlb",
         kind: ValueKind::Bool,
         default: Some("off"),
         help: "allocate memory from HugeTLB pool",
     },
-    Known {
+    KnownOption {
         name: "memory-oper",
         kind: ValueKind::Text,
         default: Some("write"),
         help: "type of memory operations {read, write, none}",
     },
-    Known {
+    KnownOption {
         name: "memory-access-mode",
         kind: ValueKind::Text,
         default: Some("seq"),
@@ -47,20 +47,20 @@ pub(in crate::front) const OPTIONS: &[Known] = &[
     },
 ];
 
-struct Speed(Options);
+struct MemorySpeed(MemoryOptions);
 
-impl Speed {
+impl MemorySpeed {
     fn mib(&self, snapshot: &Snapshot) -> f64 {
         snapshot.events as f64 * self.0.block as f64 / MIB
     }
 }
 
-impl Manner for Speed {
+impl Manner for MemorySpeed {
     fn block(&self, invocation: &Invocation, snapshot: &Snapshot) {
         let (events, mib) = (snapshot.events, self.mib(snapshot));
         let rate = per_second(snapshot, events as f64);
         say(invocation, &format!("Total operations: {events} ({rate:8.2} per second)\n"));
-        if self.0.operation != Operation::None {
+        if self.0.operation != MemoryOperation::None {
             let rate = per_second(snapshot, mib);
             say(invocation, &format!("{mib:4.2} MiB transferred ({rate:4.2} MiB/sec)\n"));
         }
@@ -74,10 +74,10 @@ impl Manner for Speed {
 }
 
 /// The options, or the exit code if they were refused.
-fn options(invocation: &Invocation) -> Result<Options, u8> {
+fn options(invocation: &Invocation) -> Result<MemoryOptions, u8> {
     let given = &invocation.options;
     let block = given.number("memory_block_size") as u64;
-    if !Memory::is_block_size(block) {
+    if !MemoryTest::is_block_size(block) {
         let value = invocation.as_written("memory_block_size").unwrap_or_else(|| block.to_string());
         return Err(invalid(invocation, "memory-block-size", value));
     }
@@ -88,9 +88,9 @@ fn options(invocation: &Invocation) -> Result<Options, u8> {
         other => return Err(invalid(invocation, "memory-scope", other)),
     };
     let operation = match word("memory_oper").as_str() {
-        "read" => Operation::Read,
-        "write" => Operation::Write,
-        "none" => Operation::None,
+        "read" => MemoryOperation::Read,
+        "write" => MemoryOperation::Write,
+        "none" => MemoryOperation::None,
         other => return Err(invalid(invocation, "memory-oper", other)),
     };
     let access = match word("memory_access_mode").as_str() {
@@ -98,7 +98,7 @@ fn options(invocation: &Invocation) -> Result<Options, u8> {
         "rnd" => Access::Random,
         other => return Err(invalid(invocation, "memory-access-mode", other)),
     };
-    Ok(Options {
+    Ok(MemoryOptions {
         block: block as usize,
         total: given.number("memory_total_size") as u64,
         threads: invocation.settings.threads,
@@ -119,7 +119,7 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
         Ok(options) => options,
         Err(code) => return code,
     };
-    let test = match Memory::new(options) {
+    let test = match MemoryTest::new(options) {
         Ok(test) => test,
         Err(fault) => return fail(invocation, &fault),
     };
@@ -131,5 +131,5 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     say(invocation, &format!("  operation: {}", given.text("memory_oper")));
     say(invocation, &format!("  scope: {}\n", given.text("memory_scope")));
     // As in the original: the total size is the limit, whatever --events is.
-    run(invocation, test, &Speed(options), &plan(invocation, None))
+    run(invocation, test, &MemorySpeed(options), &plan(invocation, None))
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::report::{self, Style};
-use crate::{Histogram, Level, Share, Shutdown, Stat};
-use assay_machine::{Fault, Limit, MachineOutcome, MachinePlan, Moment, Snapshot, bucket_value};
+use crate::{Histogram, Level, PeriodStat, SessionStat, Shutdown};
+use assay_machine::{MachineFault, MachineOutcome, MachinePlan, Snapshot, TestLimit, TestMoment, bucket_value};
 
 use super::invocation::{FAILED, GIVEN_UP, Invocation};
 use super::process::MachineReport;
@@ -35,9 +35,9 @@ trait Manner {
 }
 
 /// A test that has nothing to add.
-struct Plain;
+struct PlainTest;
 
-impl Manner for Plain {}
+impl Manner for PlainTest {}
 
 /// The error of `run` for any other command (files have more).
 fn no_command(invocation: &Invocation, test: &str, command: &str) -> u8 {
@@ -50,7 +50,7 @@ fn no_command(invocation: &Invocation, test: &str, command: &str) -> u8 {
 }
 
 /// Prints an error.
-fn fail(invocation: &Invocation, fault: &Fault) -> u8 {
+fn fail(invocation: &Invocation, fault: &MachineFault) -> u8 {
     for line in &fault.lines {
         invocation.console.say(Level::Fatal, line);
     }
@@ -62,7 +62,7 @@ fn fail(invocation: &Invocation, fault: &Fault) -> u8 {
 
 /// An invalid value of an option.
 fn invalid(invocation: &Invocation, option: &str, value: impl std::fmt::Display) -> u8 {
-    fail(invocation, &Fault::new(format!("Invalid value for {option}: {value}")))
+    fail(invocation, &MachineFault::new(format!("Invalid value for {option}: {value}")))
 }
 
 /// A notice.
@@ -97,7 +97,12 @@ fn plan(invocation: &Invocation, events: Option<u64>) -> MachinePlan {
 }
 
 /// Runs a test whose header was printed, prints its results, and returns the exit code.
-fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl Manner, plan: &MachinePlan) -> u8 {
+fn run<T: assay_machine::MachineTest>(
+    invocation: &Invocation,
+    test: T,
+    manner: &impl Manner,
+    plan: &MachinePlan,
+) -> u8 {
     let console = &invocation.console;
     say(invocation, "Initializing worker threads...\n");
     if plan.rate.is_some() {
@@ -110,21 +115,21 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
         watched.interval = watched.interval.or(Some(Duration::from_secs(1)));
     }
     let outcome = assay_machine::run(&Arc::new(test), &watched, |moment| match moment {
-        Moment::Ready(id) => {
+        TestMoment::Ready(id) => {
             console.say(Level::Debug, &format!("Worker thread (#{id}) started"));
             console.say(Level::Debug, &format!("Worker thread (#{id}) initialized"));
         }
-        Moment::Started => {
+        TestMoment::Started => {
             invocation.process.hear_interrupts(true);
             console.with(|log| report::started(log, &invocation.settings));
             invocation.refuse_rate();
         }
-        Moment::Warm => {}
-        Moment::Limit(limit) => {
-            let limit = if limit == Limit::Events { "Event" } else { "Time" };
+        TestMoment::Warm => {}
+        TestMoment::Limit(limit) => {
+            let limit = if limit == TestLimit::Events { "Event" } else { "Time" };
             console.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
         }
-        Moment::Interval(snapshot) => {
+        TestMoment::Interval(snapshot) => {
             if is_kept {
                 kept.push(snapshot.clone());
             }
@@ -132,11 +137,11 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
                 console.with(|log| report::intermediate(log, &stat(invocation, &snapshot), style(invocation)));
             }
         }
-        Moment::Checkpoint(snapshot) => {
+        TestMoment::Checkpoint(snapshot) => {
             console.with(|log| log.timestamp(snapshot.total.as_secs_f64(), "Checkpoint report:"));
             cumulate(invocation, manner, &snapshot, None);
         }
-        Moment::Done => console.say(Level::Info, "Done.\n"),
+        TestMoment::Done => console.say(Level::Info, "Done.\n"),
     });
     match outcome {
         Err(fault) => fail(invocation, &fault),
@@ -171,10 +176,10 @@ fn run<T: assay_machine::Test>(invocation: &Invocation, test: T, manner: &impl M
 /// A whole report.
 fn cumulate(invocation: &Invocation, manner: &impl Manner, snapshot: &Snapshot, unfinished: Option<u32>) {
     let seconds = |time: Duration| time.as_secs_f64();
-    let shares: Vec<Share> = snapshot
+    let shares: Vec<SessionStat> = snapshot
         .shares
         .iter()
-        .map(|share| Share {
+        .map(|share| SessionStat {
             events: share.events,
             busy: seconds(share.busy),
             min: seconds(share.min),
@@ -215,10 +220,10 @@ fn histogram(snapshot: &Snapshot) -> Histogram {
     histogram
 }
 
-fn stat(invocation: &Invocation, snapshot: &Snapshot) -> Stat {
+fn stat(invocation: &Invocation, snapshot: &Snapshot) -> PeriodStat {
     let latencies = &snapshot.latencies;
     let sum = latencies.sum.as_secs_f64();
-    Stat {
+    PeriodStat {
         threads_running: snapshot.running,
         time_interval: snapshot.interval.as_secs_f64(),
         time_total: snapshot.total.as_secs_f64(),
@@ -233,7 +238,7 @@ fn stat(invocation: &Invocation, snapshot: &Snapshot) -> Stat {
         latency_max: latencies.max.as_secs_f64(),
         latency_avg: if snapshot.events > 0 { sum / snapshot.events as f64 } else { 0.0 },
         latency_sum: sum,
-        ..Stat::default()
+        ..PeriodStat::default()
     }
 }
 

@@ -1,21 +1,21 @@
 //! `mutex`: locks.
 
-use crate::options::Known;
+use crate::options::KnownOption;
 use crate::{Level, ValueKind};
 use assay_machine::mutex::Mutexes;
 
-use super::{Invocation, Plain, announce, invalid, no_command, plan, run};
+use super::{Invocation, PlainTest, announce, invalid, no_command, plan, run};
 
 /// Its options.
-pub(in crate::front) const OPTIONS: &[Known] = &[
-    Known { name: "mutex-num", kind: ValueKind::Int, default: Some("4096"), help: "total size of mutex array" },
-    Known {
+pub(in crate::front) const OPTIONS: &[KnownOption] = &[
+    KnownOption { name: "mutex-num", kind: ValueKind::Int, default: Some("4096"), help: "total size of mutex array" },
+    KnownOption {
         name: "mutex-locks",
         kind: ValueKind::Int,
         default: Some("50000"),
         help: "number of mutex locks to do per thread",
     },
-    Known {
+    KnownOption {
         name: "mutex-loops",
         kind: ValueKind::Int,
         default: Some("10000"),
@@ -40,5 +40,5 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     announce(invocation);
     invocation.console.say(Level::Info, "Doing mutex performance test");
     let test = Mutexes::new(number, rounds, between, invocation.seed());
-    run(invocation, test, &Plain, &plan(invocation, invocation.settings.events))
+    run(invocation, test, &PlainTest, &plan(invocation, invocation.settings.events))
 }

@@ -1,20 +1,20 @@
 //! `threads`: the scheduler.
 
-use crate::options::Known;
+use crate::options::KnownOption;
 use crate::{Level, ValueKind};
 use assay_machine::threads::Threads;
 
-use super::{Invocation, Plain, announce, invalid, no_command, plan, run};
+use super::{Invocation, PlainTest, announce, invalid, no_command, plan, run};
 
 /// Its options.
-pub(in crate::front) const OPTIONS: &[Known] = &[
-    Known {
+pub(in crate::front) const OPTIONS: &[KnownOption] = &[
+    KnownOption {
         name: "thread-yields",
         kind: ValueKind::Int,
         default: Some("1000"),
         help: "number of yields to do per request",
     },
-    Known { name: "thread-locks", kind: ValueKind::Int, default: Some("8"), help: "number of locks per thread" },
+    KnownOption { name: "thread-locks", kind: ValueKind::Int, default: Some("8"), help: "number of locks per thread" },
 ];
 
 /// Runs a command.
@@ -30,5 +30,5 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     announce(invocation);
     invocation.console.say(Level::Info, "Doing thread subsystem performance test");
     invocation.console.say(Level::Info, &format!("Thread yields per test: {yields} Locks used: {locks}"));
-    run(invocation, Threads::new(times, number), &Plain, &plan(invocation, invocation.settings.events))
+    run(invocation, Threads::new(times, number), &PlainTest, &plan(invocation, invocation.settings.events))
 }
