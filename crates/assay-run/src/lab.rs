@@ -1,5 +1,5 @@
-//! Servers that a run starts: from a spec to the lab's description, until they must be gone, and what the record says of
-//! them.
+//! Servers that a run starts: from a spec to the lab's description, until they must be gone, and what the record says
+//! of them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

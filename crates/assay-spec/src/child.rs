@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::options::{SpecOption, of, put};
+use crate::option::{SpecOption, of, put};
 use crate::{FleetSpec, IoSpec, OptionForm, OutputSpec, RunSpec, SqlSpec, Wrong, read};
 
 /// A child gets all of it on its stdin: everybody on a machine can read the arguments of a process.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use assay_seam::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::options::{OptionForm, SpecOption, of, set, words_of};
+use crate::option::{OptionForm, SpecOption, of, set, words_of};
 use crate::spec::tags;
 use crate::{Wrong, read};
 

@@ -1,33 +1,7 @@
-//! The options of a command line that set values of a spec: one table for all directions.
+//! The options of `assay run`, which set values of its spec: one table for all directions.
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-
-use crate::{ChildSpec, RunSpec, Wrong, read};
-
-/// An option of `assay run`.
-#[derive(Debug, PartialEq, Eq)]
-pub struct SpecOption {
-    /// Without hyphens in front: `connect-rate`.
-    pub name: &'static str,
-    /// Path of the value that it sets: `target.connect_rate`.
-    pub path: &'static str,
-    /// How it is written.
-    pub form: OptionForm,
-}
-
-/// How an option is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionForm {
-    /// With a value.
-    Value,
-    /// Without one.
-    Switch,
-    /// Once for each item of a list.
-    Each,
-    /// Once, with commas between the items.
-    Joined,
-}
+use crate::option::{OptionForm, SpecOption, clear, get, of, put, set, text, words_of};
+use crate::{ChildSpec, RunSpec, Wrong};
 
 use OptionForm::{Each, Joined, Switch, Value as One};
 
@@ -83,10 +57,6 @@ const OPTIONS: [SpecOption; 50] = [
     of("pooler", "telemetry.poolers", Each),
     of("tag", "tags", Each),
 ];
-
-pub(crate) const fn of(name: &'static str, path: &'static str, form: OptionForm) -> SpecOption {
-    SpecOption { name, path, form }
-}
 
 /// Options that replace each other: giving one of them clears the others, with what depends on them.
 const REPLACED: [(&str, &[&str]); 8] = [
@@ -160,41 +130,6 @@ impl RunSpec {
     }
 }
 
-/// A spec with one value set, as text, by the name of its option.
-pub(crate) fn set<T: DeserializeOwned>(
-    mut value: Value,
-    options: &[SpecOption],
-    name: &str,
-    text: &str,
-) -> Result<T, Wrong> {
-    let hyphens = name.replace('_', "-");
-    let option = options.iter().find(|option| option.name == hyphens);
-    let option = option.ok_or_else(|| Wrong::value("", "", &format!("there is no option --{name}")))?;
-    put(&mut value, option.path, text.into());
-    read::from_value(&value)
-}
-
-/// The options that set what differs from the default.
-pub(crate) fn words_of(value: &Value, default: &Value, options: &[SpecOption]) -> Vec<String> {
-    let mut words = Vec::new();
-    for option in options {
-        let Some(given) = get(value, option.path).filter(|given| get(default, option.path) != Some(given)) else {
-            continue;
-        };
-        let name = option.name;
-        match (option.form, given) {
-            (Switch, Value::Bool(true)) => words.push(format!("--{name}")),
-            (Switch, _) => {}
-            (Each, Value::Object(items)) => {
-                words.extend(items.iter().map(|(key, value)| format!("--{name}={key}={}", text(value))));
-            }
-            (Each, Value::Array(items)) => words.extend(items.iter().map(|item| format!("--{name}={}", text(item)))),
-            (Each | Joined | One, value) => words.push(format!("--{name}={}", text(value))),
-        }
-    }
-    words
-}
-
 impl Wrong {
     /// Cause and hint for a command line, which names values by their options.
     pub fn as_options(&self) -> (String, Option<String>) {
@@ -216,41 +151,6 @@ pub(crate) fn option_at(path: &str) -> Option<String> {
     };
     let own = OPTIONS.iter().find(is_it).map(|option| option.name.to_owned());
     own.or_else(|| ChildSpec::option_at(path))
-}
-
-/// A value as written on a command line.
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
-        Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
-        Value::Object(_) => unreachable!("tags are written one by one"),
-    }
-}
-
-fn get<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(value, |value, part| value.get(part)).filter(|value| !value.is_null())
-}
-
-pub(crate) fn put(value: &mut Value, path: &str, new: Value) {
-    let place = path.split('.').fold(value, |value, part| {
-        if !value.is_object() {
-            *value = Value::Object(serde_json::Map::new());
-        }
-        &mut value[part]
-    });
-    *place = new;
-}
-
-fn clear(value: &mut Value, path: &str) {
-    let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
-    let parent = parent.split('.').filter(|part| !part.is_empty()).try_fold(value, |value, part| value.get_mut(part));
-    if let Some(object) = parent.and_then(Value::as_object_mut) {
-        object.remove(key);
-    }
 }
 
 #[cfg(test)]

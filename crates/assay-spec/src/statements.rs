@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::options::{OptionForm, SpecOption, of, set, words_of};
+use crate::option::{OptionForm, SpecOption, of, set, words_of};
 use crate::spec::tags;
 use crate::{Concealed, Wrong, read};
 

@@ -13,7 +13,7 @@ use super::metadata::{list, text};
 use super::places::product_lines;
 
 /// A word of the column, the packages it stands for, and text that reveals them.
-const WORDS: [(&str, &[&str], &[&str]); 17] = [
+const WORDS: [(&str, &[&str], &[&str]); 18] = [
     ("sockets", &["assay-io", "mio", "io-uring"], &["std::net", "os::unix::net"]),
     ("clocks", &["assay-io"], &CLOCKS),
     ("time", &["assay-io"], &CLOCKS),
@@ -29,6 +29,8 @@ const WORDS: [(&str, &[&str], &[&str]); 17] = [
     ),
     ("Lua", &["assay-luajit", "assay-script", "mlua-sys"], &["lua_State"]),
     // Options of workloads reach the engine as values, through assay-script.
+    // Messages name options; what was given arrives as a spec.
+    ("command lines", &["clap"], &["env::args"]),
     ("option names", &["clap"], &["\"--", "`--"]),
     ("files", &[], &["std::fs", "File::open", "File::create"]),
     ("processes", &["assay-lab", "nix"], &["std::process", "crate::server"]),

@@ -1,8 +1,8 @@
 //! A virtual network and clock: an `Io` that reproduces a run from its seed.
 //!
 //! Time stands still except in `wait`, which jumps to the next instant at which something is due, and by a fixed cost
-//! per event if one is set. Servers are ordinary values (`ScriptedServer`) called at virtual instants; their answers arrive
-//! after a latency and are split by the seed. The same seed, servers and calls give the same events at the same
+//! per event if one is set. Servers are ordinary values (`ScriptedServer`) called at virtual instants; their answers
+//! arrive after a latency and are split by the seed. The same seed, servers and calls give the same events at the same
 //! instants.
 //!
 //! Not modeled: full send buffers, bandwidth, loss of single packets, kernel limits, and encryption (`start_tls` asks

@@ -43,8 +43,11 @@ struct KindFacts {
     /// How to read it; may be empty.
     caption: &'static str,
     /// A metric's axis label, and what is drawn in one panel.
-    draw: fn(&PanelCells<'_>, &str) -> Result<(String, PanelBody), NoChart>,
+    draw: DrawPanel,
 }
+
+/// Draws the metric with this name.
+type DrawPanel = fn(&PanelCells<'_>, &str) -> Result<(String, PanelBody), NoChart>;
 
 /// The horizontal axis of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
