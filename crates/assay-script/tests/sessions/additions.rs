@@ -366,7 +366,7 @@ fn a_script_declares_rules_and_rates_once_per_state() {
         Driver { transactions: 0, ..Driver::default() },
         r#"declare Rule(Rule { name: "remote lines", clause: "2.4.1.5", measure: Share { part: "remote", whole: "lines" }, low: Some(0.009), high: None })
          declare Rule(Rule { name: "slow", clause: "", measure: Percentile { of: "order", ppm: 900000 }, low: None, high: Some(5000000000.0) })
-         declare Rate(Rate { name: "tpmC", of: Some("order"), rolled_back: true, per: Nanos(60000000000), nominal: Some(12.86) })
+         declare Rate(NamedRate { name: "tpmC", of: Some("order"), rolled_back: true, per: Nanos(60000000000), nominal: Some(12.86) })
          ready
          next
          finished true"#,

@@ -282,6 +282,7 @@ repeats = 0
 [[step]]
 name = "look"
 when = "during-measure"
+after = "1ms"
 command = "for child in $(cat /proc/$PPID/task/*/children); do tr '\\0' ' ' < /proc/$child/cmdline; echo; done >> seen.txt"
 "#;
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
