@@ -42,6 +42,11 @@ fn nothing_in_a_recipe_panics() {
 }
 
 #[test]
+fn nothing_in_a_spec_panics_and_what_was_read_stays_the_same() {
+    fuzz("spec", "fuzz/seeds/spec", assay_spec::fuzz_spec);
+}
+
+#[test]
 fn nothing_in_a_script_for_pgbench_panics() {
     fuzz("script", "fuzz/seeds/scripts", assay_pgbench::fuzz_script);
 }

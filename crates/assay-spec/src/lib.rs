@@ -11,6 +11,7 @@
 mod child;
 mod concealed;
 mod files;
+mod fuzz;
 mod load;
 mod option;
 mod options;
@@ -25,6 +26,7 @@ mod wrong;
 pub use child::{ChildSpec, ChildWork};
 pub use concealed::Concealed;
 pub use files::IoSpec;
+pub use fuzz::fuzz_spec;
 pub use load::{AUTO_MAX, Arrival, CONNECTIONS, LoadSpec, RateSpec, SESSIONS_OF_SEARCH, Sessions, Terminals};
 pub use option::{OptionForm, SpecOption};
 pub use options::{option, options};
