@@ -127,10 +127,10 @@ impl Bus {
         let mut heard = self
             .wait_for(async { client.subscribe(subject.clone()).await })
             .map_err(|error| BusError::NoAnswer { who: subject, reason: error.to_string() })?;
-        let view = Arc::new(Mutex::new(View {
+        let view = Arc::new(Mutex::new(AgentView {
             report: Report { number: order.number, ..Report::default() },
             heard_at: self.wire.now(),
-            ..View::default()
+            ..AgentView::default()
         }));
         let changed = Arc::new(Notify::new());
         let mut tasks = Vec::new();
@@ -229,13 +229,13 @@ pub struct Part {
     run: String,
     number: u32,
     lease: Duration,
-    view: Arc<Mutex<View>>,
+    view: Arc<Mutex<AgentView>>,
     changed: Arc<Notify>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct View {
+struct AgentView {
     report: Report,
     orders: Orders,
     /// When the coordinator was last heard, on our monotonic clock.
@@ -248,7 +248,7 @@ struct View {
 
 type Opened = Box<dyn FnOnce() + Send>;
 
-impl View {
+impl AgentView {
     /// Takes orders. Returns what their barriers release.
     fn on_orders(&mut self, orders: Orders, number: usize, now: Duration) -> Vec<Opened> {
         self.heard_at = now;

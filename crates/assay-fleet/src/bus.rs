@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use tokio::io::AsyncReadExt;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::clock::{Offsets, Ping, Reading, best};
+use crate::clock::{ClockReading, Offsets, Ping, best};
 use crate::messages::{Answer, Order, Presence};
 
 /// Where NATS is, and how to log in.
@@ -187,7 +187,7 @@ impl Bus {
     }
 
     /// Our clocks.
-    pub fn reading(&self) -> Reading {
+    pub fn reading(&self) -> ClockReading {
         self.wire.reading()
     }
 
@@ -295,10 +295,10 @@ impl Bus {
 }
 
 impl Wire {
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> ClockReading {
         let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Reading { monotonic_ns: nanos(self.epoch.elapsed()), wall_ns: nanos(wall) }
+        ClockReading { monotonic_ns: nanos(self.epoch.elapsed()), wall_ns: nanos(wall) }
     }
 
     /// Our monotonic clock.

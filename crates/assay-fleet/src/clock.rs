@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Two clocks of a machine at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct ClockReading {
     /// Monotonic, since some instant of the process.
     pub monotonic_ns: i64,
     /// Time of day, since 1970.
@@ -18,11 +18,11 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
     /// Ours when it was sent.
-    pub sent: Reading,
+    pub sent: ClockReading,
     /// What the other said.
-    pub there: Reading,
+    pub there: ClockReading,
     /// Ours when the answer arrived.
-    pub received: Reading,
+    pub received: ClockReading,
 }
 
 /// How far another's clocks are ahead of ours.
@@ -60,11 +60,11 @@ mod tests {
         let pings: Vec<Ping> = [(900, 10), (10, 900), (200, 250), (5000, 5)]
             .iter()
             .map(|(there, back)| {
-                let at = |ns: i64| Reading { monotonic_ns: ns, wall_ns: ns + 50 };
+                let at = |ns: i64| ClockReading { monotonic_ns: ns, wall_ns: ns + 50 };
                 let arrives = 1000 + there;
                 Ping {
                     sent: at(1000),
-                    there: Reading { monotonic_ns: arrives + true_offset, wall_ns: arrives + 50 + wall },
+                    there: ClockReading { monotonic_ns: arrives + true_offset, wall_ns: arrives + 50 + wall },
                     received: at(arrives + back),
                 }
             })

@@ -6,17 +6,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::messages::{Ended, Gate, OpenGate, Orders, Report};
+use crate::messages::{Gate, OpenGate, Orders, Report, ShareEnded};
 
 /// Something for the user, or for the record.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum LeadEvent {
     /// An event of an agent's share.
     News(u32, String),
     /// This many events of an agent's share were dropped before they could be sent.
     Missed(u32, u64),
     /// An agent's share is over.
-    Ended(u32, Ended),
+    Ended(u32, ShareEnded),
     /// There was no message from an agent for a while.
     Silent(u32, Duration),
     /// There is a message from it again.
@@ -115,7 +115,7 @@ impl Lead {
     }
 
     /// How an agent's share ended; `None`: it has not, or the agent was lost.
-    pub fn ended(&self, agent: u32) -> Option<&Ended> {
+    pub fn ended(&self, agent: u32) -> Option<&ShareEnded> {
         self.agents[agent as usize].report.ended.as_ref()
     }
 
@@ -130,7 +130,7 @@ impl Lead {
     }
 
     /// Takes an agent's report. Returns what is new in it.
-    pub fn on_report(&mut self, report: Report, now: Duration) -> Vec<Event> {
+    pub fn on_report(&mut self, report: Report, now: Duration) -> Vec<LeadEvent> {
         let number = report.number;
         let Some(agent) = self.agents.get_mut(number as usize) else { return Vec::new() };
         if agent.lost {
@@ -138,22 +138,22 @@ impl Lead {
         }
         let mut events = Vec::new();
         if std::mem::take(&mut agent.silent) {
-            events.push(Event::Back(number));
+            events.push(LeadEvent::Back(number));
         }
         let heard = &mut self.orders.heard[number as usize];
         if report.first > *heard {
             let missed = report.first - *heard;
-            events.push(Event::Missed(number, missed));
+            events.push(LeadEvent::Missed(number, missed));
             *heard = report.first;
         }
         for (at, news) in (report.first..).zip(&report.news) {
             if at == *heard {
                 *heard += 1;
-                events.push(Event::News(number, news.clone()));
+                events.push(LeadEvent::News(number, news.clone()));
             }
         }
         if let (None, Some(ended)) = (&agent.report.ended, &report.ended) {
-            events.push(Event::Ended(number, ended.clone()));
+            events.push(LeadEvent::Ended(number, ended.clone()));
         }
         (agent.report, agent.heard_at) = (Report { news: Vec::new(), ..report }, now);
         self.open_barriers();
@@ -175,7 +175,7 @@ impl Lead {
     }
 
     /// Time has passed. Returns who is silent, and who is lost.
-    pub fn on_time(&mut self, now: Duration) -> Vec<Event> {
+    pub fn on_time(&mut self, now: Duration) -> Vec<LeadEvent> {
         let mut events = Vec::new();
         let Some(looked_at) = &mut self.looked_at else { return events };
         let gap = now.saturating_sub(std::mem::replace(looked_at, now));
@@ -189,9 +189,9 @@ impl Lead {
             }
             if silence >= self.lease {
                 agent.lost = true;
-                events.push(Event::Lost(number));
+                events.push(LeadEvent::Lost(number));
             } else if silence >= self.patience && !std::mem::replace(&mut agent.silent, true) {
-                events.push(Event::Silent(number, silence));
+                events.push(LeadEvent::Silent(number, silence));
             }
         }
         self.open_barriers();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     /// Every second from one instant to another.
-    fn pass(lead: &mut Lead, from: u32, to: u32) -> Vec<Event> {
+    fn pass(lead: &mut Lead, from: u32, to: u32) -> Vec<LeadEvent> {
         (from + 1..=to).flat_map(|second| lead.on_time(second * SECOND)).collect()
     }
 
@@ -267,7 +267,7 @@ mod tests {
         lead.on_report(at(0), SECOND);
         lead.on_report(at(1), SECOND);
         assert_eq!(lead.gate(), None);
-        lead.on_report(Report { ended: Some(Ended::default()), ..report(2) }, SECOND);
+        lead.on_report(Report { ended: Some(ShareEnded::default()), ..report(2) }, SECOND);
         assert_eq!(lead.gate(), Some(Gate::Stage(0)));
         lead.open(Gate::Stage(0), vec![1, 2, 3]);
         assert_eq!(lead.gate(), None);
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(lead.on_report(first.clone(), SECOND).len(), 2);
         assert_eq!(lead.on_report(first, SECOND), []);
         let more = Report { first: 1, news: vec!["b".to_owned(), "c".to_owned()], ..report(0) };
-        assert_eq!(lead.on_report(more, SECOND), [Event::News(0, "c".to_owned())]);
+        assert_eq!(lead.on_report(more, SECOND), [LeadEvent::News(0, "c".to_owned())]);
         assert_eq!(lead.orders().heard, [3]);
         // Too many for the agent to keep.
         let late = Report { first: 7, news: vec!["h".to_owned()], ..report(0) };
@@ -317,10 +317,10 @@ mod tests {
         let mut lead = lead(2);
         assert_eq!(pass(&mut lead, 1, 5), []);
         lead.on_report(report(1), 6 * SECOND);
-        assert_eq!(pass(&mut lead, 5, 7), [Event::Silent(0, 5 * SECOND)]);
-        assert_eq!(lead.on_report(report(0), 8 * SECOND), [Event::Back(0)]);
-        lead.on_report(Report { ended: Some(Ended::default()), ..report(1) }, 9 * SECOND);
-        assert_eq!(pass(&mut lead, 7, 23), [Event::Silent(0, 5 * SECOND), Event::Lost(0)]);
+        assert_eq!(pass(&mut lead, 5, 7), [LeadEvent::Silent(0, 5 * SECOND)]);
+        assert_eq!(lead.on_report(report(0), 8 * SECOND), [LeadEvent::Back(0)]);
+        lead.on_report(Report { ended: Some(ShareEnded::default()), ..report(1) }, 9 * SECOND);
+        assert_eq!(pass(&mut lead, 7, 23), [LeadEvent::Silent(0, 5 * SECOND), LeadEvent::Lost(0)]);
         assert!(lead.is_over());
         // Later messages are useless: the others have continued without it.
         assert_eq!(lead.on_report(Report { news: vec!["late".to_owned()], ..report(0) }, 24 * SECOND), []);
@@ -331,6 +331,6 @@ mod tests {
         let mut lead = lead(1);
         assert_eq!(pass(&mut lead, 1, 4), []);
         assert_eq!(lead.on_time(60 * SECOND), []);
-        assert_eq!(pass(&mut lead, 60, 62), [Event::Silent(0, 5 * SECOND)]);
+        assert_eq!(pass(&mut lead, 60, 62), [LeadEvent::Silent(0, 5 * SECOND)]);
     }
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::agent::{Claim, lock};
 use crate::bus::{Bus, BusError, Wire, claim_subject, orders_subject, report_subject};
-use crate::lead::{Event, Lead};
+use crate::lead::{Lead, LeadEvent};
 use crate::messages::Report;
 
 /// How often a coordinator repeats its orders.
@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Leads a run until it is dropped.
 pub struct Leader {
     lead: Arc<Mutex<Lead>>,
-    events: Receiver<Event>,
+    events: Receiver<LeadEvent>,
     changed: Arc<Notify>,
     wire: Wire,
     tasks: Vec<JoinHandle<()>>,
@@ -86,7 +86,7 @@ impl Bus {
 
 impl Leader {
     /// The next event; `None`: none came within this time.
-    pub fn next_event(&self, patience: Duration) -> Option<Event> {
+    pub fn next_event(&self, patience: Duration) -> Option<LeadEvent> {
         self.events.recv_timeout(patience).ok()
     }
 

@@ -12,17 +12,15 @@ mod bus;
 mod clock;
 mod lead;
 mod leader;
-mod manifest;
 mod messages;
 mod pattern;
 
 pub use agent::{Arrived, Member, Part};
 pub use bus::{Bus, BusError, Nats, Stored};
-pub use clock::{Offsets, Ping, Reading, best};
-pub use lead::{Event, Lead, Leading};
+pub use clock::{ClockReading, Offsets, Ping, best};
+pub use lead::{Lead, LeadEvent, Leading};
 pub use leader::Leader;
-pub use manifest::{ManifestOptions, container_file, manifest};
 pub use messages::{
-    Answer, Database, Ended, File, Gate, LEASE_MIN, OpenGate, Order, Orders, PROTOCOL, Presence, Refusal, Report,
+    Answer, Database, File, Gate, LEASE_MIN, OpenGate, Order, Orders, PROTOCOL, Presence, Refusal, Report, ShareEnded,
 };
 pub use pattern::Pattern;

@@ -168,12 +168,12 @@ pub struct Report {
     /// Events of the share that the coordinator has not acknowledged yet, oldest first; their text is not read here.
     pub news: Vec<String>,
     /// Its share is over.
-    pub ended: Option<Ended>,
+    pub ended: Option<ShareEnded>,
 }
 
 /// How a share ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct ShareEnded {
     /// Why it failed; `None`: it did not fail.
     pub failure: Option<Refusal>,
     /// It was stopped before it was complete.

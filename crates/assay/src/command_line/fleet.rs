@@ -93,8 +93,6 @@ pub enum FleetAction {
     Doctor(NatsOptions),
     /// Collect the results of a run whose coordinator is gone, and write its record
     Collect(CollectOptions),
-    /// Print Kubernetes manifests for a fleet: a Job of agents and a NATS server
-    Manifest(ManifestOptions),
 }
 
 /// Options of `fleet collect`.
@@ -112,43 +110,4 @@ pub struct CollectOptions {
     /// Replace an existing record
     #[arg(long)]
     pub force: bool,
-}
-
-/// Options of `fleet manifest`.
-#[derive(Args, Clone)]
-pub struct ManifestOptions {
-    /// Number of agents
-    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
-    pub agents: u32,
-    /// Container image that holds assay
-    #[arg(long, value_name = "IMAGE", default_value = "assay:latest")]
-    pub image: String,
-    /// Name of the Kubernetes objects
-    #[arg(long, value_name = "NAME", default_value = "assay", value_parser = kubernetes_name)]
-    pub name: String,
-    /// Namespace [default: that of the context]
-    #[arg(long, value_name = "NAME", value_parser = kubernetes_name)]
-    pub namespace: Option<String>,
-    /// Secret with the database's URL under the key `url` and NATS's password under `nats-password`
-    #[arg(long, value_name = "NAME", default_value = "assay", value_parser = kubernetes_name)]
-    pub secret: String,
-    /// CPUs of each agent
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..))]
-    pub cpus: u32,
-    /// Load only servers that match this pattern, such as db*.example.com:5432; may be repeated [default: any server]
-    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    pub allow_db: Vec<Pattern>,
-    /// Print a container build file for the image instead
-    #[arg(long)]
-    pub containerfile: bool,
-}
-
-/// A label of DNS: whatever is put into YAML unquoted stays one word.
-fn kubernetes_name(text: &str) -> Result<String, String> {
-    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_name = text.len() <= 50
-        && text.starts_with(letters)
-        && text.ends_with(letters)
-        && text.chars().all(|c| letters(c) || c == '-');
-    if is_name { Ok(text.to_owned()) } else { Err("must consist of lowercase letters, digits and hyphens".to_owned()) }
 }

@@ -1,15 +1,14 @@
-//! `assay fleet`: which agents are there, whether they can work together, what they have left behind, and what
-//! Kubernetes needs to run them.
+//! `assay fleet`: which agents are there, whether they can work together, and what they have left behind.
 
 use std::path::Path;
 
-use assay_fleet::{Bus, PROTOCOL, Presence, container_file, manifest};
+use assay_fleet::{Bus, PROTOCOL, Presence};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_record::{AgentPart, DEFAULT_FOLDER, Record, Share, Status};
 use assay_run::live::{existing, may_write, unwritable};
 
-use crate::command_line::{CollectOptions, FleetAction, FleetCommandOptions, ManifestOptions, NatsOptions};
+use crate::command_line::{CollectOptions, FleetAction, FleetCommandOptions, NatsOptions};
 
 /// Who connects.
 const NAME: &str = "assay fleet";
@@ -20,7 +19,6 @@ pub fn run(options: &FleetCommandOptions) -> Result<Exit, Trouble> {
         FleetAction::Status(nats) => status(nats),
         FleetAction::Doctor(nats) => doctor(nats),
         FleetAction::Collect(options) => collect(options),
-        FleetAction::Manifest(options) => print_manifest(options),
     }
 }
 
@@ -182,21 +180,4 @@ fn put_together(mut records: Vec<(u32, Record)>) -> Option<Record> {
     let shares = (0..agents).map(share).collect();
     whole.take_shares(shares, &[]);
     Some(whole)
-}
-
-fn print_manifest(options: &ManifestOptions) -> Result<Exit, Trouble> {
-    if options.containerfile {
-        terminal::result(container_file())?;
-        return Ok(Exit::Success);
-    }
-    terminal::result(&manifest(&assay_fleet::ManifestOptions {
-        agents: options.agents,
-        image: options.image.clone(),
-        name: options.name.clone(),
-        namespace: options.namespace.clone(),
-        secret: options.secret.clone(),
-        cpus: options.cpus,
-        allow_db: options.allow_db.iter().map(ToString::to_string).collect(),
-    }))?;
-    Ok(Exit::Success)
 }

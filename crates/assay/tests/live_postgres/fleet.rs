@@ -3,6 +3,7 @@
 //! All agents are processes of this machine. Each test has an account of its own on the NATS server, so that none sees
 //! another's agents. What depends on NATS is tested with the oldest and the newest server, the rest with the newest.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -644,33 +645,32 @@ fn place_of(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-#[test]
-fn a_manifest_is_one_of_kubernetes_and_names_its_agents() {
-    let folder = Folder::new();
-    let ran = folder
-        .expect("fleet manifest --agents 6 --image registry.lab/assay:1 --namespace bench --allow-db db*:5432", 0);
-    for text in
-        ["completionMode: Indexed", "completions: 6", "\"--share=$(JOB_COMPLETION_INDEX)\"", "--allow-db=db*:5432"]
-    {
-        assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
-    }
-    if testkit::has_kubernetes_schemas() {
-        testkit::check_manifest(&folder.write("manifest.yaml", &ran.stdout)).unwrap();
-        let broken = ran.stdout.replace("completions: 6", "completions: six");
-        let error = testkit::check_manifest(&folder.write("broken.yaml", &broken)).unwrap_err().to_string();
-        assert!(error.contains("spec.completions"), "{error}");
-    }
-    folder.expect("fleet manifest --name 'no: name'", 2);
+/// A file of docs/fleet.
+fn documented(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fleet").join(name)).unwrap()
 }
 
 #[test]
-fn an_image_is_built_from_the_container_file() {
-    let folder = Folder::new();
-    let ran = folder.expect("fleet manifest --containerfile", 0);
-    assert!(ran.stdout.contains("FROM scratch"), "{}", ran.stdout);
+fn the_documented_manifest_is_one_of_kubernetes_and_starts_agents() {
+    let manifest = documented("kubernetes.yaml");
+    if testkit::has_kubernetes_schemas() {
+        let folder = Folder::new();
+        testkit::check_manifest(&folder.write("manifest.yaml", &manifest)).unwrap();
+        let broken = manifest.replace("completions: 6", "completions: six");
+        let error = testkit::check_manifest(&folder.write("broken.yaml", &broken)).unwrap_err().to_string();
+        assert!(error.contains("spec.completions"), "{error}");
+    }
+    let help = Folder::new().expect("agent --help", 0).stdout;
+    for option in ["--nats", "--share", "--once", "--allow-db"] {
+        assert!(manifest.contains(option) && help.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn an_image_is_built_from_the_documented_container_file() {
     let Some(builder) = testkit::ImageBuilder::find() else { return };
     let context = Folder::new();
-    context.write("Containerfile", &ran.stdout);
+    context.write("Containerfile", &documented("Containerfile"));
     // Any program will do: nothing runs it.
     std::fs::copy(env!("CARGO_BIN_EXE_assay"), context.path().join("assay")).unwrap();
     let found = builder.build(context.path(), "assay-test").unwrap();
