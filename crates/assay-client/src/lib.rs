@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
-use assay_io::{Address, Event, Io, SocketId, Target, Tls};
+use assay_io::{Address, Io, IoEvent, SocketId, Target, Tls};
 use assay_seam::{
     Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool,
     ServerFacts, StatementError, StatementId, TlsMode,
@@ -308,17 +308,17 @@ impl Client {
     fn next(&mut self, asked: Nanos, deadline: Nanos) -> Result<Progress, String> {
         loop {
             match self.io.next_event() {
-                Some(Event::Connected(_)) => {
+                Some(IoEvent::Connected(_)) => {
                     return Ok(self.step(|connection, exchange| connection.on_connected(exchange)));
                 }
-                Some(Event::Received(_)) => {
+                Some(IoEvent::Received(_)) => {
                     let bytes = self.io.received().to_vec();
                     return Ok(self.step(|connection, exchange| connection.on_bytes(&bytes, exchange)));
                 }
-                Some(Event::Secured(_, facts)) => {
+                Some(IoEvent::Secured(_, facts)) => {
                     return Ok(self.step(|connection, exchange| connection.on_secured(&facts, exchange)));
                 }
-                Some(Event::Closed(_, closed)) => {
+                Some(IoEvent::Closed(_, closed)) => {
                     self.socket = None;
                     if self.connection.on_closed() {
                         return Ok(Progress::Reconnect);

@@ -33,7 +33,7 @@ enum Waiting {
 }
 
 /// Counts arrivals; only measured ones count.
-pub(crate) trait Tally {
+pub(crate) trait ArrivalTally {
     /// `count` transactions become due, the last one at `due`: all of them in the measured part, or none. Returns how
     /// many the limit allows.
     fn admit(&mut self, count: u64, due: Nanos) -> u64;
@@ -72,7 +72,7 @@ impl Arrivals {
     }
 
     /// Adds what is due by `now` while `idle` sessions are free. `tally` counts it, and may allow fewer.
-    pub(crate) fn arrive(&mut self, now: Nanos, idle: usize, tally: &mut impl Tally) {
+    pub(crate) fn arrive(&mut self, now: Nanos, idle: usize, tally: &mut impl ArrivalTally) {
         let limit = self.end.min(now + Nanos(1));
         match &mut self.waiting {
             Waiting::Counted { count, .. } => {
@@ -123,12 +123,12 @@ impl Arrivals {
 mod tests {
     use super::*;
     use crate::plan::Arrival;
-    use crate::schedule::Share;
+    use crate::schedule::SessionShare;
 
     const SECOND: Nanos = Nanos::from_secs(1);
 
     fn schedule(arrival: Arrival, rate: f64) -> Schedule {
-        Schedule::new(SECOND, rate.into(), arrival, Share { worker: 1, workers: 2, sessions: 7 }, 42).unwrap()
+        Schedule::new(SECOND, rate.into(), arrival, SessionShare { worker: 1, workers: 2, sessions: 7 }, 42).unwrap()
     }
 
     /// `tally` that measures everything from an instant on.
@@ -139,7 +139,7 @@ mod tests {
         dropped: u64,
     }
 
-    impl Tally for Arrived {
+    impl ArrivalTally for Arrived {
         fn admit(&mut self, count: u64, due: Nanos) -> u64 {
             self.due += if due >= self.from { count } else { 0 };
             count
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn any_number_of_constant_arrivals_is_counted_at_once() {
-        let share = Share { worker: 0, workers: 1, sessions: 1 };
+        let share = SessionShare { worker: 0, workers: 1, sessions: 1 };
         for rate in [0.3, 1e7, 1e9, 3e9] {
             let schedule = Schedule::new(SECOND, rate.into(), Arrival::Constant, share, 1).unwrap();
             let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::from_secs(1001), None);

@@ -19,7 +19,7 @@ use crate::observer::{Notice, Observer, Warning};
 use crate::outcome::{End, Line, Outcome, RunError, SessionTally, StageOutcome};
 use crate::patience::Patience;
 use crate::plan::{Load, Plan, Stage};
-use crate::schedule::Share;
+use crate::schedule::SessionShare;
 use crate::shared::Shared;
 use crate::sums::{Consumption, StageSums};
 
@@ -521,7 +521,7 @@ impl<'a> Coordinator<'a> {
 
     /// Sessions of the stage that a worker drives.
     fn sessions_of(&self, worker: usize) -> u32 {
-        let share = Share {
+        let share = SessionShare {
             worker: self.plan.agent().worker(worker) as u32,
             workers: self.plan.workers_of_all() as u32,
             sessions: self.stages[self.stage.min(self.stages.len() - 1)].sessions,

@@ -29,16 +29,16 @@ pub struct Schedule {
 #[derive(Clone, Debug)]
 enum ScheduleKind {
     /// Arrival number `index` (of all workers) is the next.
-    Constant { rate: Rate, share: Share, index: u64 },
+    Constant { rate: Rate, share: SessionShare, index: u64 },
     /// `elapsed`: distance of the next one from the start, in arrivals of all workers.
     Poisson { rate: Rate, random: Random, elapsed: f64, part: f64 },
     /// Arrival number `index` (of all workers) is the next.
-    Trace { arrivals: Arc<[Nanos]>, share: Share, index: u64 },
+    Trace { arrivals: Arc<[Nanos]>, share: SessionShare, index: u64 },
 }
 
 /// Which part of the sessions a worker drives: those whose number is `worker` modulo `workers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct SessionShare {
     /// Counted from 0.
     pub worker: u32,
     /// All workers. 1 <= workers.
@@ -47,7 +47,7 @@ pub struct Share {
     pub sessions: u32,
 }
 
-impl Share {
+impl SessionShare {
     /// The number of these sessions.
     pub fn own_sessions(&self) -> u32 {
         self.sessions / self.workers + u32::from(self.worker < self.sessions % self.workers)
@@ -68,7 +68,7 @@ impl Share {
 
 impl Schedule {
     /// Arrivals from `start` on, at `rate` over all sessions; `None` if this worker has no session.
-    pub fn new(start: Nanos, rate: Rate, arrival: Arrival, share: Share, seed: u64) -> Option<Schedule> {
+    pub fn new(start: Nanos, rate: Rate, arrival: Arrival, share: SessionShare, seed: u64) -> Option<Schedule> {
         Schedule::of_kind(
             start,
             share,
@@ -85,11 +85,11 @@ impl Schedule {
     }
 
     /// Arrivals at these instants after `start`; `None` if this worker has no session.
-    pub fn of_trace(start: Nanos, arrivals: Arc<[Nanos]>, share: Share) -> Option<Schedule> {
+    pub fn of_trace(start: Nanos, arrivals: Arc<[Nanos]>, share: SessionShare) -> Option<Schedule> {
         Schedule::of_kind(start, share, ScheduleKind::Trace { arrivals, share, index: 0 })
     }
 
-    fn of_kind(start: Nanos, share: Share, kind: ScheduleKind) -> Option<Schedule> {
+    fn of_kind(start: Nanos, share: SessionShare, kind: ScheduleKind) -> Option<Schedule> {
         if share.own_sessions() == 0 {
             return None;
         }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::rate::RatePoint;
 
-    fn arrivals(arrival: Arrival, rate: f64, share: Share, until: Nanos) -> Vec<Nanos> {
+    fn arrivals(arrival: Arrival, rate: f64, share: SessionShare, until: Nanos) -> Vec<Nanos> {
         let mut schedule = Schedule::new(Nanos::from_secs(1), rate.into(), arrival, share, 42).unwrap();
         let mut dues = Vec::new();
         while schedule.next_due() < until {
@@ -194,7 +194,7 @@ mod tests {
 
     fn of_all_workers(arrival: Arrival, rate: f64, workers: u32, sessions: u32, until: Nanos) -> Vec<Nanos> {
         let mut all: Vec<Nanos> = (0..workers.min(sessions))
-            .flat_map(|worker| arrivals(arrival, rate, Share { worker, workers, sessions }, until))
+            .flat_map(|worker| arrivals(arrival, rate, SessionShare { worker, workers, sessions }, until))
             .collect();
         all.sort();
         all
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn constant_arrivals_do_not_drift_over_an_hour() {
-        let share = Share { worker: 0, workers: 1, sessions: 1 };
+        let share = SessionShare { worker: 0, workers: 1, sessions: 1 };
         let mut schedule = Schedule::new(Nanos::ZERO, 3.0.into(), Arrival::Constant, share, 1).unwrap();
         let mut last = Nanos::ZERO;
         for _ in 0..=3 * 3600 {
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_arrivals() {
         let run = |seed| {
-            let share = Share { worker: 0, workers: 1, sessions: 1 };
+            let share = SessionShare { worker: 0, workers: 1, sessions: 1 };
             let mut schedule = Schedule::new(Nanos::ZERO, 100.0.into(), Arrival::Poisson, share, seed).unwrap();
             (0..100).map(|_| schedule.take()).collect::<Vec<_>>()
         };
@@ -253,14 +253,14 @@ mod tests {
     #[test]
     fn parts_of_all_workers_add_up() {
         for (workers, sessions, total) in [(1, 1, 7), (2, 8, 50), (2, 3, 50), (3, 2, 5), (4, 7, 0), (4, 9, 3)] {
-            let part = |worker| Share { worker, workers, sessions }.part_of(total);
+            let part = |worker| SessionShare { worker, workers, sessions }.part_of(total);
             assert_eq!((0..workers).map(part).sum::<u64>(), total, "{workers} {sessions} {total}");
         }
     }
 
     #[test]
     fn a_worker_without_sessions_has_no_schedule() {
-        let share = Share { worker: 1, workers: 2, sessions: 1 };
+        let share = SessionShare { worker: 1, workers: 2, sessions: 1 };
         assert!(Schedule::new(Nanos::ZERO, 1.0.into(), Arrival::Constant, share, 1).is_none());
     }
 
@@ -275,7 +275,7 @@ mod tests {
             for (workers, sessions) in [(1, 1), (2, 5), (3, 64)] {
                 let count = |until: u64| -> u64 {
                     let part = |worker: u32| {
-                        let share = Share { worker, workers, sessions };
+                        let share = SessionShare { worker, workers, sessions };
                         let schedule = Schedule::new(Nanos::from_secs(1), ramp.clone().unwrap(), arrival, share, 7);
                         schedule.map_or(0, |mut schedule| schedule.skip_before(Nanos::from_secs(1 + until)))
                     };
@@ -293,7 +293,7 @@ mod tests {
     fn a_trace_is_dealt_to_sessions_in_turn_and_ends() {
         let instants: Arc<[Nanos]> = [0, 5, 5, 9, 20].map(Nanos::from_millis).into();
         let of = |worker| {
-            let share = Share { worker, workers: 2, sessions: 3 };
+            let share = SessionShare { worker, workers: 2, sessions: 3 };
             let mut schedule = Schedule::of_trace(Nanos::from_secs(1), instants.clone(), share).unwrap();
             std::iter::from_fn(|| Some(schedule.take()).filter(|due| *due < Nanos::MAX)).collect::<Vec<_>>()
         };

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use assay_io::{Address, Backend, Clock, Event, Io, Kernel, SocketId};
+use assay_io::{Address, Backend, Clock, Io, IoEvent, Kernel, SocketId};
 use assay_seam::{
     ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, RowsPool, StatementId,
     Value,
@@ -121,7 +121,7 @@ fn run(trial: Trial, database: &dyn Database, sessions: usize, seed: u64, start:
             return times;
         }
         while let Some(event) = io.next_event() {
-            let (Event::Connected(socket) | Event::Received(socket)) = event else { panic!("{event:?}") };
+            let (IoEvent::Connected(socket) | IoEvent::Received(socket)) = event else { panic!("{event:?}") };
             let session = &mut all[socket.0 as u32 as usize];
             let mut exchange = Exchange { out: &mut out, pool: &mut pool, now };
             if end.0 < u64::MAX && session.requests.len() == REQUESTS {
@@ -133,7 +133,7 @@ fn run(trial: Trial, database: &dyn Database, sessions: usize, seed: u64, start:
                 continue;
             }
             let progress = match event {
-                Event::Connected(_) => session.machine.on_connected(&mut exchange),
+                IoEvent::Connected(_) => session.machine.on_connected(&mut exchange),
                 _ => {
                     session.received_bytes += io.received().len();
                     session.machine.on_bytes(io.received(), &mut exchange)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use assay_seam::Nanos;
 
-use crate::{Address, Clock, ConnectError, Event, Io, Readiness, SocketId, Tls, Uring, Waker, readiness, uring};
+use crate::{Address, Clock, ConnectError, Io, IoEvent, Readiness, SocketId, Tls, Uring, Waker, readiness, uring};
 
 /// A kind of event loop over the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Io for Kernel {
         either!(self, io => io.wait(until))
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self) -> Option<IoEvent> {
         either!(self, io => io.next_event())
     }
 

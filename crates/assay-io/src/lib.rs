@@ -71,7 +71,7 @@ pub trait Io {
     fn wait(&mut self, until: Option<Nanos>) -> std::io::Result<()>;
 
     /// The next event; `None` when it is time to `wait` again.
-    fn next_event(&mut self) -> Option<Event>;
+    fn next_event(&mut self) -> Option<IoEvent>;
 
     /// The bytes of the last `Received` event. Valid until the next call of `next_event`.
     fn received(&self) -> &[u8];
@@ -86,7 +86,7 @@ pub struct SocketId(pub u64);
 
 /// What happened.
 #[derive(Debug)]
-pub enum Event {
+pub enum IoEvent {
     /// The connect succeeded.
     Connected(SocketId),
     /// Bytes arrived, decrypted: see `Io::received`.

@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::stream::Stream;
 use crate::timer::Timer;
 use crate::tls::{self, TlsSession};
-use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, trouble};
+use crate::{Address, Closed, ConnectError, Io, IoEvent, SocketId, Tls, Waker, trouble};
 
 /// The default for how many sockets one `wait` reports at most. More means fewer system calls, but a longer wait for
 /// the last of them: batching trades median latency for CPU.
@@ -131,7 +131,7 @@ struct Socket {
 
 /// The result of checking a ready socket.
 enum ReadyCheck {
-    Event(Event),
+    Event(IoEvent),
     /// Nothing more until epoll reports it again.
     Done,
     /// There is more, but others come first.
@@ -187,7 +187,7 @@ impl Readiness {
 
     fn closed(&mut self, id: SocketId, why: Closed) -> ReadyCheck {
         self.remove(id);
-        ReadyCheck::Event(Event::Closed(id, why))
+        ReadyCheck::Event(IoEvent::Closed(id, why))
     }
 
     fn look(&mut self, id: SocketId) -> ReadyCheck {
@@ -197,7 +197,7 @@ impl Readiness {
             match socket.stream.connected() {
                 Ok(true) => {
                     socket.connected = true;
-                    return ReadyCheck::Event(Event::Connected(id));
+                    return ReadyCheck::Event(IoEvent::Connected(id));
                 }
                 Ok(false) => {
                     socket.writable = false;
@@ -214,7 +214,7 @@ impl Readiness {
             socket.flush(self.poll.registry(), id);
         }
         if self.early.take_if(|early| *early == id).is_some() {
-            return ReadyCheck::Event(Event::Received(id));
+            return ReadyCheck::Event(IoEvent::Received(id));
         }
         if !socket.readable {
             return ReadyCheck::Done;
@@ -267,7 +267,7 @@ impl Readiness {
         let socket = slots[index(id)].socket.as_mut().expect("it was just read from");
         let Some(session) = &mut socket.session else {
             self.received = Received::Read(len);
-            return ReadyCheck::Event(Event::Received(id));
+            return ReadyCheck::Event(IoEvent::Received(id));
         };
         plain.clear();
         let result = session.receive(&mut buffer[..len], plain, sealed);
@@ -287,9 +287,9 @@ impl Readiness {
         match facts {
             Some(facts) => {
                 self.early = (!self.plain.is_empty()).then_some(id);
-                ReadyCheck::Event(Event::Secured(id, facts))
+                ReadyCheck::Event(IoEvent::Secured(id, facts))
             }
-            None if !self.plain.is_empty() => ReadyCheck::Event(Event::Received(id)),
+            None if !self.plain.is_empty() => ReadyCheck::Event(IoEvent::Received(id)),
             None if socket.readable => ReadyCheck::Later,
             None => ReadyCheck::Done,
         }
@@ -457,7 +457,7 @@ impl Io for Readiness {
         Ok(())
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self) -> Option<IoEvent> {
         while self.batch > 0 {
             let id = *self.ready.front().expect("batch <= ready.len()");
             let look = self.look(id);

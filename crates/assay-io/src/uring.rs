@@ -34,7 +34,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use crate::clock::Clock;
 use crate::stream::Stream;
 use crate::tls::{self, TlsSession};
-use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker, os_error, trouble};
+use crate::{Address, Closed, ConnectError, Io, IoEvent, SocketId, Tls, Waker, os_error, trouble};
 
 /// The default for events returned before the resulting sends are submitted: docs/performance.md has the measurements.
 pub const BATCH_MAX: usize = 32;
@@ -269,9 +269,9 @@ impl Uring {
         }
     }
 
-    fn closed(&mut self, id: SocketId, why: Closed) -> Option<Event> {
+    fn closed(&mut self, id: SocketId, why: Closed) -> Option<IoEvent> {
         self.remove(id);
-        Some(Event::Closed(id, why))
+        Some(IoEvent::Closed(id, why))
     }
 
     /// Queues the collected requests. May call the kernel if they are too many for one call.
@@ -405,7 +405,7 @@ impl Uring {
     }
 
     /// Makes an event of a completion, if it is one.
-    fn look(&mut self, ended: Completion) -> Option<Event> {
+    fn look(&mut self, ended: Completion) -> Option<IoEvent> {
         let id = ended.socket;
         let buffer = cqueue::buffer_select(ended.flags);
         let Some(socket) = live(&mut self.slots, id) else {
@@ -420,7 +420,7 @@ impl Uring {
                     socket.connected = true;
                     self.to_receive.push(id);
                     socket.queue(id, &mut self.to_send);
-                    return Some(Event::Connected(id));
+                    return Some(IoEvent::Connected(id));
                 }
                 Ok((false, ())) => {
                     self.to_connect.push(id);
@@ -461,12 +461,12 @@ impl Uring {
     }
 
     /// Makes an event of the bytes that arrived.
-    fn take_in(&mut self, id: SocketId, buffer: u16, len: usize) -> Option<Event> {
+    fn take_in(&mut self, id: SocketId, buffer: u16, len: usize) -> Option<IoEvent> {
         let Uring { slots, buffers, addresses, sealed_in, plain, sealed, to_send, .. } = self;
         let socket = slots[index(id)].socket.as_mut().expect("it was just read from");
         let Some(session) = &mut socket.session else {
             self.received = Received::Buffer(buffer, len);
-            return Some(Event::Received(id));
+            return Some(IoEvent::Received(id));
         };
         sealed_in.clear();
         sealed_in.extend_from_slice(session.rest());
@@ -492,9 +492,9 @@ impl Uring {
         match facts {
             Some(facts) => {
                 self.early = (!self.plain.is_empty()).then_some(id);
-                Some(Event::Secured(id, facts))
+                Some(IoEvent::Secured(id, facts))
             }
-            None => (!self.plain.is_empty()).then_some(Event::Received(id)),
+            None => (!self.plain.is_empty()).then_some(IoEvent::Received(id)),
         }
     }
 }
@@ -629,12 +629,12 @@ impl Io for Uring {
         Ok(())
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self) -> Option<IoEvent> {
         self.give_back();
         if let Some(id) = self.early.take()
             && live(&mut self.slots, id).is_some()
         {
-            return Some(Event::Received(id));
+            return Some(IoEvent::Received(id));
         }
         while self.batch > 0 {
             if self.handed_out == self.batch_max {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::thread;
 
 use allocation_counter::measure;
-use assay_io::{Address, Backend, Clock, Event, Io, Kernel, SocketId, Tls};
+use assay_io::{Address, Backend, Clock, Io, IoEvent, Kernel, SocketId, Tls};
 use assay_seam::{Nanos, TlsMode, TlsSettings};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// Takes events until `done` returns true.
-fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, Event) -> bool) {
+fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, IoEvent) -> bool) {
     let started = io.now();
     loop {
         io.wait(Some(io.now() + Nanos::from_millis(500))).unwrap();
@@ -33,7 +33,7 @@ fn echo(io: &mut Kernel, id: SocketId, rounds: usize) {
         io.send(id, &message);
         let mut left = message.len();
         drive(io, |io, event| match event {
-            Event::Received(_) => {
+            IoEvent::Received(_) => {
                 left -= io.received().len();
                 left == 0
             }
@@ -74,7 +74,7 @@ fn a_plain_round_trip_allocates_nothing() {
     for address in &addresses {
         for mut io in both() {
             let id = io.connect(address, None).unwrap();
-            drive(&mut io, |_, event| matches!(event, Event::Connected(_)));
+            drive(&mut io, |_, event| matches!(event, IoEvent::Connected(_)));
             assert_eq!(calls_per_round(&mut io, id), 0.0, "{address}");
             io.close(id);
         }
@@ -94,7 +94,7 @@ fn an_idle_socket_costs_its_slot() {
         let counted = measure(|| {
             for _ in 0..SOCKETS {
                 let id = io.connect(&address, None).unwrap();
-                drive(&mut io, |_, event| matches!(event, Event::Connected(this) if this == id));
+                drive(&mut io, |_, event| matches!(event, IoEvent::Connected(this) if this == id));
             }
         });
         let bytes = counted.bytes_current / SOCKETS as i64;
@@ -132,11 +132,11 @@ fn an_encrypted_socket_keeps_no_buffers_and_allocates_little() {
         let connect = |io: &mut Kernel| {
             let id = io.connect(&address, Some(&tls)).unwrap();
             drive(io, |io, event| match event {
-                Event::Connected(_) => {
+                IoEvent::Connected(_) => {
                     io.start_tls(id);
                     false
                 }
-                Event::Secured(..) => true,
+                IoEvent::Secured(..) => true,
                 event => panic!("{event:?}"),
             });
             echo(io, id, 5);

@@ -21,7 +21,7 @@ use crate::version::{Version, Wanted};
 
 /// A version that can be started, perhaps after fetching it.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum BinarySource {
     /// It is installed or cached.
     Here(Binaries),
     /// It can be fetched.
@@ -31,22 +31,22 @@ pub enum Source {
 }
 
 /// All versions of a product, the best first: local ones before downloads, the newest first.
-pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
-    let containers = container::images(product.name()).into_iter().map(Source::Container);
+pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<BinarySource> {
+    let containers = container::images(product.name()).into_iter().map(BinarySource::Container);
     own_sources(home, product, account).into_iter().chain(containers).collect()
 }
 
 /// Sources without container images, whose engines are slow to answer.
-fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Source> {
+fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<BinarySource> {
     let mut here = installed(product, account);
     here.sort_by(|a, b| b.version.cmp(&a.version));
     let mut kept = fetched(home, product);
     kept.sort_by(|a, b| b.version.cmp(&a.version));
     here.extend(kept);
-    let mut all: Vec<Source> = here.into_iter().map(Source::Here).collect();
+    let mut all: Vec<BinarySource> = here.into_iter().map(BinarySource::Here).collect();
     let missing = product.catalog().iter().rev().filter(|artifact| !folder_of(home, product, artifact).exists());
     let name = product.name();
-    all.extend(missing.map(|artifact| Source::Catalog(name, artifact)));
+    all.extend(missing.map(|artifact| BinarySource::Catalog(name, artifact)));
     all
 }
 
@@ -79,20 +79,22 @@ pub fn find(
         };
     }
     let mut all = own_sources(home, product, account);
-    let fits = |source: &Source| wanted.fits(&version_of(source));
+    let fits = |source: &BinarySource| wanted.fits(&version_of(source));
     if !all.iter().any(fits) {
-        all.extend(container::images(product.name()).into_iter().map(Source::Container));
+        all.extend(container::images(product.name()).into_iter().map(BinarySource::Container));
     }
     match all.iter().find(|source| fits(source)) {
-        Some(Source::Here(binaries)) => {
+        Some(BinarySource::Here(binaries)) => {
             // What was fetched may have lacked a library then, and may lack it still.
             if binaries.origin == Origin::Fetched {
                 asked(product, &binaries.program, Origin::Fetched, None, account)?;
             }
             Ok(binaries.clone())
         }
-        Some(Source::Catalog(_, artifact)) => fetch(home, product, artifact, account, say),
-        Some(Source::Container(image)) => out_of_container(home, product, image.engine, &image.name, account, say),
+        Some(BinarySource::Catalog(_, artifact)) => fetch(home, product, artifact, account, say),
+        Some(BinarySource::Container(image)) => {
+            out_of_container(home, product, image.engine, &image.name, account, say)
+        }
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
             let fault = Fault::environment(format!("{wanted} is neither installed nor in the catalog"))
@@ -111,11 +113,11 @@ pub fn find(
 }
 
 /// The version of a source.
-pub fn version_of(source: &Source) -> Version {
+pub fn version_of(source: &BinarySource) -> Version {
     match source {
-        Source::Here(binaries) => binaries.version.clone(),
-        Source::Catalog(_, artifact) => artifact.version.parse().expect("the catalog holds versions"),
-        Source::Container(image) => image.version.clone(),
+        BinarySource::Here(binaries) => binaries.version.clone(),
+        BinarySource::Catalog(_, artifact) => artifact.version.parse().expect("the catalog holds versions"),
+        BinarySource::Container(image) => image.version.clone(),
     }
 }
 

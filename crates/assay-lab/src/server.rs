@@ -31,7 +31,7 @@ use crate::wait::{self, Stopwatch};
 
 /// The content of `server.json` in a server's folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct State {
+pub struct ServerState {
     pub(crate) format: u32,
     /// Its name.
     pub name: String,
@@ -116,7 +116,7 @@ impl Status {
 
 /// How a server was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ServerStop {
     /// The last signal that was needed; `None`: it was not running.
     pub by: Option<Signal>,
     /// How long that took.
@@ -127,7 +127,7 @@ pub struct Ended {
 #[derive(Debug)]
 pub struct Server {
     home: Home,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
     running: Mutex<Option<Running>>,
 }
 
@@ -138,9 +138,9 @@ const STATEMENT: Nanos = Nanos::from_secs(600);
 const STATE: &str = "server.json";
 const FORMAT: u32 = 1;
 
-impl State {
-    pub(crate) fn new(name: &str, group: &str, what: What, binaries: Binaries, account: Account) -> State {
-        State {
+impl ServerState {
+    pub(crate) fn new(name: &str, group: &str, what: What, binaries: Binaries, account: Account) -> ServerState {
+        ServerState {
             format: FORMAT,
             name: name.to_owned(),
             group: group.to_owned(),
@@ -185,7 +185,7 @@ struct Rendered {
 
 impl Server {
     /// Creates a server's folder, with only its state in it. `state.name` must not be taken.
-    pub(crate) fn create(home: &Home, state: State) -> Result<Server> {
+    pub(crate) fn create(home: &Home, state: ServerState) -> Result<Server> {
         home.make()?;
         let draft = home.servers.join(format!(".draft-{}-{}", state.name, unique()));
         let _ = fs::remove_dir_all(&draft);
@@ -212,7 +212,7 @@ impl Server {
             std::io::ErrorKind::NotFound => missing(),
             _ => Fault::file("read", &path, &error),
         })?;
-        let state: State = serde_json::from_slice(&text).map_err(|error| {
+        let state: ServerState = serde_json::from_slice(&text).map_err(|error| {
             Fault::environment(format!("{} cannot be read: {error}", path.display()))
                 .hint("it was written by another version of assay; use that version to stop the server")
         })?;
@@ -225,7 +225,7 @@ impl Server {
     }
 
     /// Its state on disk.
-    pub fn snapshot(&self) -> State {
+    pub fn snapshot(&self) -> ServerState {
         self.state().clone()
     }
 
@@ -411,7 +411,7 @@ impl Server {
     }
 
     /// Writes its configuration and returns how to run it.
-    fn render(&self, state: &State) -> Result<Rendered> {
+    fn render(&self, state: &ServerState) -> Result<Rendered> {
         let folder = self.folder();
         let program = &state.binaries.program;
         let (files, arguments, command, environment) = match &state.what {
@@ -448,7 +448,7 @@ impl Server {
         Ok(Rendered { words: words.chain(arguments).collect(), environment })
     }
 
-    fn wait_until_ready(&self, state: &State, running: &mut Running, watch: Stopwatch) -> Result<()> {
+    fn wait_until_ready(&self, state: &ServerState, running: &mut Running, watch: Stopwatch) -> Result<()> {
         let mut last = String::new();
         let answers = wait::until(state.patience, || {
             if let Some(status) = running.ended() {
@@ -474,7 +474,7 @@ impl Server {
             .hint("if it is only slow, give it more time with `--patience`"))
     }
 
-    fn died(&self, state: &State, status: &str) -> Fault {
+    fn died(&self, state: &ServerState, status: &str) -> Fault {
         let words = self.log_tail(LOG_LINES);
         let fault = Fault::server(format!(
             "{} did not start: {}",
@@ -492,12 +492,12 @@ impl Server {
     }
 
     /// Stops it cleanly; if it does not end within `patience`, it gets harsher signals, 10 s each, and finally SIGKILL.
-    pub fn stop(&self, patience: Duration) -> Result<Ended> {
+    pub fn stop(&self, patience: Duration) -> Result<ServerStop> {
         let _lock = self.lock()?;
         let watch = Stopwatch::start();
         let Some(identity) = self.identity().filter(Identity::runs) else {
             self.bury();
-            return Ok(Ended { by: None, took: watch.elapsed() });
+            return Ok(ServerStop { by: None, took: watch.elapsed() });
         };
         let state = self.snapshot();
         let signals =
@@ -509,11 +509,11 @@ impl Server {
             // While we are its parent, it is gone only after we have waited for it.
             if self.reap() || process::gone(&processes, wait) {
                 self.bury();
-                return Ok(Ended { by: Some(*signal), took: watch.elapsed() });
+                return Ok(ServerStop { by: Some(*signal), took: watch.elapsed() });
             }
         }
         self.kill()?;
-        Ok(Ended { by: Some(Signal::SIGKILL), took: watch.elapsed() })
+        Ok(ServerStop { by: Some(Signal::SIGKILL), took: watch.elapsed() })
     }
 
     /// Kills it as a crash would: no goodbye to clients, no shutdown. Returns when none of its processes are left.
@@ -560,7 +560,7 @@ impl Server {
 
     /// From now on it does not end with this process.
     pub(crate) fn let_stay(&self) -> Result<()> {
-        let state = State { owner: None, ..self.snapshot() };
+        let state = ServerState { owner: None, ..self.snapshot() };
         self.save(state)
     }
 
@@ -605,13 +605,13 @@ impl Server {
         let _ = self.save(state);
     }
 
-    fn save(&self, state: State) -> Result<()> {
+    fn save(&self, state: ServerState) -> Result<()> {
         write_state(&self.folder(), &state)?;
         *self.state() = state;
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         lock(&self.state)
     }
 
@@ -640,11 +640,11 @@ pub(crate) fn taken(name: &str) -> Fault {
         .hint("choose another with `--name`, or stop and remove it")
 }
 
-pub(crate) fn site<'a>(state: &'a State, folder: &'a Path, data: &'a Path) -> Site<'a> {
+pub(crate) fn site<'a>(state: &'a ServerState, folder: &'a Path, data: &'a Path) -> Site<'a> {
     Site { binaries: &state.binaries, account: &state.account, folder, data, port: state.port }
 }
 
-fn write_state(folder: &Path, state: &State) -> Result<()> {
+fn write_state(folder: &Path, state: &ServerState) -> Result<()> {
     let (path, draft) = (folder.join(STATE), folder.join(".draft-state"));
     fs::write(&draft, serde_json::to_vec_pretty(state).expect("it is plain data")).at("write", &draft)?;
     fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).at("change", &draft)?;

@@ -18,7 +18,7 @@ use crate::image::{self, Contents, Restored};
 use crate::placement::Placement;
 use crate::product::{Binaries, InEffect, Origin, Product, Role, ServerSetting, Settled};
 use crate::products::Products;
-use crate::server::{self, Ended, Server, Status, What};
+use crate::server::{self, Server, ServerStop, Status, What};
 use crate::settings;
 use crate::version::{Version, Wanted};
 use crate::wait::{self, Stopwatch};
@@ -228,7 +228,7 @@ impl Topology {
     }
 
     /// Stops everything cleanly and returns how each server ended. Servers that do not stop are killed.
-    pub fn stop(&self, patience: Duration) -> Result<Vec<(String, Ended)>> {
+    pub fn stop(&self, patience: Duration) -> Result<Vec<(String, ServerStop)>> {
         self.servers().map(|server| Ok((server.name(), server.stop(patience)?))).collect()
     }
 
@@ -372,7 +372,7 @@ impl Start<'_> {
                 in_effect: Vec::new(),
             };
             let group = self.made.first().cloned().unwrap_or_else(|| made.clone());
-            let mut state = server::State::new(&made, &group, what, self.binaries.clone(), self.account.clone());
+            let mut state = server::ServerState::new(&made, &group, what, self.binaries.clone(), self.account.clone());
             state.placement = description.placement.clone();
             state.patience = description.patience;
             state.port = description.port.filter(|_| !replica).unwrap_or(0);
@@ -474,7 +474,7 @@ impl Start<'_> {
             access: Vec::new(),
             in_effect: Vec::new(),
         };
-        let state = server::State::new(&name, &name, what, self.binaries.clone(), self.account.clone());
+        let state = server::ServerState::new(&name, &name, what, self.binaries.clone(), self.account.clone());
         let server = Server::create(self.home, state)?;
         let made =
             self.initialize(&server, &data, layout).and_then(|()| image::make(self.home, contents, &data, self.say));
@@ -543,7 +543,7 @@ impl Start<'_> {
         let name = format!("{group}-{}", front.name());
         self.made.push(name.clone());
         let state = front_state(&name, &group, &behind, described, programs, &self.account);
-        start_front(self.home, server::State { patience: self.description.patience, ..state })
+        start_front(self.home, server::ServerState { patience: self.description.patience, ..state })
     }
 }
 
@@ -561,7 +561,7 @@ fn front_state(
     described: &FrontDescription,
     programs: &Binaries,
     account: &Account,
-) -> server::State {
+) -> server::ServerState {
     let before = behind[0].snapshot();
     let scheme = match before.what {
         What::Front { scheme, .. } => scheme,
@@ -573,10 +573,10 @@ fn front_state(
         accounts: described.accounts.clone(),
         scheme,
     };
-    server::State::new(name, group, what, programs.clone(), account.clone())
+    server::ServerState::new(name, group, what, programs.clone(), account.clone())
 }
 
-fn start_front(home: &Home, state: server::State) -> Result<Server> {
+fn start_front(home: &Home, state: server::ServerState) -> Result<Server> {
     let server = Server::create(home, state)?;
     match server.start() {
         Ok(()) => Ok(server),

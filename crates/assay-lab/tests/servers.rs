@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use assay_client::Client;
-use assay_lab::binaries::{self, Source};
+use assay_lab::binaries::{self, BinarySource};
 use assay_lab::placement::{Cpus, Transparent, cpus, memory};
 use assay_lab::process::{Identity, PID_FILE};
 use assay_lab::server::What;
@@ -726,7 +726,7 @@ fn sources_name_what_is_here_and_what_can_be_fetched() {
         let oldest = product.catalog()[0].version;
         assert!(versions.iter().any(|version| version == oldest), "{versions:?}");
         for source in all {
-            if let Source::Catalog(_, artifact) = source {
+            if let BinarySource::Catalog(_, artifact) = source {
                 assert!(binaries::fetch_command(artifact).starts_with("mvn "));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
-use assay_telemetry::question::{Asked, OwnPart, Process, Question, ServerQuestions, Shape, Switched, Waits};
+use assay_telemetry::question::{Asked, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Switched, Waits};
 use assay_telemetry::{Questions, StatementQuestions};
 
 /// The questions.
@@ -58,7 +58,7 @@ fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
             condition: "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_current'",
             refused: "the consumer events_waits_current of the performance schema is off",
         }),
-        process: Process {
+        process: ProcessQuestion {
             programs: &["mysqld", "mariadbd"],
             own_sql: match is_mariadb {
                 true => {

@@ -30,7 +30,7 @@ impl Mode {
 
 /// A script on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ScriptArgument {
     /// `-b`, as an index into `BUILTINS`.
     Builtin(usize),
     /// `-f`
@@ -70,7 +70,7 @@ pub struct Arguments {
     /// `--unlogged-tables`
     pub unlogged: bool,
     /// Scripts with their weights, in order; at least one.
-    pub scripts: Vec<(Source, u64)>,
+    pub scripts: Vec<(ScriptArgument, u64)>,
     /// `-c`
     pub clients: u32,
     /// `-C`
@@ -135,7 +135,7 @@ pub struct Arguments {
 
 /// Why nothing is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusedArguments {
     /// A request for information: to stdout.
     Print(String),
     /// Text for stderr, with exit status 0.
@@ -145,13 +145,13 @@ pub enum Refusal {
 }
 
 /// An error of pgbench.
-pub fn error(text: &str) -> Refusal {
-    Refusal::Mistake(format!("pgbench: error: {text}\n"))
+pub fn error(text: &str) -> RefusedArguments {
+    RefusedArguments::Mistake(format!("pgbench: error: {text}\n"))
 }
 
 /// An argument that getopt does not understand.
-fn unreadable(text: &str) -> Refusal {
-    Refusal::Mistake(format!("pgbench: {text}\npgbench: hint: Try \"pgbench --help\" for more information.\n"))
+fn unreadable(text: &str) -> RefusedArguments {
+    RefusedArguments::Mistake(format!("pgbench: {text}\npgbench: hint: Try \"pgbench --help\" for more information.\n"))
 }
 
 /// The letter of `--dbname`.
@@ -219,7 +219,7 @@ const VERSIONS: [u32; 2] = [15, 19];
 const DBNAME_VERSION: u32 = 17;
 
 /// The value of `--pgbench-version`: which meaning an option has that later versions changed.
-fn version_of(words: &[String]) -> Result<u32, Refusal> {
+fn version_of(words: &[String]) -> Result<u32, RefusedArguments> {
     let mut words = words.iter().take_while(|word| *word != "--");
     let mut version = VERSIONS[0];
     while let Some(word) = words.next() {
@@ -244,7 +244,7 @@ struct Split {
     others: Vec<String>,
 }
 
-fn split(words: &[String]) -> Result<Split, Refusal> {
+fn split(words: &[String]) -> Result<Split, RefusedArguments> {
     let (mut options, mut others) = (Vec::new(), Vec::new());
     let names_database = version_of(words)? >= DBNAME_VERSION;
     let mut words = words.iter();
@@ -308,7 +308,7 @@ fn split(words: &[String]) -> Result<Split, Refusal> {
 }
 
 /// A whole number in a range, as pgbench parses it.
-fn number(text: &str, name: &str, least: i64, most: i64) -> Result<i64, Refusal> {
+fn number(text: &str, name: &str, least: i64, most: i64) -> Result<i64, RefusedArguments> {
     let invalid = || error(&format!("invalid value \"{text}\" for option {name}"));
     let trimmed = text.trim_start();
     let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
@@ -340,7 +340,7 @@ fn leading(text: &str) -> f64 {
 }
 
 /// `NAME@WEIGHT`.
-fn weighted(text: &str) -> Result<(&str, u64), Refusal> {
+fn weighted(text: &str) -> Result<(&str, u64), RefusedArguments> {
     let Some((name, weight)) = text.rsplit_once('@').filter(|(name, _)| !name.is_empty()) else { return Ok((text, 1)) };
     match weight.parse::<i64>() {
         Err(_) => Err(error(&format!("invalid weight specification: @{weight}"))),
@@ -351,21 +351,21 @@ fn weighted(text: &str) -> Result<(&str, u64), Refusal> {
     }
 }
 
-fn builtin_place(name: &str) -> Result<usize, Refusal> {
+fn builtin_place(name: &str) -> Result<usize, RefusedArguments> {
     match builtin::find(name) {
         Ok(found) => Ok(builtin::BUILTINS.iter().position(|one| one == found).expect("it is one of them")),
-        Err(text) => Err(Refusal::Mistake(format!("pgbench: error: {text}\n{}", builtin::list()))),
+        Err(text) => Err(RefusedArguments::Mistake(format!("pgbench: error: {text}\n{}", builtin::list()))),
     }
 }
 
 /// A number above zero.
-fn above_zero(value: &str, what: &str) -> Result<f64, Refusal> {
+fn above_zero(value: &str, what: &str) -> Result<f64, RefusedArguments> {
     let number = leading(value);
     if number > 0.0 { Ok(number) } else { Err(error(&format!("invalid {what}: \"{value}\""))) }
 }
 
 /// `NAME=VALUE` of a variable.
-fn definition(text: &str) -> Result<(String, String), Refusal> {
+fn definition(text: &str) -> Result<(String, String), RefusedArguments> {
     let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
     let (name, value) = parts.ok_or_else(|| error(&format!("invalid variable definition: \"{text}\"")))?;
     let begins_well = name.starts_with(|c: char| !c.is_ascii_digit());
@@ -375,7 +375,7 @@ fn definition(text: &str) -> Result<(String, String), Refusal> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn partitioning(text: &str) -> Result<Partitioning, Refusal> {
+fn partitioning(text: &str) -> Result<Partitioning, RefusedArguments> {
     match text.to_ascii_lowercase().as_str() {
         "range" => Ok(Partitioning::Range),
         "hash" => Ok(Partitioning::Hash),
@@ -401,13 +401,13 @@ const FOR_INITIALIZING: &str = "FIq\u{2}\u{3}\u{4}\u{9}\u{c}\u{d}";
 
 impl Arguments {
     /// Parses the arguments after the program's name. `variable`: the environment.
-    pub fn parse(words: &[String], variable: &dyn Fn(&str) -> Option<String>) -> Result<Arguments, Refusal> {
+    pub fn parse(words: &[String], variable: &dyn Fn(&str) -> Option<String>) -> Result<Arguments, RefusedArguments> {
         if let Some(first) = words.first() {
             if first == "--help" || first == "-?" {
-                return Err(Refusal::Print(crate::help::HELP.to_owned()));
+                return Err(RefusedArguments::Print(crate::help::HELP.to_owned()));
             }
             if first == "--version" || first == "-V" {
-                return Err(Refusal::Print(format!("pgbench (PostgreSQL) {} (assay)\n", crate::VERSION)));
+                return Err(RefusedArguments::Print(format!("pgbench (PostgreSQL) {} (assay)\n", crate::VERSION)));
             }
         }
         let Split { options, others } = split(words)?;
@@ -431,7 +431,7 @@ impl Arguments {
         Ok(these)
     }
 
-    fn add(&mut self, source: Source, weight: u64) -> Result<(), Refusal> {
+    fn add(&mut self, source: ScriptArgument, weight: u64) -> Result<(), RefusedArguments> {
         if self.scripts.len() == SCRIPTS_MAX {
             return Err(error(&format!("at most {SCRIPTS_MAX} SQL scripts are allowed")));
         }
@@ -440,7 +440,7 @@ impl Arguments {
     }
 
     /// One option, by its letter.
-    fn take(&mut self, letter: char, value: &str, given: &mut Given) -> Result<(), Refusal> {
+    fn take(&mut self, letter: char, value: &str, given: &mut Given) -> Result<(), RefusedArguments> {
         let count = |name| number(value, name, 1, INT_MAX);
         match letter {
             'i' => self.initialize = true,
@@ -451,16 +451,16 @@ impl Arguments {
             'F' => self.fillfactor = number(value, "-F/--fillfactor", 10, 100)? as u32,
             'q' => self.quiet = true,
             's' => self.scale = Some(count("-s/--scale")? as u32),
-            'b' if value == "list" => return Err(Refusal::Tell(builtin::list())),
+            'b' if value == "list" => return Err(RefusedArguments::Tell(builtin::list())),
             'b' => {
                 let (name, weight) = weighted(value)?;
-                self.add(Source::Builtin(builtin_place(name)?), weight)?;
+                self.add(ScriptArgument::Builtin(builtin_place(name)?), weight)?;
             }
-            'S' => self.add(Source::Builtin(builtin_place("select-only")?), 1)?,
-            'N' => self.add(Source::Builtin(builtin_place("simple-update")?), 1)?,
+            'S' => self.add(ScriptArgument::Builtin(builtin_place("select-only")?), 1)?,
+            'N' => self.add(ScriptArgument::Builtin(builtin_place("simple-update")?), 1)?,
             'f' => {
                 let (name, weight) = weighted(value)?;
-                self.add(Source::File(name.to_owned()), weight)?;
+                self.add(ScriptArgument::File(name.to_owned()), weight)?;
             }
             'c' => self.clients = count("-c/--clients")? as u32,
             'C' => self.reconnects = true,
@@ -501,7 +501,7 @@ impl Arguments {
             '\u{8}' => self.log_prefix = value.to_owned(),
             '\u{9}' => given.foreign_keys = true,
             '\u{a}' => given.seed = Some(("--random-seed option", value.to_owned())),
-            '\u{b}' => return Err(Refusal::Tell(builtin::BUILTINS[builtin_place(value)?].listing())),
+            '\u{b}' => return Err(RefusedArguments::Tell(builtin::BUILTINS[builtin_place(value)?].listing())),
             '\u{c}' => self.partitions = number(value, "--partitions", 0, INT_MAX)? as u32,
             '\u{d}' => self.partition_method = Some(partitioning(value)?),
             '\u{e}' => self.failures_detailed = true,
@@ -568,9 +568,9 @@ impl Arguments {
     }
 
     /// Checks combinations of options, in pgbench's order.
-    fn check(&mut self, others: Vec<String>, given: &Given, words: &[String]) -> Result<(), Refusal> {
+    fn check(&mut self, others: Vec<String>, given: &Given, words: &[String]) -> Result<(), RefusedArguments> {
         if self.scripts.is_empty() {
-            self.scripts.push((Source::Builtin(0), 1));
+            self.scripts.push((ScriptArgument::Builtin(0), 1));
         }
         if self.scripts.iter().map(|(_, weight)| weight).sum::<u64>() == 0 && !self.initialize {
             return Err(error("total script weight must not be zero"));
@@ -581,7 +581,7 @@ impl Arguments {
             self.database = Some(name);
         }
         if let Some(second) = others.next() {
-            return Err(Refusal::Mistake(format!(
+            return Err(RefusedArguments::Mistake(format!(
                 "pgbench: error: too many command-line arguments (first is \"{second}\")\n\
                  pgbench: hint: Try \"pgbench --help\" for more information.\n"
             )));
@@ -650,16 +650,16 @@ impl Arguments {
 
     /// Whether any script is built in: those query the database for its scale.
     pub fn has_builtin(&self) -> bool {
-        self.scripts.iter().any(|(source, _)| matches!(source, Source::Builtin(_)))
+        self.scripts.iter().any(|(source, _)| matches!(source, ScriptArgument::Builtin(_)))
     }
 }
 
-fn check_steps(steps: &str) -> Result<(), Refusal> {
+fn check_steps(steps: &str) -> Result<(), RefusedArguments> {
     if steps.is_empty() {
         return Err(error("no initialization steps specified"));
     }
     match steps.chars().find(|step| !"dtgGvpf".contains(*step)) {
-        Some(step) => Err(Refusal::Mistake(format!(
+        Some(step) => Err(RefusedArguments::Mistake(format!(
             "pgbench: error: unrecognized initialization step \"{step}\"\n\
              pgbench: detail: Allowed step characters are: \"dtgGvpf\".\n"
         ))),
@@ -679,12 +679,12 @@ fn unsigned(text: &str) -> Option<u64> {
 }
 
 /// `None`: any.
-fn read_seed(text: &str, origin: &str) -> Result<Option<u64>, Refusal> {
+fn read_seed(text: &str, origin: &str) -> Result<Option<u64>, RefusedArguments> {
     match text {
         "time" | "rand" => Ok(None),
         text => match unsigned(text) {
             Some(seed) => Ok(Some(seed)),
-            None => Err(Refusal::Mistake(format!(
+            None => Err(RefusedArguments::Mistake(format!(
                 "pgbench: error: unrecognized random seed option \"{text}\"\n\
                  pgbench: detail: Expecting an unsigned integer, \"time\" or \"rand\".\n\
                  pgbench: error: error while setting random seed from {origin}\n"
@@ -697,7 +697,7 @@ fn read_seed(text: &str, origin: &str) -> Result<Option<u64>, Refusal> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Arguments, Refusal> {
+    fn parse(line: &str) -> Result<Arguments, RefusedArguments> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         Arguments::parse(&words, &|_| None)
     }
@@ -705,7 +705,7 @@ mod tests {
     #[track_caller]
     fn refused(line: &str, text: &str) {
         match parse(line) {
-            Err(Refusal::Mistake(lines)) => {
+            Err(RefusedArguments::Mistake(lines)) => {
                 assert_eq!(lines.lines().next(), Some(format!("pgbench: {text}").as_str()), "{line}")
             }
             other => panic!("{line}: {other:?}"),
@@ -721,7 +721,7 @@ mod tests {
             (Mode::Prepared, Some(5), Some("bench"))
         );
         assert_eq!(parsed.variables, [("a".to_owned(), "b=c".to_owned())]);
-        assert_eq!(parsed.scripts, [(Source::Builtin(2), 1)]);
+        assert_eq!(parsed.scripts, [(ScriptArgument::Builtin(2), 1)]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub mod program;
 pub mod report;
 pub mod script;
 
-pub use arguments::{Arguments, Mode, Refusal};
+pub use arguments::{Arguments, Mode, RefusedArguments};
 pub use fuzz::fuzz_script;
 pub use program::{PgbenchFront, check_parameters, compile, workload};
 pub use script::{Command, Script, ScriptError};

@@ -36,7 +36,7 @@ impl Sums {
 
 /// Transactions by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct ReportTally {
     /// Successful ones, and their durations.
     pub done: Sums,
     /// Given up after a serialization failure.
@@ -53,7 +53,7 @@ pub struct Tally {
     pub retries: u64,
 }
 
-impl Tally {
+impl ReportTally {
     /// Given up.
     pub fn failed(&self) -> u64 {
         self.serialization + self.deadlock + self.other
@@ -64,7 +64,7 @@ impl Tally {
     }
 
     /// Adds another interval's.
-    pub fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &ReportTally) {
         self.done.count += other.done.count;
         self.done.sum += other.done.sum;
         self.done.squares += other.done.squares;
@@ -95,7 +95,7 @@ pub struct CommandTally {
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// By script.
-    pub scripts: Vec<Tally>,
+    pub scripts: Vec<ReportTally>,
     /// By script and command.
     pub commands: Vec<Vec<CommandTally>>,
     /// sent − due.
@@ -132,7 +132,7 @@ pub fn report(
     partitions: Option<(Partitioning, u32)>,
     figures: &Figures,
 ) -> String {
-    let mut total = Tally::default();
+    let mut total = ReportTally::default();
     figures.scripts.iter().for_each(|script| total.add(script));
     let mut text = String::new();
     let kind = if scripts.len() == 1 { scripts[0].name.as_str() } else { "multiple scripts" };
@@ -236,7 +236,7 @@ pub fn report(
 }
 
 /// Failed, retried, skipped.
-fn outcomes(text: &mut String, dash: &str, arguments: &Arguments, tally: &Tally) {
+fn outcomes(text: &mut String, dash: &str, arguments: &Arguments, tally: &ReportTally) {
     let all = tally.all();
     let mut count = |what: &str, number: u64| {
         let _ = writeln!(text, "{dash}number of {what}: {number} ({}%)", percent(number, all));
@@ -285,7 +285,7 @@ pub struct Span {
     /// Its length in seconds.
     pub seconds: f64,
     /// What ended in it.
-    pub tally: Tally,
+    pub tally: ReportTally,
     /// sent − due.
     pub lag: Sums,
 }

@@ -3,7 +3,7 @@
 //! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag behind; the
 //! log's position and wait events do not. All databases of the server are added up.
 
-use assay_telemetry::question::{Asked, OWN_IDS, OwnPart, Process, Question, ServerQuestions, Shape, Waits};
+use assay_telemetry::question::{Asked, OWN_IDS, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Waits};
 use assay_telemetry::{Questions, StatementQuestions};
 
 /// The questions.
@@ -55,7 +55,7 @@ fn server_questions(version: &str) -> ServerQuestions {
             condition: "",
             refused: "",
         }),
-        process: Process {
+        process: ProcessQuestion {
             programs: &["postgres", "postmaster"],
             own_sql: "SELECT pg_backend_pid()",
             file_sql: "",

@@ -1,7 +1,7 @@
 //! Arbitrary bytes read as the texts of an experiment.
 
 use crate::cases::CaseFile;
-use crate::journal::Progress;
+use crate::journal::TrialProgress;
 use crate::recipe::Recipe;
 
 /// Parses `data` as a recipe, a file of cases and a journal: nothing may panic, and a valid recipe can be shown.
@@ -11,5 +11,5 @@ pub fn fuzz_recipe(data: &[u8]) {
         recipe.public_text();
     }
     let _ = CaseFile::read(&text).map(|file| file.text());
-    Progress::of_text(&text);
+    TrialProgress::of_text(&text);
 }

@@ -16,7 +16,7 @@ pub struct TrialKey {
 /// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum JournalEvent {
     /// The experiment started or resumed.
     Opened {
         /// Hash of the recipe.
@@ -87,7 +87,7 @@ pub enum Event {
 }
 
 /// The event as a line of the journal.
-pub fn line(event: &Event) -> String {
+pub fn line(event: &JournalEvent) -> String {
     serde_json::to_string(event).expect("it is plain data") + "\n"
 }
 
@@ -116,7 +116,7 @@ pub enum TrialResult {
 
 /// A journal that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct TrialProgress {
     /// The results of finished trials.
     pub outcomes: BTreeMap<TrialKey, TrialResult>,
     /// The recipe's hash, as last opened.
@@ -131,23 +131,23 @@ pub struct Progress {
     under_way: Option<(TrialKey, u32)>,
 }
 
-impl Progress {
+impl TrialProgress {
     /// Parses a journal's text. An incomplete last line is ignored: assay was killed while writing it.
-    pub fn of_text(text: &str) -> Progress {
-        let mut progress = Progress::default();
+    pub fn of_text(text: &str) -> TrialProgress {
+        let mut progress = TrialProgress::default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|event| progress.add(event));
         progress
     }
 
     /// After one more event.
-    pub fn add(&mut self, event: Event) {
+    pub fn add(&mut self, event: JournalEvent) {
         match event {
-            Event::Opened { hash, .. } => self.hash = Some(hash),
-            Event::Begun { round, cell, attempt, .. } => {
+            JournalEvent::Opened { hash, .. } => self.hash = Some(hash),
+            JournalEvent::Begun { round, cell, attempt, .. } => {
                 self.interrupted += u32::from(self.under_way.is_some());
                 self.under_way = Some((TrialKey { round, cell }, attempt));
             }
-            Event::Done { round, cell, record, seconds, parts, values, spoiled, kept, .. } => {
+            JournalEvent::Done { round, cell, record, seconds, parts, values, spoiled, kept, .. } => {
                 self.under_way = None;
                 self.took.push((cell, seconds));
                 let key = TrialKey { round, cell };
@@ -157,11 +157,11 @@ impl Progress {
                     self.repeated.push((key, spoiled));
                 }
             }
-            Event::Failed { round, cell, cause, details, .. } => {
+            JournalEvent::Failed { round, cell, cause, details, .. } => {
                 self.under_way = None;
                 self.outcomes.insert(TrialKey { round, cell }, TrialResult::Failed { cause, details });
             }
-            Event::Forgiven => self.outcomes.retain(|_, outcome| matches!(outcome, TrialResult::Done { .. })),
+            JournalEvent::Forgiven => self.outcomes.retain(|_, outcome| matches!(outcome, TrialResult::Done { .. })),
         }
     }
 
@@ -228,10 +228,16 @@ mod tests {
     #[test]
     fn a_journal_that_was_cut_off_loses_the_trial_under_way_only() {
         let begun = |round, cell| {
-            line(&Event::Begun { round, cell, name: "a=1".into(), attempt: 1, at: "2026-01-01T00:00:00Z".into() })
+            line(&JournalEvent::Begun {
+                round,
+                cell,
+                name: "a=1".into(),
+                attempt: 1,
+                at: "2026-01-01T00:00:00Z".into(),
+            })
         };
         let done = |round, cell, kept| {
-            line(&Event::Done {
+            line(&JournalEvent::Done {
                 round,
                 cell,
                 name: "a=1".into(),
@@ -245,12 +251,12 @@ mod tests {
                 kept,
             })
         };
-        let opened = line(&Event::Opened { hash: "abc".into(), at: String::new(), tool: "0.1.0".into() });
+        let opened = line(&JournalEvent::Opened { hash: "abc".into(), at: String::new(), tool: "0.1.0".into() });
         let whole =
             [opened.clone(), begun(1, 0), done(1, 0, false), begun(1, 0), done(1, 0, true), begun(1, 1)].concat();
         let cut = [&whole[..], &done(1, 1, true)[..30]].concat();
         for text in [&whole, &cut] {
-            let progress = Progress::of_text(text);
+            let progress = TrialProgress::of_text(text);
             assert_eq!(progress.hash.as_deref(), Some("abc"));
             assert!(progress.is_over(TrialKey { round: 1, cell: 0 }) && progress.outcomes.len() == 1);
             assert_eq!((progress.repeats_of(0), progress.repeats_of(1)), (1, 0));
@@ -258,7 +264,7 @@ mod tests {
         }
         // Continuing after the incomplete line, which then gets its own line end.
         let gone_on = [&cut, "\n", &opened, &begun(1, 1), &done(1, 1, true)].concat();
-        let progress = Progress::of_text(&gone_on);
+        let progress = TrialProgress::of_text(&gone_on);
         assert_eq!((progress.outcomes.len(), progress.interrupted, progress.under_way()), (2, 1, None));
     }
 }

@@ -2,7 +2,7 @@
 
 use assay_random::Random;
 
-use crate::journal::{Progress, TrialKey};
+use crate::journal::{TrialKey, TrialProgress};
 
 /// The order of a round's cells: a permutation drawn from the seed, independent of the other rounds. Source: Fisher and
 /// Yates, as in Knuth, The Art of Computer Programming 2, algorithm 3.4.2P.
@@ -22,14 +22,14 @@ pub fn alternating(cells: usize, round: u64) -> Vec<usize> {
 }
 
 /// The remaining trials, in order. A cell that failed twice in a row is not tried again.
-pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &Progress) -> Vec<TrialKey> {
+pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &TrialProgress) -> Vec<TrialKey> {
     let all =
         (1..=rounds).flat_map(|round| order(cells, round, seed).into_iter().map(move |cell| TrialKey { round, cell }));
     all.filter(|key| !progress.is_over(*key) && !progress.is_given_up(key.cell)).collect()
 }
 
 /// Estimated seconds for these trials: the mean of the cell's own so far, else of all, else `planned`.
-pub fn seconds_left(trials: &[TrialKey], progress: &Progress, planned: impl Fn(usize) -> f64) -> f64 {
+pub fn seconds_left(trials: &[TrialKey], progress: &TrialProgress, planned: impl Fn(usize) -> f64) -> f64 {
     let all = progress.seconds_of(None);
     trials.iter().map(|key| progress.seconds_of(Some(key.cell)).or(all).unwrap_or_else(|| planned(key.cell))).sum()
 }
@@ -37,7 +37,7 @@ pub fn seconds_left(trials: &[TrialKey], progress: &Progress, planned: impl Fn(u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Event, line};
+    use crate::journal::{JournalEvent, line};
 
     #[test]
     fn rounds_are_different_permutations_of_all_cells_that_the_seed_repeats() {
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn what_is_left_follows_the_order_and_what_was_measured() {
         let done = |round, cell, seconds| {
-            line(&Event::Done {
+            line(&JournalEvent::Done {
                 round,
                 cell,
                 name: String::new(),
@@ -76,7 +76,7 @@ mod tests {
                 kept: true,
             })
         };
-        let progress = Progress::of_text(&[done(1, 0, 10.0), done(1, 2, 40.0)].concat());
+        let progress = TrialProgress::of_text(&[done(1, 0, 10.0), done(1, 2, 40.0)].concat());
         let left = remaining(3, 2, 5, &progress);
         assert_eq!(left.len(), 4);
         assert_eq!(left[0], TrialKey { round: 1, cell: 1 });
@@ -84,9 +84,9 @@ mod tests {
         assert_eq!(cells, order(3, 2, 5));
         // 25 for cell 1 twice, as the mean of the others; 10 and 40.
         assert!((seconds_left(&left, &progress, |_| 1e9) - 100.0).abs() < 1e-9);
-        assert!((seconds_left(&left, &Progress::default(), |_| 3.0) - 12.0).abs() < 1e-9);
+        assert!((seconds_left(&left, &TrialProgress::default(), |_| 3.0) - 12.0).abs() < 1e-9);
         let failed = |round| {
-            line(&Event::Failed {
+            line(&JournalEvent::Failed {
                 round,
                 cell: 1,
                 name: String::new(),
@@ -98,7 +98,7 @@ mod tests {
         };
         // A cell that failed has another chance, and after that one in a row with it none.
         let left_of_cell = |journal: &[String]| {
-            let left = remaining(3, 5, 5, &Progress::of_text(&journal.concat()));
+            let left = remaining(3, 5, 5, &TrialProgress::of_text(&journal.concat()));
             left.iter().filter(|key| key.cell == 1).map(|key| key.round).collect::<Vec<_>>()
         };
         assert_eq!(left_of_cell(&[failed(1)]), [2, 3, 4, 5]);

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use crate::document::{at, place_of, public, public_setting, public_text, segments, set, value_of};
 use crate::error::RecipeError;
 use crate::grid::{Cell, Factor, SETUP, cells, factors};
-use crate::setup::{Data, Generator, Run, Server};
+use crate::setup::{Data, Generator, RecipeServer, Run};
 use crate::step::{self, Step};
 use crate::word::{Word, Words};
 
@@ -116,7 +116,7 @@ struct WrittenRecipe {
     needs: Vec<String>,
     // The four parts of a cell are parsed again for each cell; here they are checked at their position in the text.
     #[serde(default, rename = "server")]
-    _server: BTreeMap<String, Server>,
+    _server: BTreeMap<String, RecipeServer>,
     #[serde(default, rename = "data")]
     _data: Data,
     #[serde(default, rename = "run")]

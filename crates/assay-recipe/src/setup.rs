@@ -14,7 +14,7 @@ use crate::word::{Word, Words};
 #[serde(deny_unknown_fields, default)]
 pub struct Setup {
     /// Servers by name. All of them are started for a trial; the load goes to all, or to those in `run.on`.
-    pub server: BTreeMap<String, Server>,
+    pub server: BTreeMap<String, RecipeServer>,
     /// Data loaded before trials.
     pub data: Data,
     /// The load.
@@ -26,7 +26,7 @@ pub struct Setup {
 /// A server that is started for every trial, or one that is already running.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Server {
+pub struct RecipeServer {
     /// `postgres:15`; or `url`.
     pub product: Option<String>,
     /// URL of a server that is already running, and is neither started nor stopped.
@@ -48,7 +48,7 @@ pub struct Server {
     /// The number of replicas.
     pub replicas: u32,
     /// Its fronts, by name: `pgbouncer`, `haproxy`.
-    pub front: BTreeMap<String, Front>,
+    pub front: BTreeMap<String, RecipeFront>,
     /// Statements run on it before every trial.
     pub sql: Vec<String>,
     /// Whether to connect through its unix socket instead of TCP.
@@ -62,7 +62,7 @@ pub struct Server {
 /// A pooler or proxy.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Front {
+pub struct RecipeFront {
     /// With its own names.
     pub settings: BTreeMap<String, Word>,
     /// The servers behind it, if it is the nearest to them: `primary`, `replicas`, `all`.
@@ -157,7 +157,7 @@ impl Setup {
     }
 
     /// The first server, whose product determines how a command line is parsed; `None`: the load needs none.
-    pub fn first_server(&self) -> Option<&Server> {
+    pub fn first_server(&self) -> Option<&RecipeServer> {
         self.server.get(*self.loaded().first()?)
     }
 
@@ -225,7 +225,7 @@ impl Setup {
     }
 }
 
-impl Server {
+impl RecipeServer {
     /// The names of its parts: `primary`, `replica1`, its fronts.
     fn parts(&self) -> Vec<String> {
         let replicas = (1..=self.replicas).map(|number| format!("replica{number}"));
@@ -240,11 +240,11 @@ impl Server {
             }
             (Some(_), Some(_)) => return Err(RecipeError::new(format!("server.{name} has both product and url"))),
             (None, Some(_)) => {
-                let plain = Server {
+                let plain = RecipeServer {
                     url: server.url.clone(),
                     sql: server.sql.clone(),
                     parameters: server.parameters.clone(),
-                    ..Server::default()
+                    ..RecipeServer::default()
                 };
                 if *server != plain {
                     let mut error =

@@ -509,7 +509,7 @@ fn head_of(record: &Record) -> Record {
 impl Connected {
     /// The facts that this record has now.
     pub fn of(record: &Record) -> Connected {
-        let name = |server: &crate::trial::Server| ServerName {
+        let name = |server: &crate::trial::RecordedServer| ServerName {
             product: server.product.clone(),
             version: server.version.clone(),
             tls: server.tls.clone(),

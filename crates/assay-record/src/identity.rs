@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::attribute::{Attribute, AttributeScope};
-use crate::trial::{Arrival, Load, OnError, OptionValue, RatePoint, Record, Search, Server};
+use crate::trial::{Arrival, Load, OnError, OptionValue, RatePoint, Record, RecordedServer, Search};
 
 /// Facts of a server's process that repeat its settings, which are known better.
 const REPEATED: [&str; 2] = ["command line", "data directory"];
@@ -37,7 +37,7 @@ impl Record {
         all.extend(self.of_options());
         all.extend(self.of_generator());
         all.extend(self.of_session());
-        let servers = self.environment.servers.iter().cloned().chain(std::iter::repeat(Server::default()));
+        let servers = self.environment.servers.iter().cloned().chain(std::iter::repeat(RecordedServer::default()));
         let servers = self.manifest.targets.iter().zip(servers).enumerate();
         all.extend(servers.flat_map(|(place, (url, server))| self.of_server(place, url, &server)));
         let places: BTreeMap<_, usize> = all.iter().enumerate().map(|(place, one)| (one.key(), place)).collect();
@@ -140,7 +140,7 @@ impl Record {
         ]
     }
 
-    fn of_server(&self, place: usize, url: &str, server: &Server) -> Vec<Attribute> {
+    fn of_server(&self, place: usize, url: &str, server: &RecordedServer) -> Vec<Attribute> {
         let put = |name: &str, value: String| Attribute::new(AttributeScope::Server, name, value);
         let mut all = Vec::new();
         // Without --db every run has a temporary database of its own.

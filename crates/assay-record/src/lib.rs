@@ -58,6 +58,6 @@ pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Serie
 pub use time::Time;
 pub use trial::{
     Arrival, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate,
-    RatePoint, Record, Rule, Search, Server, Terminals, Tool, Trace,
+    RatePoint, Record, RecordedServer, Rule, Search, Terminals, Tool, Trace,
 };
 pub use trial_id::TrialId;

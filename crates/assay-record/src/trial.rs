@@ -383,7 +383,7 @@ pub struct Environment {
     #[serde(default)]
     pub facts: BTreeMap<String, String>,
     /// What the servers reported about themselves, in the order of `Manifest::targets`.
-    pub servers: Vec<Server>,
+    pub servers: Vec<RecordedServer>,
     /// The server that was started for this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<StartedServer>,
@@ -391,7 +391,7 @@ pub struct Environment {
 
 /// One server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
+pub struct RecordedServer {
     /// Product name: `PostgreSQL`, `MySQL`, `MariaDB`, `SQLite`.
     pub product: String,
     /// Its version, verbatim.

@@ -11,10 +11,10 @@ use assay_report::*;
 use example::example;
 use hostile::hostile;
 use serde_json::Value;
-use testkit::{Browser, View};
+use testkit::{Browser, BrowserView};
 
-const WIDE: View = View { width: 1400, height: 900, dark: false };
-const NARROW: View = View { width: 390, height: 800, dark: false };
+const WIDE: BrowserView = BrowserView { width: 1400, height: 900, dark: false };
+const NARROW: BrowserView = BrowserView { width: 390, height: 800, dark: false };
 
 /// Scrolls to every visible chart, as a reader would; returns how many are drawn then.
 const DRAWN: &str = "new Promise((done) => { const figures = [...document.querySelectorAll('figure')]; let [at, patience] = [0, 600]; \
@@ -28,7 +28,7 @@ struct Page {
 }
 
 impl Page {
-    fn open(&mut self, records: &[Record], view: View) {
+    fn open(&mut self, records: &[Record], view: BrowserView) {
         let file = |number: usize| format!("r{number}.json.zst");
         let records = records.iter().enumerate().map(|(number, record)| (file(number), findings(record)));
         let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn one_record(page: &mut Page) {
         '#chart-throughput-1 .behind tbody td')].map((cell) => cell.textContent).join(' '))))";
     page.check(cells, "1 1,200 1,300 2 1,200 1,300 3.1 2,400 2,600 4.1 2,400 2,600");
     page.is_sound("wide");
-    page.browser.resize(View { dark: true, ..WIDE }).unwrap();
+    page.browser.resize(BrowserView { dark: true, ..WIDE }).unwrap();
     page.check("getComputedStyle(document.body).backgroundColor", "rgb(20, 22, 26)");
     page.is_sound("dark");
     page.browser.resize(NARROW).unwrap();

@@ -18,11 +18,11 @@ fn plain() -> Record {
     record.manifest.load = Load::Closed;
     record.manifest.targets = vec!["mysql://app@127.0.0.1:3306/shop".into()];
     record.environment.servers.truncate(1);
-    record.environment.servers[0] = Server {
+    record.environment.servers[0] = RecordedServer {
         product: "MariaDB".into(),
         version: "10.11.14-MariaDB".into(),
         place: Place::Local,
-        ..Server::default()
+        ..RecordedServer::default()
     };
     let stage = &mut record.stages[0];
     stage.targets.clear();

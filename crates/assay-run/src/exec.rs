@@ -12,7 +12,7 @@ use crate::assignment::Assignment;
 use crate::fleet::crew::{self, Work};
 use crate::live::may_write;
 use crate::measured::Measured;
-use crate::plan::Process;
+use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::watch::Watch;
 use crate::workload::Workload;
@@ -65,7 +65,7 @@ pub fn measured_on_databases(
         may_write(output_of(number).record.as_deref(), output.force)?;
     }
     for (number, url) in databases(assignment)?.iter().enumerate() {
-        let (mut shared, mut process) = (assignment.clone(), Process { quiet, ..Process::default() });
+        let (mut shared, mut process) = (assignment.clone(), ProcessOptions { quiet, ..ProcessOptions::default() });
         if let Some(fleet) = fleet {
             process.role = Role::Lead;
             shared.spec.generator.seed = Some(spec.generator.seed.unwrap_or_else(plan::random_seed));
@@ -145,7 +145,7 @@ fn conclude(command: &str, workload: &Workload, plan: &Plan, outcome: Outcome) -
 
 /// Runs a command on one database, however it ends.
 pub fn attempt(assignment: &Assignment, quiet: bool, url: &str) -> Result<(Plan, Outcome), Trouble> {
-    let process = Process { quiet, ..Process::default() };
+    let process = ProcessOptions { quiet, ..ProcessOptions::default() };
     let plan = plan::of_command(assignment, &process, &[url.to_owned()])?;
     let mut watch = Watch::of_command(&plan, quiet, None);
     let outcome = assay_engine::run(plan.clone(), interrupt::control(), &mut watch);

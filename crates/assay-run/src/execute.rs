@@ -16,7 +16,7 @@ use crate::fleet::crew::{self, Crew, Work};
 use crate::kill_check::{self, Crash};
 use crate::lab::{self, Kept};
 use crate::live::{Left, Live, may_write};
-use crate::plan::Process;
+use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::watch::Watch;
 use crate::workload::Workload;
@@ -87,14 +87,14 @@ struct Run<'a> {
 }
 
 /// How one or several runs ended, and an error of the journal.
-struct Ended {
+struct Conclusion {
     exit: Result<Exit, Trouble>,
     journal: Result<(), Trouble>,
 }
 
-impl From<Trouble> for Ended {
-    fn from(trouble: Trouble) -> Ended {
-        Ended { exit: Err(trouble), journal: Ok(()) }
+impl From<Trouble> for Conclusion {
+    fn from(trouble: Trouble) -> Conclusion {
+        Conclusion { exit: Err(trouble), journal: Ok(()) }
     }
 }
 
@@ -155,7 +155,7 @@ impl Run<'_> {
                 self.check_before(url)?;
             }
         }
-        let Ended { exit, journal } = match spec.trials {
+        let Conclusion { exit, journal } = match spec.trials {
             1 => self.single(),
             _ => self.trials(),
         };
@@ -190,11 +190,11 @@ impl Run<'_> {
         Ok(exec::on_database(&self.assignment.with_task("check", None), self.output.quiet, url)?.success)
     }
 
-    fn single(&self) -> Ended {
+    fn single(&self) -> Conclusion {
         match self.once() {
             Ok(mut finished) => {
                 let journal = std::mem::replace(&mut finished.journal, Ok(()));
-                Ended { exit: self.conclude(finished), journal }
+                Conclusion { exit: self.conclude(finished), journal }
             }
             Err(trouble) => trouble.into(),
         }
@@ -221,7 +221,7 @@ impl Run<'_> {
 
     /// The same run several times, and a summary of the trials. Trials before an interrupt or a failure are summarized,
     /// too.
-    fn trials(&self) -> Ended {
+    fn trials(&self) -> Conclusion {
         let (spec, output) = (self.spec(), self.output);
         let first_seed = spec.generator.seed.unwrap_or_else(plan::random_seed);
         let mut found: Vec<(String, Findings)> = Vec::new();
@@ -250,7 +250,7 @@ impl Run<'_> {
             }
             let path = match finished.path {
                 Ok(path) => path.map_or_else(|| format!("trial {number}"), |path| path.display().to_string()),
-                Err(trouble) => return Ended { exit: Err(trouble), journal },
+                Err(trouble) => return Conclusion { exit: Err(trouble), journal },
             };
             found.push((path, assay_report::findings(&finished.record)));
             exit = finished.exit;
@@ -258,7 +258,7 @@ impl Run<'_> {
                 break;
             }
         }
-        Ended { exit: self.sum_up(found).and(exit), journal }
+        Conclusion { exit: self.sum_up(found).and(exit), journal }
     }
 
     fn sum_up(&self, found: Vec<(String, Findings)>) -> Result<(), Trouble> {
@@ -293,7 +293,7 @@ impl Run<'_> {
         can_be_led(self.spec(), output)?;
         let mut assignment = self.assignment.clone();
         assignment.spec.generator.seed = Some(self.spec().generator.seed.unwrap_or_else(plan::random_seed));
-        let process = Process { role: Role::Lead, ..self.process() };
+        let process = ProcessOptions { role: Role::Lead, ..self.process() };
         let plan = plan::of_run(&assignment, &process, urls)?;
         crew::can_be_shared(&plan)?;
         let live = self.live(&plan, &assignment)?;
@@ -366,8 +366,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn process(&self) -> Process {
-        Process { quiet: self.output.quiet, journal: self.output.journal.is_some(), ..Process::default() }
+    fn process(&self) -> ProcessOptions {
+        ProcessOptions { quiet: self.output.quiet, journal: self.output.journal.is_some(), ..ProcessOptions::default() }
     }
 
     fn live(&self, plan: &Plan, assignment: &Assignment) -> Result<Live, Trouble> {

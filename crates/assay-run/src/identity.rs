@@ -40,7 +40,7 @@ fn setting_facts(url: &str) -> &'static SettingFacts {
 
 #[cfg(test)]
 mod tests {
-    use assay_record::Server;
+    use assay_record::RecordedServer;
 
     use super::*;
 
@@ -52,7 +52,7 @@ mod tests {
             let pairs = [("port", port), ("data_directory", folder), ("work_mem", "4MB")];
             let settings = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
             let facts = filesystem.map(|name| ("filesystem".to_owned(), name.to_owned())).into_iter().collect();
-            record.environment.servers = vec![Server { settings, facts, ..Server::default() }];
+            record.environment.servers = vec![RecordedServer { settings, facts, ..RecordedServer::default() }];
             record
         };
         // As an earlier version left it, and as it is written now.

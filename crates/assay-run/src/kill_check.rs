@@ -19,7 +19,7 @@ use assay_script::Key;
 use assay_seam::{Class, Nanos, Origin};
 
 use crate::assignment::Assignment;
-use crate::plan::Process;
+use crate::plan::ProcessOptions;
 use crate::watch::Watch;
 use crate::{failure, plan};
 
@@ -113,7 +113,7 @@ pub fn verify(keys: Vec<Key>, assignment: &Assignment, quiet: bool, url: &str) -
     }
     let acknowledged = keys.len();
     let (text, twice) = listed(keys);
-    let process = Process { quiet, ..Process::default() };
+    let process = ProcessOptions { quiet, ..ProcessOptions::default() };
     let mut plan = plan::of_verify(&assignment.with_task("verify", None), &process, &[url.to_owned()])?;
     plan.setup.options.push(("acknowledged".to_owned(), OptionValue::Text(text)));
     let mut watch = Watch::of_command(&plan, quiet, None);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use assay_process::diagnostics::{Exit, Trouble};
-use assay_script::{Library, Program, ScriptError, Source, TopLevel};
+use assay_script::{Library, Program, ScriptError, ScriptSource, TopLevel};
 use assay_seam::Dialect;
 
 /// Built-in workloads and the search path for files.
@@ -65,13 +65,13 @@ fn is_pgbench_script(name: &str) -> bool {
 }
 
 /// A pgbench script, as Lua.
-fn of_pgbench(name: &str) -> Result<Source, Trouble> {
+fn of_pgbench(name: &str) -> Result<ScriptSource, Trouble> {
     let text =
         std::fs::read(name).map_err(|error| Trouble::usage(format!("cannot read the script {name}: {error}")))?;
     let script = assay_pgbench::Script::parse(name, &String::from_utf8_lossy(&text))
         .map_err(|error| Trouble::new(Exit::Workload, format!("script {name} cannot be loaded")).detail(error.0))?;
     let text = assay_pgbench::workload(&script).into_bytes();
-    Ok(Source { display: name.to_owned(), path: Some(PathBuf::from(name)), text })
+    Ok(ScriptSource { display: name.to_owned(), path: Some(PathBuf::from(name)), text })
 }
 
 fn not_found(error: ScriptError) -> Trouble {

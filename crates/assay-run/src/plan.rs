@@ -84,7 +84,7 @@ impl Role {
 
 /// What a process adds to a spec.
 #[derive(Clone, Default)]
-pub struct Process {
+pub struct ProcessOptions {
     /// Which part of the run it does.
     pub role: Role,
     /// Print only results, warnings and errors.
@@ -94,7 +94,7 @@ pub struct Process {
 }
 
 /// The plan of `assay run`. `urls`: at least one.
-pub fn of_run(assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
+pub fn of_run(assignment: &Assignment, process: &ProcessOptions, urls: &[String]) -> Result<Plan, Trouble> {
     let Assignment { spec, workload, .. } = assignment;
     if !workload.program.defines("event") && !workload.program.defines("thread_run") {
         return Err(Trouble::new(
@@ -240,7 +240,7 @@ pub fn must_have(workload: &Workload, command: &str) -> Result<(), Trouble> {
 }
 
 /// The plan of a workload's command, such as `prepare`: the task of the spec.
-pub fn of_command(assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
+pub fn of_command(assignment: &Assignment, process: &ProcessOptions, urls: &[String]) -> Result<Plan, Trouble> {
     let Assignment { spec, workload, .. } = assignment;
     must_have(workload, &spec.task)?;
     // A command that runs once may still need the number of sessions: bulk_insert creates a table for each.
@@ -252,7 +252,7 @@ pub fn of_command(assignment: &Assignment, process: &Process, urls: &[String]) -
 }
 
 /// The plan of a kill check's last part: the workload's `verify`, in one session.
-pub fn of_verify(assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
+pub fn of_verify(assignment: &Assignment, process: &ProcessOptions, urls: &[String]) -> Result<Plan, Trouble> {
     let entry = Entry::Function("verify".to_owned());
     Part { entry, sessions: 1, threads: 1, terminals: 0, limit: Limit::default() }.plan(assignment, process, urls)
 }
@@ -269,7 +269,7 @@ struct Part {
 }
 
 impl Part {
-    fn plan(self, assignment: &Assignment, process: &Process, urls: &[String]) -> Result<Plan, Trouble> {
+    fn plan(self, assignment: &Assignment, process: &ProcessOptions, urls: &[String]) -> Result<Plan, Trouble> {
         let Assignment { spec, workload, words } = assignment;
         let (target, generator) = (&spec.target, &spec.generator);
         if let Some(cpus) = &generator.cpus {

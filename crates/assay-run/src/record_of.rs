@@ -113,7 +113,7 @@ fn planned(plan: &Plan, assignment: &Assignment) -> Record {
             servers: plan
                 .targets
                 .iter()
-                .map(|target| record::Server { place: place(target), ..record::Server::default() })
+                .map(|target| record::RecordedServer { place: place(target), ..record::RecordedServer::default() })
                 .collect(),
             ..this_machine()
         },

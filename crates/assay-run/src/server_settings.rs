@@ -36,7 +36,7 @@ pub struct ServerSettings {
 
 impl ServerSettings {
     /// Puts everything into the record.
-    pub fn into_record(self, server: &mut record::Server) {
+    pub fn into_record(self, server: &mut record::RecordedServer) {
         (server.settings, server.origins, server.facts) = (self.values, self.origins, self.facts);
         if let Some(identity) = self.identity {
             (server.version, server.product) = (identity.version_shown(), identity.product);

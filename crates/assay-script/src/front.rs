@@ -1,14 +1,14 @@
 //! Support for front ends whose scripts expect to be alone in their process.
 //!
 //! Without a front, a script's output goes to the engine as `Request::Log`, in whole lines, and only the program itself
-//! ends the process. A front provides Lua (`Front::overlay`) that behaves in its own way: where output goes, what
+//! ends the process. A front provides Lua (`ScriptFront::overlay`) that behaves in its own way: where output goes, what
 //! `os.exit` does, error positions, messages of drivers, which errors are ignored. `core.front` in `lua/core.lua` lists
 //! what it may decide; the functions here are only for its Lua.
 
 use std::ffi::CStr;
 
 /// A front end.
-pub trait Front: std::fmt::Debug + Send + Sync {
+pub trait ScriptFront: std::fmt::Debug + Send + Sync {
     /// What a script printed: any bytes, not only whole lines.
     fn print(&self, text: &[u8]);
     /// A message of the API about the script, without prefix and line end.

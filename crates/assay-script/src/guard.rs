@@ -1,4 +1,4 @@
-//! The watchdog's view of a `State`: which script line has blocked the worker, and a way to interrupt it.
+//! The watchdog's view of a `LuaState`: which script line has blocked the worker, and a way to interrupt it.
 //!
 //! Lua runs no other code while it loops. But another thread may install a debug hook, which LuaJIT calls at the
 //! running code's next instruction, even in compiled loops (`assay-luajit` builds it so). A C function that blocks
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use assay_luajit as lua;
 
-/// A handle on one `State` for another thread. May outlive the state.
+/// A handle on one `LuaState` for another thread. May outlive the state.
 #[derive(Clone, Debug)]
 pub struct Guard {
     watch: Arc<GuardWatch>,

@@ -1,8 +1,8 @@
 //! LuaJIT: workload scripts whose sessions are coroutines that yield requests.
 //!
-//! A `Program` is a script loaded once to learn its options and commands. A `State` is one `lua_State` with up to some
-//! hundred sessions, each a coroutine with its own global environment; the engine resumes a session with an `Answer`
-//! and gets its next `Request`. This is a script's only way to the outside world.
+//! A `Program` is a script loaded once to learn its options and commands. A `LuaState` is one `lua_State` with up to
+//! some hundred sessions, each a coroutine with its own global environment; the engine resumes a session with an
+//! `Answer` and gets its next `Request`. This is a script's only way to the outside world.
 
 mod asked;
 mod declared;
@@ -25,14 +25,14 @@ mod terminals;
 mod version;
 
 pub use failure::ScriptError;
-pub use front::{Front, Severity};
+pub use front::{ScriptFront, Severity};
 pub use guard::Guard;
-pub use library::{Installed, Library, Source};
+pub use library::{Installed, Library, ScriptSource};
 pub use native::{Key, Marks};
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};
 pub use rule::{Declaration, Measure, NamedRate, Rule};
 pub use setup::{Entry, Setup};
-pub use state::State;
+pub use state::LuaState;
 pub use version::luajit_version;

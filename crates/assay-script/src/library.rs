@@ -36,7 +36,7 @@ pub struct Installed {
 
 /// A script's text and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct ScriptSource {
     /// Name for output: the path as given, or `NAME.lua` for a built-in.
     pub display: String,
     /// The file; `None` for a built-in.
@@ -47,7 +47,7 @@ pub struct Source {
 
 impl Library {
     /// Finds a script by file path, module name or built-in name. The error lists near built-in names.
-    pub fn find(&self, name: &str) -> Result<Source, ScriptError> {
+    pub fn find(&self, name: &str) -> Result<ScriptSource, ScriptError> {
         let looks_like_a_file = name.contains('/') || name.ends_with(".lua");
         // A pipe is as good as a file: `/dev/stdin`, or what a shell makes of `<(…)`.
         let is_there = |path: &Path| path.exists() && !path.is_dir();
@@ -55,14 +55,14 @@ impl Library {
             return read(Path::new(name), name);
         }
         if let Some(text) = self.workload(name) {
-            return Ok(Source { display: format!("{name}.lua"), path: None, text: text.into() });
+            return Ok(ScriptSource { display: format!("{name}.lua"), path: None, text: text.into() });
         }
         let file = name.replace('.', "/");
         for template in self.search_path(None).split(';') {
             let candidate = template.replace('?', &file);
             if Path::new(&candidate).is_file() {
                 if let Some((name, text)) = self.stand_in(&candidate) {
-                    return Ok(Source { display: format!("{name}.lua"), path: None, text: text.into() });
+                    return Ok(ScriptSource { display: format!("{name}.lua"), path: None, text: text.into() });
                 }
                 return read(Path::new(&candidate), &candidate);
             }
@@ -70,10 +70,10 @@ impl Library {
         let module = name.strip_suffix(".lua").unwrap_or(name).trim_start_matches("./");
         if let Some(text) = self.module(module) {
             let display = format!("{module}.lua");
-            return Ok(Source { display, path: None, text: text.into() });
+            return Ok(ScriptSource { display, path: None, text: text.into() });
         }
         if let Some(text) = self.installed(name) {
-            return Ok(Source { display: name.to_owned(), path: None, text: text.into() });
+            return Ok(ScriptSource { display: name.to_owned(), path: None, text: text.into() });
         }
         let near = self.near(name);
         Err(ScriptError {
@@ -220,9 +220,9 @@ impl Library {
     }
 }
 
-fn read(path: &Path, display: &str) -> Result<Source, ScriptError> {
+fn read(path: &Path, display: &str) -> Result<ScriptSource, ScriptError> {
     match std::fs::read(path) {
-        Ok(text) => Ok(Source { display: display.to_owned(), path: Some(path.to_owned()), text }),
+        Ok(text) => Ok(ScriptSource { display: display.to_owned(), path: Some(path.to_owned()), text }),
         Err(error) => Err(ScriptError::from_message(&format!("cannot read the script {display}: {error}"), "")),
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use assay_seam::{Cell, Rows};
 
-use crate::front::{Front, Severity};
+use crate::front::{ScriptFront, Severity};
 use crate::library::Library;
 use crate::plain::{PlainRun, Program};
 use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     /// Whether a session of the state has ever left marks.
     pub(crate) marked: bool,
     pub(crate) library: Arc<Library>,
-    front: Option<Arc<dyn Front>>,
+    front: Option<Arc<dyn ScriptFront>>,
     /// What sessions counted since the engine's last call.
     pub(crate) counted: [u64; 8],
     /// Programs without Lua, by number.
@@ -122,7 +122,7 @@ pub struct Marks {
     pub failed: bool,
     /// The front's Lua does not even start it: it counts as dropped.
     pub dropped: bool,
-    /// `assay.count`, in the order of `State::counter_names`; may be shorter.
+    /// `assay.count`, in the order of `LuaState::counter_names`; may be shorter.
     pub counts: Vec<u64>,
     /// Its line in the journal (`assay.journal`), NaN for missing values; empty: none.
     pub line: Vec<f64>,
@@ -181,7 +181,7 @@ impl Shared {
     }
 
     /// `apart`: whether the sessions are outside the run: the main one, reports.
-    pub(crate) fn with_front(self, front: Option<Arc<dyn Front>>, apart: bool) -> Shared {
+    pub(crate) fn with_front(self, front: Option<Arc<dyn ScriptFront>>, apart: bool) -> Shared {
         Shared { front, unique_from: if apart { APART } else { 0 }, ..self }
     }
 
@@ -242,8 +242,8 @@ impl LiveResult {
 ///
 /// # Safety
 /// `shared` is the pointer given to the prelude at the state's birth, which lives as long as the state; the prelude
-/// keeps it. `native` is the running session's or `idle` (`State::remove` calls `rest`), and nothing else refers to
-/// either meanwhile (`State::advance` keeps no reference across `lua_resume`).
+/// keeps it. `native` is the running session's or `idle` (`LuaState::remove` calls `rest`), and nothing else refers to
+/// either meanwhile (`LuaState::advance` keeps no reference across `lua_resume`).
 unsafe fn parts<'a>(shared: *mut Shared) -> (&'a mut Shared, &'a mut Native) {
     // SAFETY: as above; the two do not overlap.
     unsafe { (&mut *shared, &mut *(*shared).native) }

@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 use crate::asked::Ask;
 use crate::declared::Declared;
 use crate::failure::ScriptError;
-use crate::front::Front;
-use crate::library::{Library, Source};
+use crate::front::ScriptFront;
+use crate::library::{Library, ScriptSource};
 use crate::random::Distribution;
 use crate::request::{Answer, Request};
 use crate::script::Script;
 use crate::setup::{Entry, Setup};
-use crate::state::{Opening, State};
+use crate::state::{LuaState, Opening};
 use assay_options::{CommandDeclaration, OptionDeclaration};
 use assay_seam::{Dialect, RowsPool};
 
@@ -35,7 +35,7 @@ pub struct TopLevel {
     pub driver: Dialect,
     /// The front that the top level writes to. With a command, this is the last run in what sysbench calls the main
     /// state; without one `Entry::TopLevel` runs the top level again, with all its output. See `Setup::front`.
-    pub front: Option<Arc<dyn Front>>,
+    pub front: Option<Arc<dyn ScriptFront>>,
     /// Whether it may use the database: then it stops there, and a session of `Entry::Declare` has to run it.
     pub may_use_database: bool,
 }
@@ -53,7 +53,7 @@ impl Program {
         text: &str,
         top: &TopLevel,
     ) -> Result<Program, ScriptError> {
-        let source = Source { display: display.to_owned(), path: None, text: text.into() };
+        let source = ScriptSource { display: display.to_owned(), path: None, text: text.into() };
         Program::from_source(library, display, source, top)
     }
 
@@ -61,7 +61,7 @@ impl Program {
     pub fn from_source(
         library: &Arc<Library>,
         given: &str,
-        source: Source,
+        source: ScriptSource,
         top: &TopLevel,
     ) -> Result<Program, ScriptError> {
         let file = given.rsplit('/').next().unwrap_or(given);
@@ -124,9 +124,9 @@ impl Program {
     }
 }
 
-impl State {
+impl LuaState {
     /// Compiles the script without running it.
-    pub fn new(program: &Program, setup: &Setup) -> Result<State, ScriptError> {
+    pub fn new(program: &Program, setup: &Setup) -> Result<LuaState, ScriptError> {
         let (entry, entry_name) = match &setup.entry {
             Entry::Thread => ("thread", ""),
             Entry::Function(name) => ("function", name.as_str()),
@@ -135,7 +135,7 @@ impl State {
             Entry::Declare => ("declare", ""),
             Entry::Reports => ("reports", ""),
         };
-        let mut state = State::open(
+        let mut state = LuaState::open(
             &program.script,
             &Opening {
                 entry,
@@ -157,7 +157,7 @@ impl State {
 
 /// Runs a script's top level in a state of its own and reads its declarations; `None` if it uses the database and may.
 fn declare(script: &Script, top: &TopLevel) -> Result<Option<Declared>, ScriptError> {
-    let mut state = State::open(
+    let mut state = LuaState::open(
         script,
         &Opening {
             entry: "declare",

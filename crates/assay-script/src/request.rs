@@ -4,7 +4,7 @@ use assay_seam::{Nanos, Operation, Reply, StatementError};
 
 use crate::rule::Declaration;
 
-/// A session's place in its `State`.
+/// A session's place in its `LuaState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
@@ -43,8 +43,8 @@ pub enum Request<'a> {
     /// Ask for the next transaction. Ends the previous one, if there was one, as a success. Answer: `Begin` at the
     /// instant it is started, or `Proceed(false)`: leave the loop.
     Next,
-    /// The current transaction has this type (`assay.transaction`): an index into `State::transaction_types`. Answer:
-    /// `Done`, immediately.
+    /// The current transaction has this type (`assay.transaction`): an index into `LuaState::transaction_types`.
+    /// Answer: `Done`, immediately.
     Type(u32),
     /// The transaction failed. Answer: `Decision`. With `Retry` the session runs it again, as the same transaction
     /// (same due instant); with `Skip` it counts as failed and the session asks for the `Next`.
@@ -63,7 +63,7 @@ pub enum Request<'a> {
     /// A message for the user (`assay.log`, `print`). Answer: `Done`, immediately.
     Log(&'a [u8]),
     /// The script declares something about its transactions (`assay.audit`, `assay.rate`); sent by the first session of
-    /// each `State` that does so. Answer: `Done`, immediately.
+    /// each `LuaState` that does so. Answer: `Done`, immediately.
     Declare(Declaration),
     /// The session's main function returned; its value (custom commands: `false` is failure). Not resumable.
     Finished {

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::library::{Library, Source};
+use crate::library::{Library, ScriptSource};
 
 /// What a state needs to run a script.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) library: Arc<Library>,
-    pub(crate) source: Source,
+    pub(crate) source: ScriptSource,
     /// As the user named it: `sysbench.cmdline.script_path`.
     pub(crate) given: String,
     pub(crate) name: String,

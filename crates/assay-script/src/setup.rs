@@ -5,7 +5,7 @@ use std::sync::Arc;
 use assay_options::OptionValue;
 use assay_seam::Dialect;
 
-use crate::front::Front;
+use crate::front::ScriptFront;
 use crate::random::Distribution;
 
 /// What the sessions of a state will do, and what they see.
@@ -28,7 +28,7 @@ pub struct Setup {
     /// `sysbench.cmdline.argv`, the program's name first.
     pub argv: Vec<String>,
     /// The front end for the scripts' output; `None`: the engine, by `Request::Log`.
-    pub front: Option<Arc<dyn Front>>,
+    pub front: Option<Arc<dyn ScriptFront>>,
 }
 
 /// What a session runs after the script's top level.

@@ -17,7 +17,7 @@ use assay_seam::{Dialect, Nanos, Operation, RowsPool, StatementId, Value};
 use crate::asked::Ask;
 use crate::declared::{Declared, declaration, read_declared};
 use crate::failure::ScriptError;
-use crate::front::Front;
+use crate::front::ScriptFront;
 use crate::guard::{Guard, GuardWatch};
 use crate::native::{FUNCTIONS, Key, Marks, Native, Shared};
 use crate::plain::{Leave, PlainStep};
@@ -29,13 +29,13 @@ use crate::stack::{UNSUITABLE, failure, push_answer, push_bytes, push_option, pu
 use assay_options::OptionValue;
 
 /// One `lua_State` with its sessions. Not `Send`: made and used in one thread.
-pub struct State {
+pub struct LuaState {
     pub(crate) lua: *mut lua_State,
     /// From `Box::into_raw`; Lua has its address, too. Freed after the state is closed.
     pub(crate) shared: *mut Shared,
     watch: Arc<GuardWatch>,
     pub(crate) sessions: Vec<Option<Coroutine>>,
-    /// Parameters of the last `Execute` returned. The lifetime is erased: see `State::operation`.
+    /// Parameters of the last `Execute` returned. The lifetime is erased: see `LuaState::operation`.
     parameters: Vec<Value<'static>>,
     /// The text that a plain program handed out last.
     text: Vec<u8>,
@@ -81,12 +81,12 @@ pub(crate) struct Opening<'a> {
     pub(crate) sessions: u32,
     pub(crate) distribution: Distribution,
     pub(crate) argv: &'a [String],
-    pub(crate) front: Option<Arc<dyn Front>>,
+    pub(crate) front: Option<Arc<dyn ScriptFront>>,
 }
 
-impl State {
+impl LuaState {
     /// Compiles the script without running it.
-    pub(crate) fn open(script: &Script, opening: &Opening<'_>) -> Result<State, ScriptError> {
+    pub(crate) fn open(script: &Script, opening: &Opening<'_>) -> Result<LuaState, ScriptError> {
         let shared = Shared::new(&script.library, &script.name, opening.seed, opening.sessions, opening.distribution)
             .with_front(opening.front.clone(), !matches!(opening.entry, "thread" | "function"));
         // SAFETY: a fresh state, used by this thread only. Errors inside Lua are caught by `run`'s protected calls;
@@ -100,7 +100,7 @@ impl State {
             lua::lua_gc(lua, lua::LUA_GCSETPAUSE, GC_PAUSE);
             lua::lua_gc(lua, lua::LUA_GCSETSTEPMUL, GC_STEP);
             let watch = GuardWatch::new(lua);
-            let state = State {
+            let state = LuaState {
                 lua,
                 shared: Box::into_raw(Box::new(shared)),
                 watch,
@@ -630,7 +630,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for LuaState {
     fn drop(&mut self) {
         self.watch.close();
         // SAFETY: no guard touches the state any more, and nothing of it is borrowed. Finalizers of the script run

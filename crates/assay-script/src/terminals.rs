@@ -5,9 +5,9 @@ use assay_seam::Nanos;
 
 use crate::native::{Terminal, serve};
 use crate::request::Slot;
-use crate::state::State;
+use crate::state::LuaState;
 
-impl State {
+impl LuaState {
     /// Must be called before the first session: the run's sessions serve `terminals` users in turn. User `n` is
     /// initialized by session `n` modulo the sessions of the run, and served by sessions of that state.
     pub fn serve_terminals(&mut self, terminals: u32) {

@@ -39,7 +39,7 @@ fn statements_with_parameters_and_rows_allocate_nothing_once_warm() {
         argv: Vec::new(),
         front: None,
     };
-    let mut state = State::new(&program, &setup).unwrap();
+    let mut state = LuaState::new(&program, &setup).unwrap();
     let mut pool = RowsPool::default();
     let slots: Vec<Slot> = (0..20).map(|number| state.add_session(number).unwrap()).collect();
     let mut waiting: Vec<Option<Answer>> = slots.iter().map(|_| Some(Answer::Done)).collect();

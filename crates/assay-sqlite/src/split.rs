@@ -15,8 +15,8 @@ pub(crate) fn statement_end(sql: &str) -> usize {
         let start = i;
         i = token_end(bytes, i);
         match &bytes[start..i] {
-            b";" if !trigger || ended_by == Some(Ended::End) => return i,
-            b";" => ended_by = Some(Ended::Semicolon),
+            b";" if !trigger || ended_by == Some(TriggerEnd::End) => return i,
+            b";" => ended_by = Some(TriggerEnd::Semicolon),
             [b'-', b'-', ..] | [b'/', b'*', ..] => {}
             [first, ..] if first.is_ascii_whitespace() => {}
             token => {
@@ -27,7 +27,7 @@ pub(crate) fn statement_end(sql: &str) -> usize {
                     2 | 3 if created => trigger |= is("trigger"),
                     _ => {}
                 }
-                ended_by = (ended_by == Some(Ended::Semicolon) && is("end")).then_some(Ended::End);
+                ended_by = (ended_by == Some(TriggerEnd::Semicolon) && is("end")).then_some(TriggerEnd::End);
             }
         }
     }
@@ -36,7 +36,7 @@ pub(crate) fn statement_end(sql: &str) -> usize {
 
 /// How far a trigger's closing `; END ;` has been seen.
 #[derive(PartialEq)]
-enum Ended {
+enum TriggerEnd {
     Semicolon,
     End,
 }

@@ -23,7 +23,7 @@ pub mod stat;
 pub mod value;
 
 pub use histogram::Histogram;
-pub use log::{Level, Log};
+pub use log::{Log, LogLevel};
 pub use options::{Arguments, KnownOption, Options, UsageError};
 pub use report::Style;
 pub use settings::{CoreSettings, ReportLayout, Shutdown};
@@ -36,8 +36,8 @@ type LuaChunk = (&'static CStr, &'static str);
 const FRONT: LuaChunk = (c"=assay/sysbench", include_str!("lua/front.lua"));
 const STOCK: LuaChunk = (c"=assay/stock", include_str!("lua/stock.lua"));
 
-/// sysbench's own part of what scripts see, in Lua: for `assay_script::Front::overlay`. The first part knows sysbench,
-/// the second its stock scripts. `luajit_cmd`: `--luajit-cmd`, which holds for every state.
+/// sysbench's own part of what scripts see, in Lua: for `assay_script::ScriptFront::overlay`. The first part knows
+/// sysbench, the second its stock scripts. `luajit_cmd`: `--luajit-cmd`, which holds for every state.
 pub fn overlay(luajit_cmd: &str) -> &'static [LuaChunk] {
     match luajit_cmd {
         "off" => &[FRONT, STOCK, (c"=assay/luajit", "jit.off()")],

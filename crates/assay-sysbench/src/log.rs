@@ -4,7 +4,7 @@
 
 /// Severity of a message. Lower is more severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LogLevel {
     /// The run cannot continue.
     Fatal = 0,
     /// An error of the script.
@@ -19,14 +19,14 @@ pub enum Level {
     Debug = 5,
 }
 
-impl Level {
+impl LogLevel {
     fn prefix(self) -> &'static str {
         match self {
-            Level::Fatal => "FATAL: ",
-            Level::Alert => "ALERT: ",
-            Level::Warning => "WARNING: ",
-            Level::Debug => "DEBUG: ",
-            Level::Notice | Level::Info => "",
+            LogLevel::Fatal => "FATAL: ",
+            LogLevel::Alert => "ALERT: ",
+            LogLevel::Warning => "WARNING: ",
+            LogLevel::Debug => "DEBUG: ",
+            LogLevel::Notice | LogLevel::Info => "",
         }
     }
 }
@@ -50,13 +50,13 @@ impl Log {
     }
 
     /// Whether messages of this level are printed.
-    pub fn says(&self, level: Level) -> bool {
+    pub fn says(&self, level: LogLevel) -> bool {
         level as i64 <= self.verbosity
     }
 
     /// What to print for a message: itself with prefix and line end; nothing if it is the same as the previous one;
     /// before a different one, how often the previous one was repeated.
-    pub fn text(&mut self, level: Level, message: &str) -> String {
+    pub fn text(&mut self, level: LogLevel, message: &str) -> String {
         if !self.says(level) {
             return String::new();
         }
@@ -76,11 +76,11 @@ impl Log {
 
     /// A line with the seconds since the start. Never collapsed.
     pub fn timestamp(&self, seconds: f64, message: &str) -> String {
-        if self.says(Level::Notice) { format!("[ {seconds:.0}s ] {message}\n") } else { String::new() }
+        if self.says(LogLevel::Notice) { format!("[ {seconds:.0}s ] {message}\n") } else { String::new() }
     }
 
     /// A message that is printed unchanged.
-    pub fn plain(&self, level: Level, message: &str) -> String {
+    pub fn plain(&self, level: LogLevel, message: &str) -> String {
         if self.says(level) { format!("{message}\n") } else { String::new() }
     }
 }
@@ -94,14 +94,14 @@ mod tests {
         let mut log = Log::new(3);
         let mut all = String::new();
         for message in ["one", "one", "one", "two"] {
-            all += &log.text(Level::Fatal, message);
+            all += &log.text(LogLevel::Fatal, message);
         }
         assert_eq!(all, "FATAL: one\n(last message repeated 2 times)\nFATAL: two\n");
     }
 
     #[test]
     fn a_long_message_is_cut() {
-        let text = Log::new(3).text(Level::Fatal, &format!("{}äx", "x".repeat(4094)));
+        let text = Log::new(3).text(LogLevel::Fatal, &format!("{}äx", "x".repeat(4094)));
         assert_eq!(text, format!("FATAL: {}\n", "x".repeat(4094)));
     }
 
@@ -109,7 +109,14 @@ mod tests {
     fn verbosity_is_the_highest_level_that_is_said() {
         let said = |verbosity| {
             let mut log = Log::new(verbosity);
-            let levels = [Level::Fatal, Level::Alert, Level::Warning, Level::Notice, Level::Info, Level::Debug];
+            let levels = [
+                LogLevel::Fatal,
+                LogLevel::Alert,
+                LogLevel::Warning,
+                LogLevel::Notice,
+                LogLevel::Info,
+                LogLevel::Debug,
+            ];
             levels.map(|level| log.text(level, &format!("{level:?}"))).concat()
         };
         assert_eq!(said(0), "FATAL: Fatal\n");

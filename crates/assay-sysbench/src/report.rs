@@ -1,7 +1,7 @@
 //! The text of reports, whose labels, columns and blanks parsers have relied on for fifteen years.
 
 use crate::histogram::Histogram;
-use crate::log::{Level, Log};
+use crate::log::{Log, LogLevel};
 use crate::settings::{CoreSettings, ReportLayout, Shutdown};
 use crate::stat::{PeriodStat, SessionStat, mean_and_deviation};
 
@@ -29,8 +29,8 @@ pub fn banner(luajit: &str) -> String {
 
 /// What a run prints before its sessions start to get ready.
 pub fn announcement(log: &mut Log, settings: &CoreSettings) -> String {
-    let mut text = log.text(Level::Notice, "Running the test with following options:");
-    let mut say = |line: String| text += &log.text(Level::Notice, &line);
+    let mut text = log.text(LogLevel::Notice, "Running the test with following options:");
+    let mut say = |line: String| text += &log.text(LogLevel::Notice, &line);
     say(format!("Number of threads: {}", settings.threads));
     if settings.warmup > 0 {
         say(format!("Warmup time: {}s", settings.warmup));
@@ -64,9 +64,9 @@ pub fn announcement(log: &mut Log, settings: &CoreSettings) -> String {
 
 /// What a run prints when its threads have started.
 pub fn started(log: &mut Log, settings: &CoreSettings) -> String {
-    let mut text = log.text(Level::Notice, "Threads started!\n");
+    let mut text = log.text(LogLevel::Notice, "Threads started!\n");
     if settings.warmup > 0 {
-        text += &log.text(Level::Notice, &format!("Warming up for {} seconds...\n", settings.warmup));
+        text += &log.text(LogLevel::Notice, &format!("Warming up for {} seconds...\n", settings.warmup));
     }
     text
 }
@@ -106,7 +106,7 @@ pub fn cumulative(
 ) -> String {
     let seconds = stat.time_interval.max(f64::MIN_POSITIVE);
     let mut text = String::new();
-    let mut say = |line: &str| text += &log.text(Level::Notice, line);
+    let mut say = |line: &str| text += &log.text(LogLevel::Notice, line);
     let rate = |count: u64| format!("{count:<6} ({:.2} per sec.)", count as f64 / seconds);
     if style.sql {
         let queries = stat.reads + stat.writes + stat.other;
@@ -175,27 +175,27 @@ fn fairness(say: &mut impl FnMut(&str), shares: &[SessionStat]) {
 
 /// The table of `--debug`.
 fn by_session(log: &mut Log, shares: &[SessionStat]) -> String {
-    let mut text = log.text(Level::Debug, "Verbose per-thread statistics:\n");
+    let mut text = log.text(LogLevel::Debug, "Verbose per-thread statistics:\n");
     for (number, share) in shares.iter().enumerate() {
         let mean = if share.events > 0 { share.busy / share.events as f64 } else { 0.0 };
         let line = format!(
             "    thread #{number:3}: min: {:.4}s  avg: {mean:.4}s  max: {:.4}s  events: {}",
             share.min, share.max, share.events
         );
-        text += &log.text(Level::Debug, &line);
+        text += &log.text(LogLevel::Debug, &line);
         let line = format!("                 total time taken by event execution: {:.4}s", share.busy);
-        text += &log.text(Level::Debug, &line);
+        text += &log.text(LogLevel::Debug, &line);
     }
     if !text.is_empty() {
-        text += &log.text(Level::Notice, "");
+        text += &log.text(LogLevel::Notice, "");
     }
     text
 }
 
 /// `--histogram`: the chart of all latencies, before the cumulative report.
 pub fn distribution(log: &mut Log, histogram: &Histogram) -> String {
-    let head = log.text(Level::Notice, "Latency histogram (values are in milliseconds)");
-    head + &histogram.picture() + &log.text(Level::Notice, " ")
+    let head = log.text(LogLevel::Notice, "Latency histogram (values are in milliseconds)");
+    head + &histogram.picture() + &log.text(LogLevel::Notice, " ")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use assay_options::OptionValue;
 
-use crate::log::Level;
+use crate::log::LogLevel;
 use crate::options::Options;
 
 /// The values of the core's options.
@@ -75,7 +75,7 @@ impl ReportLayout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsRefusal {
     /// How it is printed.
-    pub level: Option<Level>,
+    pub level: Option<LogLevel>,
     /// Its text.
     pub message: String,
 }
@@ -123,7 +123,7 @@ pub fn is_endless(options: &Options) -> bool {
 
 /// Checks the options of the core.
 pub fn settings(options: &Options) -> Result<CoreSettings, SettingsRefusal> {
-    let fatal = |message: String| SettingsRefusal { level: Some(Level::Fatal), message };
+    let fatal = |message: String| SettingsRefusal { level: Some(LogLevel::Fatal), message };
     let verbosity = verbosity(options)?;
     let distribution = options.text("rand_type");
     if !["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&distribution) {

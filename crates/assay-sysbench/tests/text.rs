@@ -2,7 +2,7 @@
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
 use assay_sysbench::{
-    Arguments, CoreSettings, Histogram, Level, Log, PeriodStat, ReportLayout, SessionStat, Shutdown, Style,
+    Arguments, CoreSettings, Histogram, Log, LogLevel, PeriodStat, ReportLayout, SessionStat, Shutdown, Style,
     config_file, help, report, settings,
 };
 
@@ -123,8 +123,8 @@ fn a_distribution_is_drawn_with_a_line_for_each_bucket_that_has_something() {
 #[test]
 fn a_level_that_is_not_wanted_is_not_said() {
     let mut log = Log::new(2);
-    assert_eq!(log.text(Level::Debug, "x"), "");
-    assert_eq!(log.text(Level::Fatal, "gone"), "FATAL: gone\n");
+    assert_eq!(log.text(LogLevel::Debug, "x"), "");
+    assert_eq!(log.text(LogLevel::Fatal, "gone"), "FATAL: gone\n");
 }
 
 #[test]

@@ -163,7 +163,7 @@ pub fn cgroup_1(usage: &str, cpu_stat: &str, memory_usage: &str, memory_stat: &s
 
 /// A process in /proc/PID/stat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessStat {
     /// Its program, cut to 15 bytes by the kernel.
     pub program: String,
     /// Its parent's number.
@@ -175,14 +175,14 @@ pub struct Process {
 }
 
 /// A process; `None` if the text is not that of /proc/PID/stat.
-pub fn process(stat: &str) -> Option<Process> {
+pub fn process(stat: &str) -> Option<ProcessStat> {
     // The name is in parentheses, and may contain some.
     let (head, rest) = stat.rsplit_once(')')?;
     let program = head.split_once('(')?.1.to_owned();
     let fields: Vec<&str> = rest.split_whitespace().collect();
     // `rest` begins with field 3.
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some(Process {
+    Some(ProcessStat {
         program,
         parent: field(4)? as u32,
         cpu_us: (field(14)? + field(15)?) * US_PER_TICK,
@@ -200,8 +200,8 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// Time on a CPU as [`Process::cpu_us`] counts it, in whole ticks: so the sum over a server's processes does not go
-    /// down when one of them ends and its parent takes over its time.
+    /// Time on a CPU as [`ProcessStat::cpu_us`] counts it, in whole ticks: so the sum over a server's processes does
+    /// not go down when one of them ends and its parent takes over its time.
     pub fn cpu_us(&self) -> u64 {
         self.ran_ns / 1000 / US_PER_TICK * US_PER_TICK
     }
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_process_may_have_any_name() {
         let stat = "42 (a) b (c)) S 7 42 42 0 -1 4194560 1 2 3 4 11 12 13 14 20 0 1 0 100 0 0";
-        let expected = Process { program: "a) b (c)".into(), parent: 7, cpu_us: 230_000, children_us: 270_000 };
+        let expected = ProcessStat { program: "a) b (c)".into(), parent: 7, cpu_us: 230_000, children_us: 270_000 };
         assert_eq!(process(stat), Some(expected));
         assert_eq!(process("42"), None);
         let thread = Scheduled { ran_ns: 454_104_845, waited_ns: 730_936_852 };

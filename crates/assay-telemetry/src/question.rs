@@ -16,7 +16,7 @@ pub struct ServerQuestions {
     /// What active sessions wait for: rows of a name and a number of sessions. Asked more often than the others.
     pub waits: Option<Waits>,
     /// Questions that identify the server's process if it is local, one value each.
-    pub process: Process,
+    pub process: ProcessQuestion,
     /// Counters of the server that are off by default, with the question that reads them.
     pub switched: Option<Switched>,
     /// Keeps our own statements out of the server's statement statistics, if the user may do that.
@@ -53,7 +53,7 @@ pub struct Waits {
 
 /// How to find the process of a local server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessQuestion {
     /// Names of its program (`/proc/PID/comm`).
     pub programs: &'static [&'static str],
     /// Returns the process or thread that serves our own connection.

@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod child;
 pub mod command_line;
 pub mod commands;
 pub mod machine_record;

@@ -197,7 +197,7 @@ fn simulate(folder: &Path, seed: &str, extra: &[&str]) -> (Vec<u8>, u64) {
     let words = fixed.iter().chain(extra).map(Into::into);
     let invocation = command_line::parse(words).expect("the command line is right").expect("it runs something");
     let assignment = invocation.assignment.expect("it names a workload");
-    let plan = plan::of_run(&assignment, &plan::Process::default(), &assignment.urls()).expect("a plan");
+    let plan = plan::of_run(&assignment, &plan::ProcessOptions::default(), &assignment.urls()).expect("a plan");
 
     let statements = Rc::new(Cell::new(0));
     let settings = NetworkSettings {
@@ -290,7 +290,7 @@ fn search(words: &str, service: Nanos, settings: NetworkSettings) -> CapacityFin
     let line = format!("assay run oltp_point_select {db} --seed 1 --workers 1 {words}");
     let invocation = command_line::parse(line.split(' ').map(Into::into)).unwrap().unwrap();
     let assignment = invocation.assignment.expect("it names a workload");
-    let plan = plan::of_run(&assignment, &plan::Process::default(), &assignment.urls()).expect("a plan");
+    let plan = plan::of_run(&assignment, &plan::ProcessOptions::default(), &assignment.urls()).expect("a plan");
     let mut network = Network::new(settings);
     let statements = Rc::new(Cell::new(0));
     let queue = Some((service, Nanos::ZERO));

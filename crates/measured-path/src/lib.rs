@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use assay::command_line;
 use assay_engine::Plan;
-use assay_io::{Address, ConnectError, Event, Io, SocketId, Tls, Waker};
+use assay_io::{Address, ConnectError, Io, IoEvent, SocketId, Tls, Waker};
 use assay_run::plan;
 use assay_seam::Nanos;
 
@@ -26,7 +26,7 @@ pub fn plan_of(words: &[&str]) -> Plan {
     let words = ["assay", "run"].iter().chain(words).map(Into::into);
     let invocation = command_line::parse(words).expect("the command line is right").expect("it runs something");
     let assignment = invocation.assignment.as_ref().expect("it names a workload");
-    plan::of_run(assignment, &plan::Process::default(), &assignment.urls()).expect("a plan")
+    plan::of_run(assignment, &plan::ProcessOptions::default(), &assignment.urls()).expect("a plan")
 }
 
 /// Sockets that lead to a null server.
@@ -101,14 +101,14 @@ impl Io for Null {
         Ok(())
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self) -> Option<IoEvent> {
         if self.batch == 0 {
             return None;
         }
         self.batch -= 1;
         let (socket, answer) = self.arrived.pop_front()?;
         self.current = answer;
-        Some(if answer == CONNECTED { Event::Connected(socket) } else { Event::Received(socket) })
+        Some(if answer == CONNECTED { IoEvent::Connected(socket) } else { IoEvent::Received(socket) })
     }
 
     fn received(&self) -> &[u8] {

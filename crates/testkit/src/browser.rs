@@ -26,7 +26,7 @@ pub struct Browser {
 
 /// How to show a page.
 #[derive(Clone, Copy, Debug)]
-pub struct View {
+pub struct BrowserView {
     /// Width of the window, in pixels.
     pub width: u32,
     /// Height of the window, in pixels.
@@ -79,7 +79,7 @@ impl Browser {
     }
 
     /// Opens a file and waits until it is loaded.
-    pub fn open(&mut self, file: &Path, view: View) -> Result<()> {
+    pub fn open(&mut self, file: &Path, view: BrowserView) -> Result<()> {
         self.resize(view)?;
         self.events.clear();
         self.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }))?;
@@ -91,7 +91,7 @@ impl Browser {
     }
 
     /// Changes the window.
-    pub fn resize(&mut self, view: View) -> Result<()> {
+    pub fn resize(&mut self, view: BrowserView) -> Result<()> {
         let metrics = json!({ "width": view.width, "height": view.height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", metrics)?;
         let scheme = if view.dark { "dark" } else { "light" };
@@ -102,7 +102,7 @@ impl Browser {
 
     /// Shows the page as on paper with this width, in pixels.
     pub fn print_preview(&mut self, width: u32) -> Result<()> {
-        self.resize(View { width, height: 1000, dark: false })?;
+        self.resize(BrowserView { width, height: 1000, dark: false })?;
         self.call("Emulation.setEmulatedMedia", json!({ "media": "print" }))?;
         Ok(())
     }

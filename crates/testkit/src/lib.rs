@@ -48,7 +48,7 @@ mod start;
 use std::path::PathBuf;
 
 pub use assay_lab::home::free_port;
-pub use browser::{Browser, View};
+pub use browser::{Browser, BrowserView};
 pub use cable::Cable;
 pub use certificates::Certificates;
 pub use folder::{cache, home, lab_folder};

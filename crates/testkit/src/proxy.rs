@@ -45,7 +45,7 @@ pub enum Way {
 pub struct Proxy {
     port: u16,
     listener: Arc<TcpListener>,
-    state: Arc<State>,
+    state: Arc<ProxyState>,
 }
 
 impl Proxy {
@@ -54,7 +54,7 @@ impl Proxy {
         // Bound by number, because the kernel takes back a port that it chose itself when the listener is shut down.
         let port = free_port()?;
         let listener = Arc::new(TcpListener::bind((Ipv4Addr::LOCALHOST, port))?);
-        let state = Arc::new(State::default());
+        let state = Arc::new(ProxyState::default());
         let (ours, theirs) = (listener.clone(), state.clone());
         thread::spawn(move || {
             while theirs.wait_for_opening() {
@@ -125,7 +125,7 @@ impl Drop for Proxy {
 
 /// What the threads of a proxy share.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct ProxyState {
     now: Mutex<Now>,
     opened: Condvar,
 }
@@ -165,7 +165,7 @@ enum Treatment {
     Trickle,
 }
 
-impl State {
+impl ProxyState {
     fn lock(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -233,7 +233,7 @@ impl Connection {
 }
 
 /// Forwards a client's connection to this port of loopback, in threads of its own.
-pub(crate) fn connect(state: &Arc<State>, client: TcpStream, server: u16) {
+pub(crate) fn connect(state: &Arc<ProxyState>, client: TcpStream, server: u16) {
     let is_lost = state.lock().fault == Some(Fault::Blackhole);
     let server = if is_lost { None } else { TcpStream::connect((Ipv4Addr::LOCALHOST, server)).ok() };
     if server.is_none() && !is_lost {
@@ -254,7 +254,7 @@ pub(crate) fn connect(state: &Arc<State>, client: TcpStream, server: u16) {
 }
 
 /// Passes on what comes from one side, until it ends.
-fn pump(state: &State, connection: &Connection, way: Way) {
+fn pump(state: &ProxyState, connection: &Connection, way: Way) {
     let (from, to) = match way {
         Way::ToServer => (Some(&connection.client), connection.server.as_ref()),
         Way::ToClient => (connection.server.as_ref(), Some(&connection.client)),

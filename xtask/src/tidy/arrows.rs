@@ -13,7 +13,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 33] = [
+const ARROWS: [(&str, &[&str], &[&str]); 34] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -97,9 +97,28 @@ const ARROWS: [(&str, &[&str], &[&str]); 33] = [
         &[],
     ),
     (
+        "assay-experiment",
+        &[
+            "assay-io",
+            "assay-lab",
+            "assay-options",
+            "assay-process",
+            "assay-products",
+            "assay-recipe",
+            "assay-record",
+            "assay-report",
+            "assay-run",
+            "assay-seam",
+            "assay-spec",
+            "assay-telemetry",
+        ],
+        &[],
+    ),
+    (
         "assay",
         &[
             "assay-engine",
+            "assay-experiment",
             "assay-fleet",
             "assay-io",
             "assay-lab",
@@ -132,6 +151,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 33] = [
             "assay-postgres",
             "assay-random",
             "assay-recipe",
+            "assay-spec",
             "assay-sqlite",
             "assay-wire",
         ],

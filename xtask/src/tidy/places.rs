@@ -12,6 +12,7 @@ const PLACES: [(&[&str], &[&str], &str); 5] = [
         // waits for them.
         &[
             "crates/assay-io/",
+            "crates/assay-experiment/",
             "crates/assay-machine/",
             "crates/assay-fleet/",
             "crates/assay-lab/src/wait.rs",
@@ -39,10 +40,10 @@ const PLACES: [(&[&str], &[&str], &str); 5] = [
             // Streams, which grow during a run.
             "crates/assay-run/src/journal.rs",
             "crates/assay/src/commands/pgbench.rs",
-            "crates/assay/src/commands/lab/trial.rs",
+            "crates/assay-experiment/src/trial.rs",
             // Temporary files.
             "crates/assay-run/src/fleet/parcel.rs",
-            "crates/assay/src/commands/lab/folder.rs",
+            "crates/assay-experiment/src/folder.rs",
             // Files of the kernel, of servers, and records, which are written in the same way.
             "crates/assay-run/src/lab.rs",
             "crates/assay-lab/",

@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use assay_io::{Closed, Event, Io, SocketId};
+use assay_io::{Closed, Io, IoEvent, SocketId};
 use assay_seam::{Class, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry, RowsPool, StatementError};
 
 use super::link::{Batch, InFlight, Link, LinkDoing};
@@ -117,24 +117,26 @@ impl<I: Io> Links<I> {
     }
 
     /// Something arrived at `at`.
-    pub(super) fn on_event(&mut self, event: Event, at: Nanos) -> Option<Heard> {
-        let (Event::Received(socket) | Event::Connected(socket) | Event::Secured(socket, _) | Event::Closed(socket, _)) =
-            event;
+    pub(super) fn on_event(&mut self, event: IoEvent, at: Nanos) -> Option<Heard> {
+        let (IoEvent::Received(socket)
+        | IoEvent::Connected(socket)
+        | IoEvent::Secured(socket, _)
+        | IoEvent::Closed(socket, _)) = event;
         let link = self.link_of(socket)?;
-        if self.links[link].doing == LinkDoing::Leaving && !matches!(event, Event::Closed(..)) {
+        if self.links[link].doing == LinkDoing::Leaving && !matches!(event, IoEvent::Closed(..)) {
             return None;
         }
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now: at };
         let machine = &mut self.links[link].machine;
         let progress = match event {
-            Event::Received(_) => machine.on_bytes(self.io.received(), &mut exchange),
-            Event::Secured(_, facts) => machine.on_secured(&facts, &mut exchange),
-            Event::Connected(_) => {
+            IoEvent::Received(_) => machine.on_bytes(self.io.received(), &mut exchange),
+            IoEvent::Secured(_, facts) => machine.on_secured(&facts, &mut exchange),
+            IoEvent::Connected(_) => {
                 let progress = machine.on_connected(&mut exchange);
                 self.note_connected(link, socket, at);
                 progress
             }
-            Event::Closed(_, closed) => return self.on_closed(link, &closed, at),
+            IoEvent::Closed(_, closed) => return self.on_closed(link, &closed, at),
         };
         self.follow(link, progress, at)
     }

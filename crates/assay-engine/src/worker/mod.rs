@@ -29,11 +29,11 @@ use crate::messages::{IntervalPart, Message, WorkerCommand, WorkerStageSummary};
 use crate::outcome::{Outside, RunError};
 use crate::plan::{self, Load, Plan};
 use crate::rate::Rate;
-use crate::schedule::{Schedule, Share};
+use crate::schedule::{Schedule, SessionShare};
 use crate::shared::Shared;
 use session::SessionPhase;
 use sessions::{Sessions, Want};
-use stage::Stage;
+use stage::WorkerStage;
 
 /// See the module.
 pub(crate) struct Worker<I: Io> {
@@ -44,7 +44,7 @@ pub(crate) struct Worker<I: Io> {
     outbox: Sender<Message>,
     sessions: Sessions<I>,
     phase: WorkerPhase,
-    stage: Stage,
+    stage: WorkerStage,
     /// The grace period of the stage, instead of the plan's.
     rate: Option<f64>,
     /// How long transactions in flight may take to finish.
@@ -72,8 +72,8 @@ enum WorkerPhase {
 }
 
 /// Which of so many sessions a worker drives, by its number among those of this process.
-fn share(plan: &Plan, number: usize, sessions: u32) -> Share {
-    Share { worker: plan.agent().worker(number) as u32, workers: plan.workers_of_all() as u32, sessions }
+fn share(plan: &Plan, number: usize, sessions: u32) -> SessionShare {
+    SessionShare { worker: plan.agent().worker(number) as u32, workers: plan.workers_of_all() as u32, sessions }
 }
 
 impl<I: Io> Worker<I> {
@@ -93,7 +93,7 @@ impl<I: Io> Worker<I> {
             inbox,
             outbox,
             phase: WorkerPhase::Waiting,
-            stage: Stage::new(0, share, plan.load == Load::Closed),
+            stage: WorkerStage::new(0, share, plan.load == Load::Closed),
             rate: None,
             grace: plan.grace,
             leave_by: Nanos::MAX,
@@ -198,7 +198,7 @@ impl<I: Io> Worker<I> {
 
     fn prepare_stage(&mut self, index: usize, stage: plan::Stage) {
         let share = share(&self.plan, self.number, stage.sessions);
-        self.stage = Stage::new(index, share, self.plan.load == Load::Closed);
+        self.stage = WorkerStage::new(index, share, self.plan.load == Load::Closed);
         self.rate = stage.rate;
         self.sessions.under_way = false;
         self.sessions.recorder.prepare_stage(index, self.stage.own_sessions());

@@ -491,7 +491,7 @@ fn count_error(tally: &mut Tally, error: &StatementError) {
     }
 }
 
-impl arrivals::Tally for Recorder {
+impl arrivals::ArrivalTally for Recorder {
     /// `count` transactions would become due on their own, the last of them at `due`; all of them in the measured part,
     /// or none. Returns how many the limit allows.
     fn admit(&mut self, count: u64, due: Nanos) -> u64 {

@@ -8,14 +8,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use assay_seam::Nanos;
 
 use super::recorder::Recorder;
-use crate::arrivals::{Arrivals, Tally as _};
-use crate::schedule::Share;
+use crate::arrivals::{ArrivalTally as _, Arrivals};
+use crate::schedule::SessionShare;
 
 /// See the module. Instants are those of the worker's `Io`.
-pub(super) struct Stage {
+pub(super) struct WorkerStage {
     pub(super) index: usize,
     /// Sessions of the whole stage; this worker drives those it owns.
-    pub(super) share: Share,
+    pub(super) share: SessionShare,
     /// Nothing becomes due on its own: a session's next transaction is due when the previous one is done.
     is_closed: bool,
     pub(super) begin: Nanos,
@@ -47,9 +47,9 @@ pub(super) struct DueTransaction {
     pub(super) terminal: Option<u32>,
 }
 
-impl Stage {
-    pub(super) fn new(index: usize, share: Share, is_closed: bool) -> Stage {
-        Stage {
+impl WorkerStage {
+    pub(super) fn new(index: usize, share: SessionShare, is_closed: bool) -> WorkerStage {
+        WorkerStage {
             index,
             share,
             is_closed,

@@ -21,7 +21,7 @@ use assay_seam::{Nanos, TlsFacts};
 
 use self::server::ServerAction;
 pub use self::server::{PeerId, ScriptedServer, ServerOut};
-use crate::{Address, Closed, ConnectError, Event, Io, SocketId, Tls, Waker};
+use crate::{Address, Closed, ConnectError, Io, IoEvent, SocketId, Tls, Waker};
 
 /// Properties of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -372,10 +372,10 @@ impl Network {
         }
     }
 
-    fn gone(&mut self, id: SocketId, message: impl FnOnce(&Address) -> String, tls: bool) -> Event {
+    fn gone(&mut self, id: SocketId, message: impl FnOnce(&Address) -> String, tls: bool) -> IoEvent {
         let message = self.links.get(&id).map_or_else(String::new, |link| message(&link.address));
         self.close(id);
-        Event::Closed(id, Closed { message, hint: None, tls })
+        IoEvent::Closed(id, Closed { message, hint: None, tls })
     }
 }
 
@@ -458,7 +458,7 @@ impl Io for Network {
         Ok(())
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self) -> Option<IoEvent> {
         loop {
             let (id, what) = self.ready.pop_front()?;
             if !self.links.get(&id).is_some_and(|link| link.open) {
@@ -466,12 +466,12 @@ impl Io for Network {
             }
             self.now += self.settings.event_cost;
             return Some(match what {
-                Down::Connected => Event::Connected(id),
+                Down::Connected => IoEvent::Connected(id),
                 Down::Bytes(bytes) => {
                     self.received = bytes;
-                    Event::Received(id)
+                    IoEvent::Received(id)
                 }
-                Down::Secured(facts) => Event::Secured(id, facts),
+                Down::Secured(facts) => IoEvent::Secured(id, facts),
                 Down::Refused => self.gone(id, |to| format!("connecting to {to}: connection refused"), false),
                 Down::NoTls => self.gone(id, |to| format!("{to} does not speak TLS"), true),
                 Down::Close => self.gone(id, |to| format!("{to} closed the connection"), false),

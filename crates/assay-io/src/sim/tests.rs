@@ -78,10 +78,10 @@ fn events(network: &mut Network, until: Nanos) -> Vec<String> {
         while let Some(event) = network.next_event() {
             idle = false;
             let (id, what) = match event {
-                Event::Connected(id) => (id, "connected".to_owned()),
-                Event::Received(id) => (id, String::from_utf8_lossy(network.received()).into_owned()),
-                Event::Secured(id, facts) => (id, format!("secured {}", facts.cipher)),
-                Event::Closed(id, why) => (id, format!("closed: {why}")),
+                IoEvent::Connected(id) => (id, "connected".to_owned()),
+                IoEvent::Received(id) => (id, String::from_utf8_lossy(network.received()).into_owned()),
+                IoEvent::Secured(id, facts) => (id, format!("secured {}", facts.cipher)),
+                IoEvent::Closed(id, why) => (id, format!("closed: {why}")),
             };
             lines.push(format!("{} {} {what}", network.now().0 / 1_000, id.0));
         }
@@ -170,7 +170,7 @@ fn events_of_a_socket_closed_by_the_client_never_surface() {
     let (mut network, _) = network(NetworkSettings::default());
     let id = network.connect(&place(), None).unwrap();
     network.wait(None).unwrap();
-    assert!(matches!(network.next_event(), Some(Event::Connected(_))));
+    assert!(matches!(network.next_event(), Some(IoEvent::Connected(_))));
     network.close(id);
     assert_eq!(events(&mut network, ms(1)), Vec::<String>::new());
 }

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use assay_io::process::{Scheduler, Usage};
-use assay_io::{Address, Closed, Event, Io, Kernel, SocketId};
+use assay_io::{Address, Closed, Io, IoEvent, Kernel, SocketId};
 use assay_seam::{Endpoint, Nanos};
 use testkit::Cable;
 
@@ -36,7 +36,7 @@ fn echo(mut stream: impl Read + Write) {
 }
 
 /// Takes events until `done` returns true, calling it with each. Fails after 20 s without an event.
-fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, Event) -> bool) {
+fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, IoEvent) -> bool) {
     let mut last = Instant::now();
     loop {
         io.wait(Some(io.now() + Nanos::from_secs(1))).unwrap();
@@ -53,7 +53,7 @@ fn drive(io: &mut Kernel, mut done: impl FnMut(&mut Kernel, Event) -> bool) {
 fn connected(io: &mut Kernel, address: &Address) -> SocketId {
     let id = io.connect(address, None).unwrap();
     drive(io, |_, event| match event {
-        Event::Connected(this) => this == id,
+        IoEvent::Connected(this) => this == id,
         event => panic!("{event:?}"),
     });
     id
@@ -63,11 +63,11 @@ fn connected(io: &mut Kernel, address: &Address) -> SocketId {
 fn read_to_end(io: &mut Kernel) -> (Vec<u8>, Closed) {
     let (mut bytes, mut why) = (Vec::new(), None);
     drive(io, |io, event| match event {
-        Event::Received(_) => {
+        IoEvent::Received(_) => {
             bytes.extend_from_slice(io.received());
             false
         }
-        Event::Closed(_, closed) => {
+        IoEvent::Closed(_, closed) => {
             why = Some(closed);
             true
         }
@@ -108,7 +108,7 @@ fn transfer_both_ways(io: &mut Kernel, id: SocketId, len: usize) {
     io.send(id, &sent[..10]);
     io.send(id, &sent[10..]);
     drive(io, |io, event| match event {
-        Event::Received(_) => {
+        IoEvent::Received(_) => {
             bytes.extend_from_slice(io.received());
             bytes.len() >= len
         }
@@ -141,7 +141,7 @@ fn unix_sockets_work_the_same() {
     io.send(id, b"early"); // before `Connected`: kept
     let mut bytes = Vec::new();
     drive(&mut io, |io, event| {
-        if let Event::Received(_) = event {
+        if let IoEvent::Received(_) = event {
             bytes.extend_from_slice(io.received());
         }
         bytes == b"early"
@@ -178,7 +178,7 @@ fn a_thousand_sockets_are_served_side_by_side() {
         if i % 64 == 63 {
             let mut count = 0;
             drive(&mut io, |_, event| {
-                assert!(matches!(event, Event::Connected(_)), "{event:?}");
+                assert!(matches!(event, IoEvent::Connected(_)), "{event:?}");
                 count += 1;
                 count == 64
             });
@@ -186,7 +186,7 @@ fn a_thousand_sockets_are_served_side_by_side() {
     }
     let mut opened = SOCKETS / 64 * 64;
     drive(&mut io, |_, event| {
-        opened += usize::from(matches!(event, Event::Connected(_)));
+        opened += usize::from(matches!(event, IoEvent::Connected(_)));
         opened == SOCKETS
     });
     let say = |round: usize, i: usize| format!("{round:08}{i:08}").into_bytes();
@@ -197,9 +197,9 @@ fn a_thousand_sockets_are_served_side_by_side() {
     let mut left = SOCKETS;
     drive(&mut io, |io, event| {
         let id = match event {
-            Event::Received(id) => id,
+            IoEvent::Received(id) => id,
             // The peer closes all sockets once it has answered the last of them.
-            Event::Closed(id, _) if rounds[pending[&id]] == ROUNDS => return false,
+            IoEvent::Closed(id, _) if rounds[pending[&id]] == ROUNDS => return false,
             event => panic!("{event:?}"),
         };
         let i = pending[&id];
@@ -236,8 +236,8 @@ fn a_flood_on_one_socket_does_not_starve_another() {
     let (mut flooded, mut answers) = (0, 0);
     drive(&mut io, |io, event| {
         match event {
-            Event::Received(id) if id == flood => flooded += io.received().len(),
-            Event::Connected(id) | Event::Received(id) => {
+            IoEvent::Received(id) if id == flood => flooded += io.received().len(),
+            IoEvent::Connected(id) | IoEvent::Received(id) => {
                 assert_eq!(id, quiet);
                 answers += 1;
                 io.send(quiet, b"ping");
@@ -366,7 +366,7 @@ fn events_of_closed_sockets_never_surface_and_ids_are_not_reused() {
     let mut connects = 0;
     // Whether one `wait` reports both or not, the second is closed while the first is handled.
     drive(&mut io, |io, event| {
-        let Event::Connected(id) = event else { panic!("{event:?}") };
+        let IoEvent::Connected(id) = event else { panic!("{event:?}") };
         connects += 1;
         io.close(ids[usize::from(id == ids[0])]);
         io.close(id);
@@ -378,16 +378,16 @@ fn events_of_closed_sockets_never_surface_and_ids_are_not_reused() {
     thread.join().unwrap();
     let mut bytes = Vec::new();
     drive(&mut io, |io, event| match event {
-        Event::Connected(id) => {
+        IoEvent::Connected(id) => {
             assert_eq!(id, third);
             false
         }
-        Event::Received(id) => {
+        IoEvent::Received(id) => {
             assert_eq!(id, third);
             bytes.extend_from_slice(io.received());
             false
         }
-        Event::Closed(id, _) => id == third,
+        IoEvent::Closed(id, _) => id == third,
         event => panic!("{event:?}"),
     });
     assert_eq!((connects, &bytes[..]), (1, &b"hello"[..]));
@@ -456,7 +456,7 @@ fn port(address: &Address) -> u16 {
 
 /// Takes events until `done`, polling the peer of `asking` again and again, as a session does that waits for its
 /// answer.
-fn watch(io: &mut Kernel, asking: SocketId, limit: Nanos, mut done: impl FnMut(&mut Kernel, Option<Event>) -> bool) {
+fn watch(io: &mut Kernel, asking: SocketId, limit: Nanos, mut done: impl FnMut(&mut Kernel, Option<IoEvent>) -> bool) {
     let begun = Instant::now();
     while !done(io, None) {
         io.wait(Some(io.now() + Nanos(limit.0 / 8))).unwrap();
@@ -491,7 +491,7 @@ fn a_host_that_vanishes_is_noticed_whether_it_owes_an_answer_or_not() {
         let mut lost = HashMap::new();
         watch(&mut io, asking, limit, |_, event| {
             match event {
-                Some(Event::Closed(id, closed)) => drop(lost.insert(id, closed)),
+                Some(IoEvent::Closed(id, closed)) => drop(lost.insert(id, closed)),
                 Some(event) => panic!("{event:?}"),
                 None => {}
             }
@@ -530,7 +530,7 @@ fn a_server_that_reads_nothing_for_long_is_not_a_host_that_vanished() {
         go_on.send(()).unwrap();
         let mut bytes = Vec::new();
         drive(&mut io, |io, event| match event {
-            Event::Received(_) => {
+            IoEvent::Received(_) => {
                 bytes.extend_from_slice(io.received());
                 bytes.len() >= sent.len()
             }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use assay_io::{Address, Closed, Event, Io, Kernel, Tls};
+use assay_io::{Address, Closed, Io, IoEvent, Kernel, Tls};
 use assay_seam::{Nanos, TlsFacts, TlsMode, TlsSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, SigningKey};
 use rustls::pki_types::pem::PemObject;
@@ -147,7 +147,7 @@ fn settings(mode: TlsMode, root: Option<PathBuf>) -> TlsSettings {
 }
 
 /// What happens on one socket until `done`: facts about the handshake, or why the socket was closed.
-fn drive(io: &mut Kernel, mut on: impl FnMut(&mut Kernel, Event) -> bool) {
+fn drive(io: &mut Kernel, mut on: impl FnMut(&mut Kernel, IoEvent) -> bool) {
     let started = io.now();
     loop {
         io.wait(Some(io.now() + Nanos::from_secs(1))).unwrap();
@@ -169,20 +169,20 @@ fn echo(address: &Address, tls: &TlsSettings, len: usize) -> Result<TlsFacts, Cl
     let (mut bytes, mut facts, mut result) = (Vec::new(), None, None);
     drive(&mut io, |io, event| {
         match event {
-            Event::Connected(_) => io.start_tls(id),
-            Event::Secured(_, this) => {
+            IoEvent::Connected(_) => io.start_tls(id),
+            IoEvent::Secured(_, this) => {
                 facts = Some(this);
                 io.send(id, &sent[..len / 2]);
                 io.send(id, &sent[len / 2..]);
             }
-            Event::Received(_) => {
+            IoEvent::Received(_) => {
                 bytes.extend_from_slice(io.received());
                 if bytes.len() == len {
                     assert!(bytes == sent, "the echo differs");
                     result = facts.take().map(Ok);
                 }
             }
-            Event::Closed(_, why) => result = Some(Err(why)),
+            IoEvent::Closed(_, why) => result = Some(Err(why)),
         }
         result.is_some()
     });
@@ -483,10 +483,10 @@ fn the_peers_goodbye_closes_the_socket_after_its_last_bytes() {
         let (mut bytes, mut why) = (Vec::new(), None);
         drive(&mut io, |io, event| {
             match event {
-                Event::Connected(_) => io.start_tls(id),
-                Event::Secured(..) => {}
-                Event::Received(_) => bytes.extend_from_slice(io.received()),
-                Event::Closed(_, closed) => why = Some(closed.message),
+                IoEvent::Connected(_) => io.start_tls(id),
+                IoEvent::Secured(..) => {}
+                IoEvent::Received(_) => bytes.extend_from_slice(io.received()),
+                IoEvent::Closed(_, closed) => why = Some(closed.message),
             }
             why.is_some()
         });
@@ -568,17 +568,17 @@ fn openssl_and_we_understand_each_other() {
         let (mut cipher, mut answers, mut why) = (String::new(), 0, None);
         drive(&mut io, |io, event| {
             match event {
-                Event::Connected(_) => io.start_tls(id),
-                Event::Secured(_, facts) => {
+                IoEvent::Connected(_) => io.start_tls(id),
+                IoEvent::Secured(_, facts) => {
                     cipher = facts.cipher;
                     io.send(id, b"abc\n");
                 }
-                Event::Received(_) => {
+                IoEvent::Received(_) => {
                     assert_eq!(io.received(), b"cba\n");
                     answers += 1;
                     io.send(id, b"abc\n");
                 }
-                Event::Closed(_, closed) => why = Some(closed.message),
+                IoEvent::Closed(_, closed) => why = Some(closed.message),
             }
             answers == 3 || why.is_some()
         });

@@ -8,11 +8,11 @@ mod opening;
 mod results;
 mod statements;
 
-use crate::protocol::load::{Load, Table};
+use crate::protocol::load::{Load, LoadTable};
 use crate::protocol::login::{Greeting, Login};
 use crate::protocol::packet::{Inbound, PACKET_MAX, violation, write_packet};
 use crate::protocol::result::Column;
-use crate::protocol::server::Server;
+use crate::protocol::server::MySqlServer;
 use crate::protocol::statement::{Form, Statement, UNSENT};
 use assay_seam::{
     Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, ServerFacts, StatementError,
@@ -91,7 +91,7 @@ enum Infile {
     /// The server refuses files.
     Refused,
     /// The table last probed, and whether a file means the same as an INSERT.
-    Known(Box<Table>, bool),
+    Known(Box<LoadTable>, bool),
 }
 
 /// What is known about loading a table by parameters.
@@ -107,7 +107,7 @@ enum Bulk {
 /// A client connection.
 #[derive(Debug)]
 pub(super) struct MySqlConnection {
-    server: Arc<Server>,
+    server: Arc<MySqlServer>,
     inbound: Inbound,
     phase: Phase,
     job: Job,
@@ -141,7 +141,7 @@ pub(super) struct MySqlConnection {
 }
 
 impl MySqlConnection {
-    pub(super) fn new(server: Arc<Server>) -> MySqlConnection {
+    pub(super) fn new(server: Arc<MySqlServer>) -> MySqlConnection {
         MySqlConnection {
             server,
             inbound: Inbound::default(),

@@ -9,7 +9,7 @@ use assay_seam::{
 
 use super::connection::MySqlConnection;
 use super::refusal;
-use super::server::{self, Server};
+use super::server::{self, MySqlServer};
 
 /// The registry's entry for MySQL and MariaDB.
 pub const DRIVER: Driver = Driver {
@@ -26,9 +26,9 @@ pub const DRIVER: Driver = Driver {
 
 #[derive(Debug)]
 struct MySql {
-    server: Arc<Server>,
+    server: Arc<MySqlServer>,
     /// The same without the statements for new connections.
-    beside: Arc<Server>,
+    beside: Arc<MySqlServer>,
 }
 
 impl Database for MySql {

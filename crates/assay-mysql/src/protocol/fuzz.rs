@@ -8,7 +8,7 @@ use assay_seam::{
 };
 
 use super::connection::MySqlConnection;
-use super::server::Server;
+use super::server::MySqlServer;
 
 /// Plays a server that sends `data`, and requests one operation after the other whenever the connection is ready. The
 /// first byte chooses the server, the second how the rest is split. Must neither panic nor hold more memory than was
@@ -21,7 +21,7 @@ pub fn fuzz_mysql(data: &[u8]) {
         _ => Endpoint::Unix("/s".into()),
     };
     let mode = if choice & 4 == 0 { TlsMode::Disable } else { TlsMode::Prefer };
-    let mut connection = MySqlConnection::new(Arc::new(Server::bare(endpoint, mode, options)));
+    let mut connection = MySqlConnection::new(Arc::new(MySqlServer::bare(endpoint, mode, options)));
     let mut pool = RowsPool::default();
     let mut rows = Rows::default();
     rows.begin_set(1);

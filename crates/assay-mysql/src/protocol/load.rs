@@ -48,7 +48,7 @@ pub(super) const FILE: &[u8] = b"assay";
 /// A batch in progress. Its rows are a copy: the caller's are gone when the server asks for them.
 #[derive(Debug)]
 pub(super) struct Load {
-    pub(super) table: Table,
+    pub(super) table: LoadTable,
     rows: Rows,
     /// The INSERT to prepare, if the rows may go in bulk.
     bulk: Option<Bulk>,
@@ -62,14 +62,14 @@ pub(super) struct Load {
     own: bool,
     /// Whether the session uses latin1.
     latin1: bool,
-    pub(super) step: Step,
+    pub(super) step: LoadStep,
     /// The error of the batch, while it is being undone.
     pub(super) error: Option<Box<StatementError>>,
 }
 
 /// Where rows go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct LoadTable {
     pub(super) name: Box<[u8]>,
     pub(super) columns: Box<[u8]>,
 }
@@ -85,7 +85,7 @@ pub(super) struct Bulk {
 
 /// The statement of a load whose answer comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LoadStep {
     /// An empty SELECT, to learn the columns' types.
     Probe,
     /// The transaction or savepoint is opened.
@@ -119,7 +119,7 @@ pub(super) enum Way {
 
 impl Load {
     /// `bulk`: how the rows are sent in bulk, if they are. `own`: no transaction is open.
-    pub(super) fn new(table: Table, rows: &Rows, bulk: Option<Bulk>, own: bool, packet_max: Option<usize>) -> Load {
+    pub(super) fn new(table: LoadTable, rows: &Rows, bulk: Option<Bulk>, own: bool, packet_max: Option<usize>) -> Load {
         Load {
             packet_max,
             ascii: rows.is_ascii() && table.name.is_ascii() && table.columns.is_ascii(),
@@ -129,7 +129,7 @@ impl Load {
             next: 0,
             own,
             latin1: false,
-            step: Step::Probe,
+            step: LoadStep::Probe,
             error: None,
         }
     }
@@ -159,7 +159,7 @@ impl Load {
 
     /// All rows are in flight.
     pub(super) fn is_sent(&self) -> bool {
-        matches!(self.step, Step::Bulk(_)) && !self.unfinished()
+        matches!(self.step, LoadStep::Bulk(_)) && !self.unfinished()
     }
 
     /// The answer to the beginning: the server's max_allowed_packet, or nothing. Returns the limit from now on.
@@ -231,22 +231,22 @@ impl Load {
     /// Appends the text of the statement of `self.step`.
     pub(super) fn write_statement(&mut self, backslash_escapes: bool, out: &mut Vec<u8>) {
         match self.step {
-            Step::Begin(Way::Bulk) => self.latin1 = self.ascii && self.write_latin1(out),
-            Step::Undo | Step::Commit | Step::Abort if std::mem::take(&mut self.latin1) => {
+            LoadStep::Begin(Way::Bulk) => self.latin1 = self.ascii && self.write_latin1(out),
+            LoadStep::Undo | LoadStep::Commit | LoadStep::Abort if std::mem::take(&mut self.latin1) => {
                 out.extend_from_slice(SPEAK_AS_BEFORE);
             }
             _ => {}
         }
-        if matches!(self.step, Step::Begin(_)) && self.packet_max.is_none() {
+        if matches!(self.step, LoadStep::Begin(_)) && self.packet_max.is_none() {
             out.extend_from_slice(b"SELECT @@max_allowed_packet;");
         }
-        let Table { name, columns } = &self.table;
+        let LoadTable { name, columns } = &self.table;
         let pieces: &[&[u8]] = match (self.step, self.own) {
-            (Step::Probe, _) => &[b"SELECT ", columns, b" FROM ", name, b" LIMIT 0"],
-            (Step::Begin(_), true) => &[b"START TRANSACTION"],
-            (Step::Begin(_), false) => &[b"SAVEPOINT assay_load"],
+            (LoadStep::Probe, _) => &[b"SELECT ", columns, b" FROM ", name, b" LIMIT 0"],
+            (LoadStep::Begin(_), true) => &[b"START TRANSACTION"],
+            (LoadStep::Begin(_), false) => &[b"SAVEPOINT assay_load"],
             // Numbers for characters: the meaning of a backslash in quotes depends on sql_mode.
-            (Step::Infile, _) => &[
+            (LoadStep::Infile, _) => &[
                 b"LOAD DATA LOCAL INFILE '",
                 FILE,
                 b"' INTO TABLE ",
@@ -257,13 +257,13 @@ impl Load {
                 columns,
                 b")",
             ],
-            (Step::Undo | Step::Abort, true) => &[b"ROLLBACK"],
-            (Step::Undo | Step::Abort, false) => &[b"ROLLBACK TO SAVEPOINT assay_load"],
-            (Step::Commit, true) => &[b"COMMIT"],
-            (Step::Commit, false) => &[b"RELEASE SAVEPOINT assay_load"],
-            (Step::Prepare, _) => &[&self.bulk().text],
-            (Step::Bulk(_), _) => unreachable!("a bulk has no text"),
-            (Step::Insert, _) => {
+            (LoadStep::Undo | LoadStep::Abort, true) => &[b"ROLLBACK"],
+            (LoadStep::Undo | LoadStep::Abort, false) => &[b"ROLLBACK TO SAVEPOINT assay_load"],
+            (LoadStep::Commit, true) => &[b"COMMIT"],
+            (LoadStep::Commit, false) => &[b"RELEASE SAVEPOINT assay_load"],
+            (LoadStep::Prepare, _) => &[&self.bulk().text],
+            (LoadStep::Bulk(_), _) => unreachable!("a bulk has no text"),
+            (LoadStep::Insert, _) => {
                 let most = self.packet_max.unwrap_or(usize::MAX);
                 self.next = write_insert(name, columns, (&self.rows, self.next), backslash_escapes, most, out);
                 return;
@@ -332,7 +332,7 @@ impl Load {
 
 impl Bulk {
     /// Of a large batch; `None` if a column has values of several types.
-    pub(super) fn new(table: &Table, rows: &Rows, backslash_escapes: bool) -> Option<Bulk> {
+    pub(super) fn new(table: &LoadTable, rows: &Rows, backslash_escapes: bool) -> Option<Bulk> {
         let columns = rows.columns(0);
         let first: Vec<Cell<'_>> = rows.cells_from(0, 0).take(columns).collect();
         // Values that cannot be ASCII remain parameters, and so does one value of each row.
@@ -489,7 +489,7 @@ mod tests {
     }
 
     fn load(columns: &[u8], rows: &Rows) -> Load {
-        let table = Table { name: b"t"[..].into(), columns: columns.into() };
+        let table = LoadTable { name: b"t"[..].into(), columns: columns.into() };
         let bulk = Bulk::new(&table, rows, true);
         Load::new(table, rows, bulk, true, Some(usize::MAX))
     }
@@ -596,7 +596,7 @@ mod tests {
             rows.push_text(b"plain").unwrap();
             rows.push_text(text.as_bytes()).unwrap();
             let mut load = load(b"a,b", &rows);
-            load.step = Step::Infile;
+            load.step = LoadStep::Infile;
             let mut out = Vec::new();
             load.write_statement(true, &mut out);
             let statement = String::from_utf8(out).unwrap();
@@ -613,7 +613,7 @@ mod tests {
         }
         assert!(suits_file(&rows));
         let mut load = load(b"a", &rows);
-        load.step = Step::Insert;
+        load.step = LoadStep::Insert;
         let mut statements = 0;
         while load.unfinished() {
             let mut out = Vec::new();

@@ -9,7 +9,7 @@ use assay_seam::{Class, StatementError};
 use super::auth;
 use super::packet::{Reader, violation, write_lenenc};
 use super::refusal::read_error;
-use super::server::Server;
+use super::server::MySqlServer;
 
 // Capability flags. Source: include/mysql_com.h
 const LONG_PASSWORD: u32 = 1;
@@ -107,7 +107,7 @@ impl Greeting {
     }
 
     /// What both sides support and this server needs.
-    pub(super) fn agreed(&self, server: &Server, tls: bool) -> u32 {
+    pub(super) fn agreed(&self, server: &MySqlServer, tls: bool) -> u32 {
         let database = if server.database.is_empty() { 0 } else { CONNECT_WITH_DB };
         let ssl = if tls { SSL } else { 0 };
         self.capabilities & (WANTED | database | ssl)
@@ -191,7 +191,7 @@ impl Login {
     /// Starts a login and appends the payload of the handshake response.
     pub(super) fn start(
         greeting: &Greeting,
-        server: &Server,
+        server: &MySqlServer,
         channel: Channel,
         out: &mut Vec<u8>,
     ) -> Result<Login, Box<StatementError>> {
@@ -223,7 +223,7 @@ impl Login {
     }
 
     /// A packet arrived.
-    pub(super) fn on_packet(&mut self, payload: &[u8], server: &Server) -> Result<Turn, Box<StatementError>> {
+    pub(super) fn on_packet(&mut self, payload: &[u8], server: &MySqlServer) -> Result<Turn, Box<StatementError>> {
         self.rounds += 1;
         if self.rounds > ROUNDS_MAX {
             return Err(violation("asks for the password again and again"));
@@ -238,7 +238,7 @@ impl Login {
     }
 
     /// The account uses another plugin than the one we started with.
-    fn on_switch(&mut self, request: &[u8], server: &Server) -> Result<Vec<u8>, Box<StatementError>> {
+    fn on_switch(&mut self, request: &[u8], server: &MySqlServer) -> Result<Vec<u8>, Box<StatementError>> {
         let mut reader = Reader(request);
         let plugin = match request {
             [] => b"mysql_old_password",
@@ -251,7 +251,7 @@ impl Login {
     }
 
     /// The proof of the password in the first packet of the method.
-    fn proof(&mut self, server: &Server) -> Result<Vec<u8>, Box<StatementError>> {
+    fn proof(&mut self, server: &MySqlServer) -> Result<Vec<u8>, Box<StatementError>> {
         let password = server.password.as_bytes();
         let nonce = |length| self.nonce.get(..length).ok_or_else(|| violation("sent a nonce that is cut short"));
         Ok(match self.method {
@@ -276,7 +276,7 @@ impl Login {
     }
 
     /// The method continues: caching_sha2_password reports whether it knew the account, or a public key arrived.
-    fn on_data(&mut self, data: &[u8], server: &Server) -> Result<Turn, Box<StatementError>> {
+    fn on_data(&mut self, data: &[u8], server: &MySqlServer) -> Result<Turn, Box<StatementError>> {
         if std::mem::take(&mut self.key_wanted) {
             let nonce = self.nonce.get(..auth::NONCE_LEN).unwrap_or(&[]);
             let cipher = auth::rsa_encrypted(server.password.as_bytes(), nonce, data);
@@ -294,11 +294,11 @@ impl Login {
     }
 }
 
-fn in_clear(server: &Server) -> Vec<u8> {
+fn in_clear(server: &MySqlServer) -> Vec<u8> {
     [server.password.as_bytes(), &[0]].concat()
 }
 
-fn unsupported(plugin: &[u8], server: &Server) -> Box<StatementError> {
+fn unsupported(plugin: &[u8], server: &MySqlServer) -> Box<StatementError> {
     let plugin = String::from_utf8_lossy(plugin);
     let message = format!("the account of user `{}` logs in by `{plugin}`, which is not supported", server.user);
     let mut error = StatementError::client(Class::Authentication, message);

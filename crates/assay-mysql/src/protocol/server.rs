@@ -16,7 +16,7 @@ use assay_wire::templates::Templates;
 const DEFAULT_PORT: u16 = 3306;
 
 /// Everything a connection needs. `Debug` omits the password.
-pub(super) struct Server {
+pub(super) struct MySqlServer {
     pub(super) user: String,
     /// Empty: none.
     pub(super) password: String,
@@ -33,10 +33,10 @@ pub(super) struct Server {
     pub(super) file_refusal: OnceLock<String>,
 }
 
-impl Server {
+impl MySqlServer {
     /// A server without a URL.
-    pub(super) fn bare(endpoint: Endpoint, mode: TlsMode, connect: ConnectOptions) -> Server {
-        Server {
+    pub(super) fn bare(endpoint: Endpoint, mode: TlsMode, connect: ConnectOptions) -> MySqlServer {
+        MySqlServer {
             user: "user".into(),
             password: "secret".into(),
             database: "db".into(),
@@ -51,7 +51,7 @@ impl Server {
     }
 }
 
-impl std::fmt::Debug for Server {
+impl std::fmt::Debug for MySqlServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.display)
     }
@@ -74,7 +74,7 @@ pub(super) fn read(
     url: &str,
     options: &ConnectOptions,
     surroundings: &dyn Surroundings,
-) -> Result<Server, TargetError> {
+) -> Result<MySqlServer, TargetError> {
     let url = Url::parse(url)?;
     let mut given = HashMap::new();
     for (key, value) in &url.options {
@@ -134,7 +134,7 @@ pub(super) fn read(
         }
         Endpoint::Embedded => {}
     }
-    Ok(Server {
+    Ok(MySqlServer {
         user,
         password: password.unwrap_or_default(),
         database,
@@ -343,7 +343,7 @@ pub(super) mod tests {
     }
 
     /// A server for the tests of other files.
-    pub(in crate::protocol) fn server(url: &str, prepared: bool) -> Server {
+    pub(in crate::protocol) fn server(url: &str, prepared: bool) -> MySqlServer {
         let options = ConnectOptions { prepared, ..ConnectOptions::default() };
         read(url, &options, &Fake::default()).unwrap()
     }

@@ -4,12 +4,12 @@ use std::ffi::CStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use assay_script::{Front, Severity};
+use assay_script::{ScriptFront, Severity};
 
 use super::Process;
 use crate::Script;
 use crate::arguments::Partitioning;
-use crate::report::{CommandTally, Tally};
+use crate::report::{CommandTally, ReportTally};
 
 /// One per process.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Desk {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     /// By script; `done` stays empty, because the engine counts that.
-    pub(super) scripts: Vec<Tally>,
+    pub(super) scripts: Vec<ReportTally>,
     /// By script and command.
     pub(super) commands: Vec<Vec<CommandTally>>,
     /// Total seconds of connects, and their number.
@@ -63,7 +63,7 @@ pub(super) const OTHER: u32 = 4;
 impl Desk {
     pub(super) fn new(process: &'static dyn Process, scripts: &[Script]) -> Desk {
         let notes = Notes {
-            scripts: vec![Tally::default(); scripts.len()],
+            scripts: vec![ReportTally::default(); scripts.len()],
             commands: scripts.iter().map(|script| vec![CommandTally::default(); script.commands.len()]).collect(),
             ..Notes::default()
         };
@@ -99,7 +99,7 @@ impl Desk {
     }
 }
 
-impl Front for Desk {
+impl ScriptFront for Desk {
     fn print(&self, text: &[u8]) {
         self.process.complain(&String::from_utf8_lossy(text));
     }

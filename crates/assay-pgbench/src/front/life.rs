@@ -11,7 +11,7 @@ use super::desk::{DEADLOCK, Desk, OTHER, words_of};
 use super::plan::keeps_journal;
 use crate::Arguments;
 use crate::log::{self, Aggregation, Ending, LogEntry};
-use crate::report::{self, Figures, Span, Sums, Tally};
+use crate::report::{self, Figures, ReportTally, Span, Sums};
 
 /// Watches a run.
 pub(super) struct Life<'a> {
@@ -29,7 +29,7 @@ pub(super) struct Life<'a> {
     above_limit: u64,
     files: Vec<LogFile>,
     /// The desk's counts at the last progress line.
-    told: Tally,
+    told: ReportTally,
 }
 
 struct LogFile {
@@ -68,7 +68,7 @@ impl<'a> Life<'a> {
             recent_lag: Sums::default(),
             above_limit: 0,
             files,
-            told: Tally::default(),
+            told: ReportTally::default(),
         })
     }
 
@@ -141,7 +141,7 @@ impl<'a> Life<'a> {
         }
         let told = self.told_so_far();
         let before = std::mem::replace(&mut self.told, told);
-        let tally = Tally {
+        let tally = ReportTally {
             done: sums(&interval.response),
             serialization: told.serialization - before.serialization,
             deadlock: told.deadlock - before.deadlock,
@@ -160,8 +160,8 @@ impl<'a> Life<'a> {
     }
 
     /// What the clients have reported, for all scripts.
-    fn told_so_far(&self) -> Tally {
-        let mut all = Tally::default();
+    fn told_so_far(&self) -> ReportTally {
+        let mut all = ReportTally::default();
         self.desk.notes().scripts.iter().for_each(|script| all.add(script));
         all
     }

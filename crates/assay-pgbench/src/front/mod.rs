@@ -17,7 +17,7 @@ use assay_engine::{End, Observer, Outcome, Plan, RunError, Target};
 use assay_options::OptionValue;
 use assay_script::{Entry, Program, TopLevel};
 
-use crate::arguments::{Arguments, Partitioning, Refusal, Source};
+use crate::arguments::{Arguments, Partitioning, RefusedArguments, ScriptArgument};
 use crate::{PgbenchFront, Script, builtin, check_parameters, compile, report};
 use desk::{Desk, words_of};
 use life::Life;
@@ -35,12 +35,12 @@ const SETUP: &str = "local S = assay.share(\"pgbench_setup\")\n\
 pub fn run(process: &'static dyn Process, words: &[String]) -> u8 {
     let arguments = match Arguments::parse(&words[1..], &|name| process.variable(name)) {
         Ok(arguments) => arguments,
-        Err(Refusal::Print(text)) => return u8::from(!process.print(&text)),
-        Err(Refusal::Tell(text)) => {
+        Err(RefusedArguments::Print(text)) => return u8::from(!process.print(&text)),
+        Err(RefusedArguments::Tell(text)) => {
             process.complain(&text);
             return 0;
         }
-        Err(Refusal::Mistake(text)) => {
+        Err(RefusedArguments::Mistake(text)) => {
             process.complain(&text);
             return FAILED;
         }
@@ -83,13 +83,13 @@ fn work(process: &'static dyn Process, arguments: &Arguments) -> Result<u8, Stri
 }
 
 fn read_scripts(process: &dyn Process, arguments: &Arguments) -> Result<Vec<Script>, String> {
-    let read = |source: &Source| {
+    let read = |source: &ScriptArgument| {
         let (name, text) = match source {
-            Source::Builtin(place) => {
+            ScriptArgument::Builtin(place) => {
                 let builtin = &builtin::BUILTINS[*place];
                 (builtin.shown(), builtin.text.to_owned())
             }
-            Source::File(path) => {
+            ScriptArgument::File(path) => {
                 let bytes = process.read(path);
                 let bytes = bytes.map_err(|error| format!("could not open file \"{path}\": {}", words_of(&error)))?;
                 (path.clone(), String::from_utf8_lossy(&bytes).into_owned())

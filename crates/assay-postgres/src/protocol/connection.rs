@@ -12,7 +12,7 @@ mod statements;
 use crate::protocol::load;
 use crate::protocol::login::Login;
 use crate::protocol::message::{self, LENGTH_MAX, broken};
-use crate::protocol::server::Server;
+use crate::protocol::server::PostgresServer;
 use assay_seam::{
     Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, ServerFacts,
     StatementError, StatementId, TlsFacts, TlsMode,
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// A connection, over all the sockets of its lifetime.
 pub(super) struct PostgresConnection {
-    server: Arc<Server>,
+    server: Arc<PostgresServer>,
     phase: Phase,
     /// The beginning of an incomplete message.
     tail: Vec<u8>,
@@ -353,7 +353,7 @@ enum Sent {
 }
 
 impl PostgresConnection {
-    pub(super) fn new(server: Arc<Server>) -> PostgresConnection {
+    pub(super) fn new(server: Arc<PostgresServer>) -> PostgresConnection {
         PostgresConnection {
             server,
             phase: Phase::Closed,

@@ -8,15 +8,15 @@ use assay_seam::{
 };
 
 use crate::protocol::connection::PostgresConnection;
-use crate::protocol::server::{self, Server};
+use crate::protocol::server::{self, PostgresServer};
 
 /// The registry's entry.
 pub const DRIVER: Driver = Driver { dialect: Dialect::plain("pgsql"), schemes: &["postgres", "postgresql"], open };
 
 struct Postgres {
-    server: Arc<Server>,
+    server: Arc<PostgresServer>,
     /// The same without statements for new connections.
-    beside: Arc<Server>,
+    beside: Arc<PostgresServer>,
 }
 
 impl Database for Postgres {

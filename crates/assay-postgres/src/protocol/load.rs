@@ -19,10 +19,10 @@ const LARGE_BYTES_MIN: usize = 64 * 1024;
 /// Tables that this connection loads, with their types as last described. Any other statement may change them: then
 /// they are all dropped.
 #[derive(Debug, Default)]
-pub(super) struct Tables(Vec<Table>);
+pub(super) struct Tables(Vec<LoadTable>);
 
 #[derive(Debug)]
-struct Table {
+struct LoadTable {
     name: Box<[u8]>,
     columns: Box<[u8]>,
     /// `None`: not known, or one of them has a type that we send as text only.
@@ -78,7 +78,7 @@ impl Tables {
         });
         message::write(b'D', out, |out| out.extend_from_slice(b"S\0"));
         message::write_sync(out);
-        self.0.push(Table { name: name.into(), columns: columns.into(), types: None });
+        self.0.push(LoadTable { name: name.into(), columns: columns.into(), types: None });
         true
     }
 
@@ -97,7 +97,7 @@ impl Tables {
         self.find(name, columns).is_some()
     }
 
-    fn find(&self, name: &[u8], columns: &[u8]) -> Option<&Table> {
+    fn find(&self, name: &[u8], columns: &[u8]) -> Option<&LoadTable> {
         self.0.iter().find(|table| *table.name == *name && *table.columns == *columns)
     }
 
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     fn table(types: &[i32]) -> Tables {
-        let mut tables = Tables(vec![Table { name: b"t"[..].into(), columns: b"a"[..].into(), types: None }]);
+        let mut tables = Tables(vec![LoadTable { name: b"t"[..].into(), columns: b"a"[..].into(), types: None }]);
         let mut body = (types.len() as u16).to_be_bytes().to_vec();
         types.iter().for_each(|oid| body.extend_from_slice(&oid.to_be_bytes()));
         tables.learn(Body(&body)).unwrap();

@@ -38,13 +38,13 @@ pub(super) struct Login {
 
 struct Scram {
     machine: ScramSha256,
-    step: Step,
+    step: ExpectedMessage,
     bound: bool,
 }
 
 /// The message that the server should send next.
 #[derive(PartialEq, Eq)]
-enum Step {
+enum ExpectedMessage {
     Continue,
     Final,
     Ok,
@@ -68,14 +68,14 @@ impl Login {
         let request = body.i32()?;
         if credentials.channel_binding == ChannelBinding::Require
             && !matches!(request, 10..=12)
-            && !self.scram.as_ref().is_some_and(|scram| scram.bound && scram.step == Step::Ok)
+            && !self.scram.as_ref().is_some_and(|scram| scram.bound && scram.step == ExpectedMessage::Ok)
         {
             return Err(unbound("channel_binding=require, but the server does not use channel binding"));
         }
         match (request, &mut self.scram) {
             _ if self.done => return Err(out_of_turn(request)),
             (0, None) => self.done = true,
-            (0, Some(scram)) if scram.step == Step::Ok => self.done = true,
+            (0, Some(scram)) if scram.step == ExpectedMessage::Ok => self.done = true,
             (0, Some(_)) => {
                 return Err(refused("the server accepted the login without proving that it knows the password"));
             }
@@ -89,14 +89,14 @@ impl Login {
                 message::write(b'p', out, |out| message::write_text(hash.as_bytes(), out));
             }
             (10, None) => self.scram = Some(Box::new(begin_scram(body, credentials, tls, out)?)),
-            (11, Some(scram)) if scram.step == Step::Continue => {
+            (11, Some(scram)) if scram.step == ExpectedMessage::Continue => {
                 scram.machine.update(body.0).map_err(|error| refused(format!("SCRAM: {error}")))?;
                 message::write(b'p', out, |out| out.extend_from_slice(scram.machine.message()));
-                scram.step = Step::Final;
+                scram.step = ExpectedMessage::Final;
             }
-            (12, Some(scram)) if scram.step == Step::Final => {
+            (12, Some(scram)) if scram.step == ExpectedMessage::Final => {
                 scram.machine.finish(body.0).map_err(|error| refused(format!("SCRAM: {error}")))?;
-                scram.step = Step::Ok;
+                scram.step = ExpectedMessage::Ok;
             }
             (2 | 6..=9, None) => {
                 return Err(refused(
@@ -142,7 +142,7 @@ fn begin_scram(
     };
     let machine = ScramSha256::new(password(credentials)?, flag);
     message::write_sasl_initial(mechanism, machine.message(), out);
-    Ok(Scram { machine, step: Step::Continue, bound })
+    Ok(Scram { machine, step: ExpectedMessage::Continue, bound })
 }
 
 fn password(credentials: &Credentials) -> Result<&[u8], Box<StatementError>> {

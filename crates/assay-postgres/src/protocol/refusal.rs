@@ -8,7 +8,7 @@ use crate::protocol::message::{Body, Broken};
 use assay_seam::{Class, Code, Origin, Retry, StatementError};
 
 /// An ErrorResponse.
-pub(super) struct Refusal {
+pub(super) struct ErrorResponse {
     /// The server closes the connection after it.
     pub(super) fatal: bool,
     /// As the server says it.
@@ -18,8 +18,8 @@ pub(super) struct Refusal {
     pub(super) error: StatementError,
 }
 
-impl Refusal {
-    pub(super) fn read(body: &[u8]) -> Result<Refusal, Broken> {
+impl ErrorResponse {
+    pub(super) fn read(body: &[u8]) -> Result<ErrorResponse, Broken> {
         let mut body = Body(body);
         let (mut severity, mut state, mut message, mut advice, mut routine, mut position) = Default::default();
         let (mut shown, mut detail, mut query, mut context): (&[u8], &[u8], &[u8], &[u8]) = Default::default();
@@ -59,7 +59,7 @@ impl Refusal {
         }
         let ours = hint(&state, &message, routine).map(str::to_owned);
         let hint = ours.or_else(|| Some(text(advice)).filter(|advice| !advice.is_empty()));
-        Ok(Refusal {
+        Ok(ErrorResponse {
             fatal: matches!(severity, b"FATAL" | b"PANIC"),
             severity: text(shown),
             routine: routine.to_vec(),
@@ -186,7 +186,7 @@ mod tests {
     fn check(fields: &[&str], fatal: bool, class: Class, retry: Retry, hint: &str) {
         let mut body: Vec<u8> = fields.iter().flat_map(|field| [field.as_bytes(), b"\0"].concat()).collect();
         body.push(0);
-        let refusal = Refusal::read(&body).unwrap();
+        let refusal = ErrorResponse::read(&body).unwrap();
         assert_eq!((refusal.fatal, refusal.error.class, refusal.error.retry), (fatal, class, retry), "{fields:?}");
         let found = refusal.error.hint.unwrap_or_default();
         assert!(found.contains(hint) && found.is_empty() == hint.is_empty(), "{fields:?}: {found}");
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn the_servers_words_are_kept() {
-        let refusal = Refusal::read(b"SERROR\0C22012\0Mdivision by zero\0Rint4div\0\0").unwrap();
+        let refusal = ErrorResponse::read(b"SERROR\0C22012\0Mdivision by zero\0Rint4div\0\0").unwrap();
         assert_eq!(refusal.error.to_string(), "server: division by zero (22012)");
         assert_eq!(refusal.routine, b"int4div");
-        assert!(Refusal::read(b"SERROR\0C22012").is_err());
-        assert!(Refusal::read(b"SERROR\0").is_err());
+        assert!(ErrorResponse::read(b"SERROR\0C22012").is_err());
+        assert!(ErrorResponse::read(b"SERROR\0").is_err());
     }
 }

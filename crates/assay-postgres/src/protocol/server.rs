@@ -14,7 +14,7 @@ use assay_seam::{ConnectOptions, Endpoint, Nanos, Surroundings, TargetError, Tls
 use assay_wire::templates::Templates;
 
 /// One server, as all its connections know it.
-pub(super) struct Server {
+pub(super) struct PostgresServer {
     pub(super) credentials: Credentials,
     pub(super) database: String,
     pub(super) application_name: String,
@@ -133,7 +133,7 @@ pub(super) fn read(
     url: &str,
     options: &ConnectOptions,
     surroundings: &dyn Surroundings,
-) -> Result<Server, TargetError> {
+) -> Result<PostgresServer, TargetError> {
     let mut url = Url::parse(url)?;
     if url.options.iter().any(|(key, value)| key == "ssl" && value == "true") {
         // JDBC's spelling; libpq knows it, too.
@@ -170,7 +170,7 @@ pub(super) fn read(
         Some((Ok(secs), _)) => u64::try_from(secs).ok().filter(|&secs| secs > 0).map(Nanos::from_secs),
         Some((Err(_), text)) => return Err(unknown("connect_timeout", &text, "a number of seconds")),
     };
-    Ok(Server {
+    Ok(PostgresServer {
         display: display(&parameters.url, &user, &database, &hosts, tls.mode),
         endpoints: endpoints(&parameters, &hosts)?,
         application_name: parameters

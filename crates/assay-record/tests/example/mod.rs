@@ -194,13 +194,13 @@ fn rules() -> Vec<Rule> {
 }
 
 fn environment() -> Environment {
-    let server = |tls: Option<&str>| Server {
+    let server = |tls: Option<&str>| RecordedServer {
         product: "PostgreSQL".into(),
         version: "15.14".into(),
         tls: tls.map(String::from),
         place: Place::Remote,
         settings: BTreeMap::from([("shared_buffers".into(), "128MB".into())]),
-        ..Server::default()
+        ..RecordedServer::default()
     };
     Environment {
         host: Host {

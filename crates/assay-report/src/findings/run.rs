@@ -297,8 +297,9 @@ fn knee(stages: &[StageFindings]) -> Option<usize> {
 }
 
 fn targets(record: &Record) -> Vec<ServerFindings> {
-    let servers = record.environment.servers.iter().cloned().chain(std::iter::repeat(record::Server::default()));
-    let target = |(url, server): (&String, record::Server)| ServerFindings {
+    let servers =
+        record.environment.servers.iter().cloned().chain(std::iter::repeat(record::RecordedServer::default()));
+    let target = |(url, server): (&String, record::RecordedServer)| ServerFindings {
         url: url.clone(),
         product: server.product,
         version: server.version,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{End, Outcome, Plan};
 use assay_fleet::{
-    Answer, Bus, Database, Ended, Event, Gate, Leader, Nats, Offsets, Order, PROTOCOL, Presence, Refusal,
+    Answer, Bus, Database, Gate, LeadEvent, Leader, Nats, Offsets, Order, PROTOCOL, Presence, Refusal, ShareEnded,
 };
 use assay_io::Clock;
 use assay_process::diagnostics::{Exit, Trouble};
@@ -43,7 +43,7 @@ pub struct Crew {
 /// What a run came to.
 pub struct Course {
     /// How each agent's share ended; `None`: the agent was lost.
-    pub ended: Vec<Option<Ended>>,
+    pub ended: Vec<Option<ShareEnded>>,
     /// The user interrupted.
     pub interrupted: bool,
     /// Since the start of the run.
@@ -153,7 +153,7 @@ impl Crew {
         let clock = Clock::start();
         let started = clock.now();
         screen.begins(clock, started);
-        let mut table = Table::new(self.agents.len());
+        let mut table = IntervalTable::new(self.agents.len());
         let mut course = Course {
             ended: vec![None; self.agents.len()],
             interrupted: false,
@@ -218,10 +218,10 @@ impl Crew {
         self.leader.with(|lead| lead.open(gate, at_ns));
     }
 
-    fn hear(&mut self, event: Event, table: &mut Table, screen: &mut dyn Screen, course: &mut Course) {
+    fn hear(&mut self, event: LeadEvent, table: &mut IntervalTable, screen: &mut dyn Screen, course: &mut Course) {
         let name = |agent: u32| self.agents[agent as usize].name.clone();
         match event {
-            Event::News(agent, line) => match record::Event::of_line(&line) {
+            LeadEvent::News(agent, line) => match record::Event::of_line(&line) {
                 Some(record::Event::Connected(connected)) => table.name(agent as usize, connected.types),
                 Some(record::Event::Interval(interval)) => table.add(agent as usize, *interval),
                 Some(record::Event::Notice(notice)) if notice.warning => {
@@ -230,22 +230,22 @@ impl Crew {
                 Some(record::Event::Notice(notice)) => screen.line(&notice.text),
                 _ => {}
             },
-            Event::Missed(agent, events) => screen.warning(&format!(
+            LeadEvent::Missed(agent, events) => screen.warning(&format!(
                 "agent {}: {events} lines and intervals are missing from the live view",
                 name(agent)
             )),
-            Event::Ended(agent, ended) => {
+            LeadEvent::Ended(agent, ended) => {
                 // The first error ends a run, wherever it is.
                 if ended.failure.is_some() || (ended.interrupted && !course.interrupted) {
                     self.leader.with(|lead| lead.stop());
                 }
                 course.ended[agent as usize] = Some(ended);
             }
-            Event::Silent(agent, silence) => {
+            LeadEvent::Silent(agent, silence) => {
                 screen.warning(&format!("agent {} has been silent for {:.0} s", name(agent), silence.as_secs_f64()))
             }
-            Event::Back(agent) => screen.warning(&format!("agent {} is back", name(agent))),
-            Event::Lost(agent) => screen.warning(&format!(
+            LeadEvent::Back(agent) => screen.warning(&format!("agent {} is back", name(agent))),
+            LeadEvent::Lost(agent) => screen.warning(&format!(
                 "agent {} is lost: the run continues without it, and the result is partial",
                 name(agent)
             )),
@@ -263,8 +263,8 @@ impl Crew {
             let record = fetched.and_then(|bytes| Record::from_bytes(&bytes));
             let status = match ended {
                 None => Status::Running,
-                Some(Ended { failure: Some(_), .. }) => Status::Failed,
-                Some(Ended { interrupted: true, .. }) => Status::Interrupted,
+                Some(ShareEnded { failure: Some(_), .. }) => Status::Failed,
+                Some(ShareEnded { interrupted: true, .. }) => Status::Interrupted,
                 Some(_) => Status::Complete,
             };
             let offset = |clock: Option<Offsets>| {
@@ -473,7 +473,7 @@ fn refusal_of_all(mut refused: Vec<Trouble>, agents: usize) -> Trouble {
 }
 
 /// Intervals of all agents, until every agent's is there.
-struct Table {
+struct IntervalTable {
     rows: BTreeMap<(u32, u64), Row>,
     /// The last of each agent.
     last: Vec<Option<(u32, u64)>>,
@@ -489,9 +489,9 @@ struct Row {
     parts: Vec<Option<(Vec<String>, Interval)>>,
 }
 
-impl Table {
-    fn new(agents: usize) -> Table {
-        Table {
+impl IntervalTable {
+    fn new(agents: usize) -> IntervalTable {
+        IntervalTable {
             rows: BTreeMap::new(),
             last: vec![None; agents],
             shown: None,
@@ -587,7 +587,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_shown_when_every_agent_that_is_left_has_sent_it() {
-        let (mut table, mut shown) = (Table::new(2), Shown::default());
+        let (mut table, mut shown) = (IntervalTable::new(2), Shown::default());
         let said = |stage: u32, start_ns: u64, sessions: u32| {
             let interval = Interval { start_ns, sessions, ..Interval::default() };
             StageInterval { stage, interval }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_engine::{Agent, Control, End, Outcome, Plan};
-use assay_fleet::{Answer, Arrived, Bus, Database, Ended, Order, PROTOCOL, Part, Pattern};
+use assay_fleet::{Answer, Arrived, Bus, Database, Order, PROTOCOL, Part, Pattern, ShareEnded};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
@@ -17,7 +17,7 @@ use assay_spec::{Concealed, RunSpec};
 use crate::assignment::Assignment;
 use crate::fleet::link::{Link, Reporter, sign};
 use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
-use crate::plan::Process;
+use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::workload::Workload;
 use crate::{failure, plan, record_of, registry};
@@ -33,7 +33,7 @@ pub struct AgentHost<'a> {
 }
 
 /// A share that is ready to start.
-struct Share {
+struct ReadyShare {
     plan: Plan,
     workload: Workload,
     record: Option<Record>,
@@ -79,7 +79,7 @@ pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
 }
 
 /// Finds every error that can be found before the first connect.
-fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Share, Trouble> {
+fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<ReadyShare, Trouble> {
     let ours = env!("CARGO_PKG_VERSION");
     if order.version != ours || order.protocol != PROTOCOL {
         let cause = format!("the coordinator runs assay {}, but this agent runs assay {ours}", order.version);
@@ -103,7 +103,8 @@ fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Share, 
     let assignment = Assignment::load(spec)?;
     let urls = assignment.urls();
     may_load(&urls, host)?;
-    let process = Process { role: Role::Agent(Arc::new(Link::new(agent, part.clone()))), ..Process::default() };
+    let process =
+        ProcessOptions { role: Role::Agent(Arc::new(Link::new(agent, part.clone()))), ..ProcessOptions::default() };
     let (plan, record) = match assignment.spec.task.as_str() {
         "run" => {
             let plan = plan::of_run(&assignment, &process, &urls)?;
@@ -115,7 +116,7 @@ fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<Share, 
         _ => return Err(Trouble::usage("only run, prepare and check can be shared")),
     };
     let workload = assignment.workload;
-    Ok(Share { plan, workload, record, part, agent })
+    Ok(ReadyShare { plan, workload, record, part, agent })
 }
 
 /// Refuses servers that `--allow-db` does not cover.
@@ -144,8 +145,8 @@ fn may_load(urls: &[String], host: &AgentHost<'_>) -> Result<(), Trouble> {
 }
 
 /// Runs the share. Returns how it ended, in words.
-fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
-    let Share { plan, workload, record, part, agent } = share;
+fn work(host: &AgentHost<'_>, order: &Order, share: ReadyShare) -> String {
+    let ReadyShare { plan, workload, record, part, agent } = share;
     let control = Control::default();
     let over = Arc::new(AtomicBool::new(false));
     let watcher = {
@@ -174,7 +175,7 @@ fn work(host: &AgentHost<'_>, order: &Order, share: Share) -> String {
     // Nothing was started, or the run is over and nobody will read it.
     let record = record.filter(|_| !outcome.stages.is_empty() && !part.orders(|orders| orders.over));
     let stored = record.is_some_and(|record| keep(host, order, record, &outcome, &part, agent));
-    let ended = Ended {
+    let ended = ShareEnded {
         failure: failure.clone(),
         interrupted: matches!(outcome.end, End::Interrupted),
         success: outcome.success,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use assay_telemetry::node_exporter;
 
-use super::sampler::{Moment, Readings, Source};
+use super::sampler::{Moment, Readings, SampleSource};
 
 /// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -108,7 +108,7 @@ impl HostUrl {
 /// A machine to sample.
 pub(super) struct Host(pub(super) HostUrl);
 
-impl Source for Host {
+impl SampleSource for Host {
     fn open(&mut self, _: &mut Readings) {}
 
     fn sample(&mut self, _: Moment, readings: &mut Readings) {

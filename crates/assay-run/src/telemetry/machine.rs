@@ -7,7 +7,7 @@ use assay_telemetry::facts::{chosen, field};
 use assay_telemetry::procfs;
 
 use super::process::{Device, facts_of, line};
-use super::sampler::{Moment, Readings, Source};
+use super::sampler::{Moment, Readings, SampleSource};
 
 /// A machine to sample.
 pub(super) struct Machine {
@@ -46,7 +46,7 @@ const FILES: [(&str, Read, &[&str]); 8] = [
     ("/proc/net/snmp", procfs::retransmits, &["tcp_retransmits"]),
 ];
 
-impl Source for Machine {
+impl SampleSource for Machine {
     fn open(&mut self, _: &mut Readings) {}
 
     fn sample(&mut self, _: Moment, readings: &mut Readings) {

@@ -32,7 +32,7 @@ use host::Host;
 use machine::Machine;
 use process::Device;
 use sampler::{Command, EVERY, Sampler, Shared};
-use server::Server;
+use server::ServerBeside;
 
 use crate::client::Client;
 
@@ -98,7 +98,7 @@ impl Samplers {
                 local = Some((number, Arc::clone(found)));
             }
             let (target, pooler) = (target.clone(), beside.poolers.get(number).cloned());
-            let server = move || Server::new(target, pooler, (full, clock), found);
+            let server = move || ServerBeside::new(target, pooler, (full, clock), found);
             all.push(Handle::start(ScopeKind::Server, number, (clock, started), server));
         }
         for (number, host) in beside.hosts.iter().take(targets.len()).enumerate() {
@@ -172,7 +172,7 @@ impl Samplers {
 
 impl Handle {
     /// The source is created in the thread that uses it.
-    fn start<S: sampler::Source>(
+    fn start<S: sampler::SampleSource>(
         kind: ScopeKind,
         target: usize,
         (clock, started): (Clock, Nanos),
@@ -193,13 +193,13 @@ impl Handle {
 
 #[cfg(test)]
 mod tests {
-    use super::sampler::{self, Moment, Source};
+    use super::sampler::{self, Moment, SampleSource};
     use super::*;
 
     /// A server that never answers.
     struct Stalled(Receiver<()>);
 
-    impl Source for Stalled {
+    impl SampleSource for Stalled {
         fn open(&mut self, _: &mut sampler::Readings) {
             let _ = self.0.recv();
         }

@@ -10,7 +10,7 @@ use assay_record::without_secrets;
 use assay_seam::Nanos;
 use assay_telemetry::facts::{cgroup_path, chosen, command_line, field, limit};
 use assay_telemetry::procfs::{self, Mount, Sum};
-use assay_telemetry::question::Process;
+use assay_telemetry::question::ProcessQuestion;
 
 use super::hardware::Hardware;
 use super::sampler::{self, Readings};
@@ -58,7 +58,7 @@ enum Cgroup {
 }
 
 /// Finds the process of the server behind this connection, or the reason why it cannot be identified.
-pub(super) fn find(client: &mut Client, how: &Process) -> Result<Found, String> {
+pub(super) fn find(client: &mut Client, how: &ProcessQuestion) -> Result<Found, String> {
     let mut answer = |sql: &str| client.ask(sql, PATIENCE).ok().and_then(|rows| text(&rows, 0, 0));
     let folder = (!how.folder_sql.is_empty()).then(|| answer(how.folder_sql)).flatten();
     let is_server = |pid: &u32| program(*pid).is_some_and(|program| how.programs.contains(&program.as_str()));
@@ -126,7 +126,7 @@ fn only_one(programs: &[&str], folder: Option<&str>) -> Option<u32> {
     }
 }
 
-fn stat(pid: u32) -> Option<procfs::Process> {
+fn stat(pid: u32) -> Option<procfs::ProcessStat> {
     procfs::process(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 

@@ -45,7 +45,7 @@ pub(super) enum Own {
 }
 
 /// A source of samples.
-pub(super) trait Source {
+pub(super) trait SampleSource {
     /// Gets ready for a stage; also after an error, once per sample.
     fn open(&mut self, readings: &mut Readings);
     /// Reads everything.
@@ -258,7 +258,7 @@ impl Sampler {
         self.clock.now() - self.started
     }
 
-    pub(super) fn run(self, mut source: impl Source, inbox: &Receiver<Command>) {
+    pub(super) fn run(self, mut source: impl SampleSource, inbox: &Receiver<Command>) {
         let mut readings = Readings::default();
         // When the next sample and the next observation are due; `None` between stages.
         let mut due: Option<(Nanos, Nanos)> = None;
@@ -308,12 +308,12 @@ impl Sampler {
         }
     }
 
-    fn close(&self, source: &mut impl Source, readings: &mut Readings) {
+    fn close(&self, source: &mut impl SampleSource, readings: &mut Readings) {
         source.close(readings);
         self.shared.lock().expect("samplers do not panic").keep_rest(readings, Usage::of_thread().cpu());
     }
 
-    fn sample(&self, source: &mut impl Source, moment: Moment, readings: &mut Readings) -> Nanos {
+    fn sample(&self, source: &mut impl SampleSource, moment: Moment, readings: &mut Readings) -> Nanos {
         let began = self.now();
         source.sample(moment, readings);
         let ended = self.now();

@@ -10,7 +10,7 @@ use super::data_folder::{self, DataFolder};
 use super::hardware::Hardware;
 use super::pace::Pace;
 use super::process::{self, Device, Tree};
-use super::sampler::{Moment, Own, Readings, Source};
+use super::sampler::{Moment, Own, Readings, SampleSource};
 use crate::client::{Client, Sent, text};
 use assay_products::server_questions;
 
@@ -26,7 +26,7 @@ const WAITS: usize = 1000;
 const PUBLISH: usize = 1001;
 
 /// A server to sample.
-pub(super) struct Server {
+pub(super) struct ServerBeside {
     target: Target,
     clock: Clock,
     full: bool,
@@ -65,15 +65,15 @@ struct Chosen {
     buffers: u64,
 }
 
-impl Server {
+impl ServerBeside {
     /// `pooler`: the admin console of the one in front of the server.
     pub(super) fn new(
         target: Target,
         pooler: Option<Target>,
         (full, clock): (bool, Clock),
         local: Option<Device>,
-    ) -> Server {
-        Server {
+    ) -> ServerBeside {
+        ServerBeside {
             target,
             clock,
             full,
@@ -303,7 +303,7 @@ impl OwnWork {
     }
 }
 
-impl Source for Server {
+impl SampleSource for ServerBeside {
     fn open(&mut self, readings: &mut Readings) {
         self.connected(readings);
     }

@@ -30,7 +30,7 @@ fn a_transaction_type_is_named_once_per_event() {
          finished true",
     );
     let program = program(script);
-    let mut state = State::new(&program, &setup()).unwrap();
+    let mut state = LuaState::new(&program, &setup()).unwrap();
     let slot = state.add_session(0).unwrap();
     Driver::default().run(&mut state, slot);
     assert_eq!(state.transaction_types(), ["test", "payment", "order"]);
@@ -173,7 +173,7 @@ fn loaded_values_keep_their_types() {
         end"#,
     );
     let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
-    let mut state = State::new(&program, &setup).unwrap();
+    let mut state = LuaState::new(&program, &setup).unwrap();
     let slot = state.add_session(0).unwrap();
     let mut pool = RowsPool::default();
     let mut logged = Vec::new();
@@ -216,7 +216,7 @@ fn a_random_cell_is_another_text_in_every_row() {
         end"#,
     );
     let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
-    let mut state = State::new(&program, &setup).unwrap();
+    let mut state = LuaState::new(&program, &setup).unwrap();
     let slot = state.add_session(0).unwrap();
     let mut pool = RowsPool::default();
     let mut texts = Vec::new();
@@ -272,7 +272,7 @@ fn what_is_seeded_alike_is_drawn_alike_whichever_session_draws() {
         end"#,
     );
     let setup = Setup { entry: Entry::Function("top".into()), ..setup() };
-    let mut state = State::new(&program, &setup).unwrap();
+    let mut state = LuaState::new(&program, &setup).unwrap();
     let mut pool = RowsPool::default();
     let drawn = [0, 1].map(|number| {
         let slot = state.add_session(number).unwrap();
@@ -409,7 +409,7 @@ fn what_is_counted_waits_beside_the_session_until_its_transaction_is_over() {
           print(pcall(assay.count, "lines", 0.5))
         end"#,
     );
-    let mut state = State::new(&program, &setup()).unwrap();
+    let mut state = LuaState::new(&program, &setup()).unwrap();
     let slot = state.add_session(0).unwrap();
     assert!(!state.has_marks());
     Driver::default().run(&mut state, slot);

@@ -83,7 +83,7 @@ impl Driver {
     }
 
     /// Answers one session until it ends.
-    pub(crate) fn run(&mut self, state: &mut State, slot: Slot) {
+    pub(crate) fn run(&mut self, state: &mut LuaState, slot: Slot) {
         let mut answer = Answer::Done;
         let mut left = self.transactions;
         loop {
@@ -99,7 +99,7 @@ impl Driver {
     /// One step: the request, and the answer to it unless it is held back.
     pub(crate) fn answer(
         &mut self,
-        state: &mut State,
+        state: &mut LuaState,
         slot: Slot,
         answer: Answer,
         left: &mut u32,
@@ -216,7 +216,7 @@ pub(crate) fn error(number: u32, state: &str) -> StatementError {
 pub(crate) fn conversation(text: &str, setup: &Setup, driver: Driver) -> String {
     let mut driver = driver;
     let program = program(text);
-    let mut state = State::new(&program, setup).unwrap_or_else(|error| panic!("{error}"));
+    let mut state = LuaState::new(&program, setup).unwrap_or_else(|error| panic!("{error}"));
     let slot = state.add_session(0).unwrap();
     driver.run(&mut state, slot);
     driver.asked.join("\n")

@@ -10,7 +10,7 @@ use crate::driver::*;
 
 /// The requests of sessions that advance one step at a time, in turn, with two transactions each.
 fn interleaved(program: &Program, sessions: u32) -> Vec<Vec<String>> {
-    let mut state = State::new(program, &setup()).unwrap();
+    let mut state = LuaState::new(program, &setup()).unwrap();
     let slots: Vec<Slot> = (0..sessions).map(|number| state.add_session(number).unwrap()).collect();
     let mut driver = Driver::default();
     let mut running: Vec<(Slot, Option<Answer>, u32)> =
@@ -127,7 +127,7 @@ fn globals_options_and_modules_of_300_sessions_stay_apart() {
 fn what_a_session_writes_into_a_list_of_options_no_other_sees() {
     let program = program("function event() table.insert(sysbench.opt.names, 'x') print(#sysbench.opt.names) end");
     let names = OptionValue::List(vec!["a".into(), "b".into()]);
-    let mut state = State::new(&program, &Setup { options: vec![("names".into(), names)], ..setup() }).unwrap();
+    let mut state = LuaState::new(&program, &Setup { options: vec![("names".into(), names)], ..setup() }).unwrap();
     for number in 0..2 {
         let mut driver = Driver { transactions: 1, ..Driver::default() };
         let slot = state.add_session(number).unwrap();
@@ -139,7 +139,7 @@ fn what_a_session_writes_into_a_list_of_options_no_other_sees() {
 #[test]
 fn a_removed_session_leaves_its_slot_and_its_memory() {
     let program = program("big = ('x'):rep(100000) .. sysbench.tid function event() end");
-    let mut state = State::new(&program, &setup()).unwrap();
+    let mut state = LuaState::new(&program, &setup()).unwrap();
     let mut pool = RowsPool::default();
     let slots = [0, 1].map(|number| {
         let slot = state.add_session(number).unwrap();
@@ -187,9 +187,9 @@ fn a_session_of_an_oltp_like_script_costs_few_kilobytes() {
     let program = program(&script);
     let mut setup = setup();
     setup.options = (0..60).map(|i| (format!("option_{i}"), OptionValue::Number(1.0))).collect();
-    let mut state = State::new(&program, &setup).unwrap();
+    let mut state = LuaState::new(&program, &setup).unwrap();
     let mut driver = Driver::default();
-    let mut start = |state: &mut State, number: u32| {
+    let mut start = |state: &mut LuaState, number: u32| {
         let slot = state.add_session(number).unwrap();
         let (mut answer, mut left) = (Answer::Done, 2);
         while left > 0 {
@@ -219,7 +219,7 @@ fn a_module_in_the_scripts_folder_or_the_path_comes_before_the_built_in() {
     let script = "require('oltp_common') function event() print(where()) end";
     let said = |library: &Library| {
         let program = Program::from_text(&Arc::new(library.clone()), "test.lua", script, &TopLevel::default()).unwrap();
-        let mut state = State::new(&program, &setup()).unwrap();
+        let mut state = LuaState::new(&program, &setup()).unwrap();
         let slot = state.add_session(0).unwrap();
         let mut driver = Driver::default();
         driver.run(&mut state, slot);
@@ -240,7 +240,7 @@ fn modules_may_use_the_database_and_are_loaded_once_per_session() {
     });
     let script = "function thread_init() print(require('m'), require('m')) end function event() end";
     let program = Program::from_text(&library, "test.lua", script, &TopLevel::default()).unwrap();
-    let mut state = State::new(&program, &setup()).unwrap();
+    let mut state = LuaState::new(&program, &setup()).unwrap();
     let slot = state.add_session(0).unwrap();
     let mut driver = Driver { transactions: 0, ..Driver::default() };
     driver.run(&mut state, slot);

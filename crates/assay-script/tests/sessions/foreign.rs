@@ -20,7 +20,7 @@ fn every_session_may_declare_the_same_c_types_again() {
           print(point(1, 2):sum(), ffi.sizeof("quad"), ffi.C.SB_CNT_ERROR, tonumber(ffi.new("sb_counter_type", 3)))
         end"#,
     );
-    let mut state = State::new(&program, &setup()).unwrap();
+    let mut state = LuaState::new(&program, &setup()).unwrap();
     for number in 0..50 {
         let slot = state.add_session(number).unwrap();
         let mut driver = Driver::default();
@@ -48,7 +48,7 @@ fn scripts_count_their_own_statements() {
           ffi.C.sb_counter_add(tid, 99, 5)
         end"#,
     );
-    let mut state = State::new(&program, &setup()).unwrap();
+    let mut state = LuaState::new(&program, &setup()).unwrap();
     let slot = state.add_session(0).unwrap();
     Driver::default().run(&mut state, slot);
     assert_eq!(state.counters(slot), [0, 2, 0, 0, 5, 0, 0, 0]);

@@ -17,7 +17,7 @@ const DRAWS: &str = r#"
 /// What these sessions print in three events each when they take turns in one state.
 fn draws(seed: u64, numbers: &[u32]) -> Vec<Vec<String>> {
     let program = program(DRAWS);
-    let mut state = State::new(&program, &Setup { seed, ..setup() }).unwrap();
+    let mut state = LuaState::new(&program, &Setup { seed, ..setup() }).unwrap();
     let slots: Vec<Slot> = numbers.iter().map(|number| state.add_session(*number).unwrap()).collect();
     let mut driver = Driver::default();
     let mut answers: Vec<(Option<Answer>, u32)> = slots.iter().map(|_| (Some(Answer::Done), 3)).collect();

@@ -12,7 +12,7 @@ use crate::driver::*;
 /// Returns the position and the session's last request.
 fn interrupted(script: &str) -> (String, String) {
     let program = program(script);
-    let mut state = State::new(&program, &Setup { entry: Entry::Function("top".into()), ..setup() }).unwrap();
+    let mut state = LuaState::new(&program, &Setup { entry: Entry::Function("top".into()), ..setup() }).unwrap();
     let slot = state.add_session(0).unwrap();
     let guard = state.guard();
     let (told, places) = mpsc::channel();
@@ -104,7 +104,7 @@ fn an_endless_loop_inside_our_own_functions_is_blamed_on_the_caller() {
 #[test]
 fn the_generation_is_odd_only_while_lua_runs() {
     let program = program("function event() end");
-    let mut state = State::new(&program, &setup()).unwrap();
+    let mut state = LuaState::new(&program, &setup()).unwrap();
     let guard = state.guard();
     let slot = state.add_session(0).unwrap();
     let before = guard.generation();

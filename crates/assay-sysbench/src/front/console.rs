@@ -4,10 +4,10 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use assay_script::{Front, Severity};
+use assay_script::{ScriptFront, Severity};
 
 use super::process::Process;
-use crate::{Level, Log};
+use crate::{Log, LogLevel};
 
 /// One per process: repeated messages are counted over all threads.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Console {
     }
 
     /// A message.
-    pub(super) fn say(&self, level: Level, message: &str) {
+    pub(super) fn say(&self, level: LogLevel, message: &str) {
         self.with(|log| log.text(level, message));
     }
 
@@ -75,7 +75,7 @@ impl Console {
     }
 }
 
-impl Front for Console {
+impl ScriptFront for Console {
     fn print(&self, text: &[u8]) {
         let _order = self.log();
         if self.is_new() {
@@ -85,12 +85,12 @@ impl Front for Console {
 
     fn message(&self, severity: Severity, text: &str) {
         let level = match severity {
-            Severity::Fatal => Level::Fatal,
-            Severity::Alert => Level::Alert,
-            Severity::Warning => Level::Warning,
-            Severity::Notice => Level::Notice,
-            Severity::Info => Level::Info,
-            Severity::Debug => Level::Debug,
+            Severity::Fatal => LogLevel::Fatal,
+            Severity::Alert => LogLevel::Alert,
+            Severity::Warning => LogLevel::Warning,
+            Severity::Notice => LogLevel::Notice,
+            Severity::Info => LogLevel::Info,
+            Severity::Debug => LogLevel::Debug,
         };
         if self.is_new() {
             self.say(level, text);

@@ -8,7 +8,7 @@ use assay_engine::RATE_MAX;
 use super::console::Console;
 use super::process::Process;
 use crate::options::key_of;
-use crate::{CoreSettings, Level, Options};
+use crate::{CoreSettings, LogLevel, Options};
 
 /// Exit code of any error.
 pub(super) const FAILED: u8 = 1;
@@ -63,7 +63,7 @@ impl Invocation {
         if self.settings.rate as f64 > RATE_MAX {
             let text = "The event queue is full. This means the worker threads are unable to keep up with the specified \
                         event generation rate";
-            self.console.say(Level::Fatal, text);
+            self.console.say(LogLevel::Fatal, text);
             self.process.exit(FAILED.into());
         }
     }

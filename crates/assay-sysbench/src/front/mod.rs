@@ -24,7 +24,7 @@ use assay_options::OptionDeclaration;
 use assay_script::{Entry, Program, TopLevel};
 
 use crate::options::key_of;
-use crate::{Arguments, Level, UsageError, help, report, settings};
+use crate::{Arguments, LogLevel, UsageError, help, report, settings};
 use built_in::{BuiltInTest, TESTS};
 use console::Console;
 use invocation::{FAILED, Invocation, refuse};
@@ -81,14 +81,14 @@ impl RunningFront {
             console.with(|_| format!("WARNING: {warning}\n"));
         }
         if settings::is_endless(&options) {
-            console.say(Level::Warning, "Both event and time limits are disabled, running an endless test");
+            console.say(LogLevel::Warning, "Both event and time limits are disabled, running an endless test");
         }
         let settings = settings::settings(&options).map_err(|refusal| {
-            console.say(refusal.level.unwrap_or(Level::Fatal), &refusal.message);
+            console.say(refusal.level.unwrap_or(LogLevel::Fatal), &refusal.message);
             FAILED
         })?;
         plan::check_workers(process).map_err(|message| refuse(process, &message))?;
-        console.with(|log| log.text(Level::Notice, &report::banner(&assay_script::luajit_version())));
+        console.with(|log| log.text(LogLevel::Notice, &report::banner(&assay_script::luajit_version())));
         arguments.options = options.clone();
         let invocation = Invocation { process, options, settings, console, words, test: Default::default() };
         Ok(RunningFront { arguments, invocation, before: Outside::default() })
@@ -104,9 +104,9 @@ impl RunningFront {
             return self.fail(&format!("Cannot find benchmark '{name}': no such built-in test, file or module"));
         };
         match &source.path {
-            None => self.invocation.console.say(Level::Info, &format!("Script {name}: built in")),
+            None => self.invocation.console.say(LogLevel::Info, &format!("Script {name}: built in")),
             Some(path) if path != Path::new(&name) => {
-                self.invocation.console.say(Level::Info, &format!("Script {name}: {}", path.display()));
+                self.invocation.console.say(LogLevel::Info, &format!("Script {name}: {}", path.display()));
             }
             Some(_) => {}
         }
@@ -213,7 +213,7 @@ impl RunningFront {
     /// Runs a command in this many sessions. `shown`: its name in the error.
     fn run_function(&self, program: &Arc<Program>, command: &str, sessions: u32, shown: &str) -> u8 {
         if sessions > 1 {
-            self.invocation.console.say(Level::Notice, "Initializing worker threads...\n");
+            self.invocation.console.say(LogLevel::Notice, "Initializing worker threads...\n");
         }
         self.run_entry(program, command, Entry::Function(command.to_owned()), sessions, shown).0
     }
@@ -266,7 +266,7 @@ impl RunningFront {
     }
 
     fn fail(&self, message: &str) -> u8 {
-        self.invocation.console.say(Level::Fatal, message);
+        self.invocation.console.say(LogLevel::Fatal, message);
         FAILED
     }
 }

@@ -13,7 +13,7 @@ use super::plan::{self, ScriptPlans};
 use super::process::Process;
 use super::totals::{PeriodTotals, shares};
 use crate::report::{self, Style};
-use crate::{CoreSettings, Level, PeriodStat, SessionStat, Shutdown};
+use crate::{CoreSettings, LogLevel, PeriodStat, SessionStat, Shutdown};
 
 const INTERMEDIATE: &str = "report_intermediate";
 const CUMULATIVE: &str = "report_cumulative";
@@ -123,7 +123,7 @@ impl<'a> Narrator<'a> {
 
     fn say_of_each(&self, what: &str) {
         for number in 0..self.settings.threads {
-            self.console.say(Level::Debug, &format!("Worker thread (#{number}) {what}"));
+            self.console.say(LogLevel::Debug, &format!("Worker thread (#{number}) {what}"));
         }
     }
 
@@ -131,9 +131,9 @@ impl<'a> Narrator<'a> {
         self.add_before(before);
         self.phase = RunPhase::Preparing;
         self.console.with(|log| report::announcement(log, self.settings));
-        self.console.say(Level::Notice, "Initializing worker threads...\n");
+        self.console.say(LogLevel::Notice, "Initializing worker threads...\n");
         if self.settings.rate > 0 {
-            self.console.say(Level::Debug, "Event generating thread started");
+            self.console.say(LogLevel::Debug, "Event generating thread started");
         }
         self.say_of_each("started");
         // sysbench creates a state for each kind of report, whether there are hooks or not.
@@ -211,12 +211,12 @@ impl<'a> Narrator<'a> {
         let events: u64 = stage.total.transactions.iter().map(|of_type| of_type.count).sum();
         let limit = if self.settings.events.is_some_and(|limit| events >= limit) { "Event" } else { "Time" };
         for _ in self.given_up.unwrap_or(0)..self.settings.threads.into() {
-            self.console.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
+            self.console.say(LogLevel::Info, &format!("{limit} limit exceeded, exiting..."));
         }
     }
 
     fn say_given_up(&self) {
-        self.console.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+        self.console.say(LogLevel::Fatal, "The --max-time limit has expired, forcing shutdown...");
     }
 
     /// Sessions do not notice a forced shutdown, or an interrupt: what holds them continues until the process ends.
@@ -243,7 +243,7 @@ impl<'a> Narrator<'a> {
             (End::Failed(error), RunPhase::Init | RunPhase::Preparing) => {
                 say_untold(self.console, "thread_init", error);
                 self.say_of_each("failed to initialize!");
-                self.console.say(Level::Fatal, "Thread initialization failed!");
+                self.console.say(LogLevel::Fatal, "Thread initialization failed!");
                 self.failed = true;
             }
             (End::Failed(error), RunPhase::Running) => {
@@ -258,7 +258,7 @@ impl<'a> Narrator<'a> {
                 };
                 match self.given_up {
                     Some(_) => self.say_given_up(),
-                    None => self.console.say(Level::Info, "Done.\n"),
+                    None => self.console.say(LogLevel::Info, "Done.\n"),
                 }
                 // Their sessions end before the last report: a JSON array of lines is closed.
                 self.lines.take().into_iter().chain(self.blocks.take()).for_each(Reporter::close);
@@ -286,7 +286,7 @@ impl Observer for Narrator<'_> {
                 let timeout = self.settings.init_timeout;
                 if self.clock.now() > Nanos::from_secs(timeout) {
                     let text = format!("Worker threads failed to initialize within {timeout} seconds!");
-                    self.console.say(Level::Fatal, &text);
+                    self.console.say(LogLevel::Fatal, &text);
                     self.process.exit(GIVEN_UP.into());
                 }
             }
@@ -354,7 +354,7 @@ pub(super) fn say_untold(console: &Console, function: &str, error: &RunError) {
         RunError::Held { .. } | RunError::Environment(_) => false,
     };
     if !told {
-        console.say(Level::Fatal, &failure_of(function, error));
+        console.say(LogLevel::Fatal, &failure_of(function, error));
     }
 }
 

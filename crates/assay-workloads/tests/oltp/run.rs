@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use assay_options::OptionValue;
 use assay_script::{
-    Answer, Decision, Distribution, Entry, Library, Program, Request, Setup, Slot, State, TopLevel, Verdict,
+    Answer, Decision, Distribution, Entry, Library, LuaState, Program, Request, Setup, Slot, TopLevel, Verdict,
 };
 use assay_seam::{
     Cell, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Progress,
@@ -129,7 +129,7 @@ impl Run<'_> {
             argv: vec!["assay".into()],
             front: None,
         };
-        let mut state = State::new(&program, &setup).unwrap();
+        let mut state = LuaState::new(&program, &setup).unwrap();
         let mut queue = VecDeque::new();
         for number in 0..sessions {
             let slot = state.add_session(number).unwrap();

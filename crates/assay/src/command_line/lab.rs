@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use assay_experiment::ExperimentChoice;
 use clap::Args;
 
 /// Options of `lab`.
@@ -52,6 +53,14 @@ pub struct RecipeOptions {
     /// Without a recipe, after `--`: the workload with its options, as for `assay run`
     #[arg(last = true, value_name = "WORKLOAD", requires = "server", conflicts_with = "recipe")]
     pub words: Vec<String>,
+}
+
+impl RecipeOptions {
+    /// For the experiment.
+    pub fn choice(&self) -> ExperimentChoice {
+        let RecipeOptions { recipe, scale, set, server, vary, words } = self.clone();
+        ExperimentChoice { recipe, scale, set, server, vary, words }
+    }
 }
 
 /// Options of `lab run`.

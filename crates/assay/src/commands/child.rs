@@ -1,4 +1,5 @@
-//! Executes what the process that started this one asks for, on stdin (`child.rs` of this crate is the other end).
+//! Executes what the process that started this one asks for, on stdin (`child.rs` of assay-experiment is the other
+//! end).
 
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_run::assignment::Assignment;

@@ -19,7 +19,8 @@ use assay_run::plan;
 use assay_run::render;
 use assay_spec::{ChildSpec, Format, LoadSpec};
 
-use crate::child::{self, Ended};
+use assay_experiment::child::{self, ChildEnded};
+
 use crate::command_line::{self, DuelOptions, Invocation, Subcommand};
 use crate::commands::compare;
 
@@ -140,13 +141,13 @@ impl Side {
     }
 
     /// Runs one trial to its end.
-    fn trial(&self, record: &Path, seed: u64) -> Result<Ended, Trouble> {
+    fn trial(&self, record: &Path, seed: u64) -> Result<ChildEnded, Trouble> {
         child::execute(&self.run.as_trial(seed, record), Stdio::inherit(), &interrupt::run, |_| {})
             .map_err(|error| Trouble::environment(format!("cannot start a trial: {error}")))
     }
 
     /// What the end of a trial means for the duel. The trial itself has reported why it failed.
-    fn ended(&self, ended: &Ended, number: u64) -> Result<Exit, Trouble> {
+    fn ended(&self, ended: &ChildEnded, number: u64) -> Result<Exit, Trouble> {
         if ended.status.success() {
             return Ok(Exit::Success);
         }

@@ -154,7 +154,11 @@ fn record_of_stages(
     let asked: BTreeMap<String, OptionValue> =
         asked.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let folder = std::fs::canonicalize(&spec.folder).unwrap_or_else(|_| spec.folder.clone());
-    let files = record::Server { product: "files".to_owned(), place: Place::Embedded, ..record::Server::default() };
+    let files = record::RecordedServer {
+        product: "files".to_owned(),
+        place: Place::Embedded,
+        ..record::RecordedServer::default()
+    };
     let mut record = Record {
         status,
         started,

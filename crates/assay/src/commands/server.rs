@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use assay_lab::binaries::{self, Source};
+use assay_lab::binaries::{self, BinarySource};
 use assay_lab::product::Origin;
 use assay_lab::{Account, Description, Fault, Home, Server, Status, Topology, image, topology};
 use assay_process::diagnostics::{Exit, Trouble};
@@ -180,11 +180,11 @@ fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
         for source in binaries::sources(home, product, &account) {
             let version = binaries::version_of(&source).to_string();
             let (what, place) = match &source {
-                Source::Here(found) => (origin(found.origin).to_owned(), found.program.display().to_string()),
-                Source::Catalog(_, artifact) => {
+                BinarySource::Here(found) => (origin(found.origin).to_owned(), found.program.display().to_string()),
+                BinarySource::Catalog(_, artifact) => {
                     (format!("can be downloaded, {} MB", artifact.megabytes), binaries::fetch_command(artifact))
                 }
-                Source::Container(image) => {
+                BinarySource::Container(image) => {
                     (format!("image of {}", image.engine), format!("--binaries container:{}", image.name))
                 }
             };

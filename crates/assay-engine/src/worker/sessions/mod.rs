@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-use assay_io::{Event, Io};
+use assay_io::{Io, IoEvent};
 use assay_random::Random;
-use assay_script::{Answer, ConnectionNumber, Failure, Key, Request, ScriptError, State};
+use assay_script::{Answer, ConnectionNumber, Failure, Key, LuaState, Request, ScriptError};
 use assay_seam::{Class, Code, Nanos, Operation, StatementError};
 
 use super::link::Batch;
@@ -62,7 +62,7 @@ pub(super) struct Sessions<I: Io> {
 
 /// A Lua state, and the run-wide indices of its transaction types and counters.
 struct StateEntry {
-    state: State,
+    state: LuaState,
     sessions: usize,
     types: Vec<usize>,
     counters: Vec<usize>,
@@ -176,7 +176,7 @@ impl<I: Io> Sessions<I> {
     }
 
     /// Something arrived at `at`.
-    pub(super) fn on_event(&mut self, event: Event, at: Nanos) {
+    pub(super) fn on_event(&mut self, event: IoEvent, at: Nanos) {
         if let Some(heard) = self.links.on_event(event, at) {
             self.on_heard(heard, at, false);
         }
@@ -254,7 +254,7 @@ impl<I: Io> Sessions<I> {
             Load::Closed | Load::Open { .. } | Load::Trace { .. } => self.plan.sessions_per_state,
         };
         if self.states.last().is_none_or(|entry| entry.sessions >= per_state) {
-            let mut state = State::new(&self.plan.program, &self.plan.setup)?;
+            let mut state = LuaState::new(&self.plan.program, &self.plan.setup)?;
             if let Load::Terminals { terminals, .. } = self.plan.load {
                 state.serve_terminals(terminals);
             }

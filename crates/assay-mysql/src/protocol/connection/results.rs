@@ -1,6 +1,6 @@
 //! What arrives: packets, results, and errors.
 
-use crate::protocol::load::{self, Step};
+use crate::protocol::load::{self, LoadStep};
 use crate::protocol::login::DEPRECATE_EOF;
 use crate::protocol::packet::{FRAME_MAX, OUT_OF_ORDER, Reader, violation, write_packet};
 use crate::protocol::refusal::{self, read_error};
@@ -146,7 +146,7 @@ impl MySqlConnection {
     fn on_file_request(&mut self, name: &[u8], exchange: &mut Exchange<'_>) -> Progress {
         self.phase = Phase::Result;
         if let Job::Load(load) = &self.job
-            && load.step == Step::Infile
+            && load.step == LoadStep::Infile
             && name == load::FILE
         {
             load.write_file(exchange.out, &mut self.inbound.sequence);

@@ -1,6 +1,6 @@
 //! Prepared statements: preparing, executing and closing them.
 
-use crate::protocol::load::Step;
+use crate::protocol::load::LoadStep;
 use crate::protocol::login::DEPRECATE_EOF;
 use crate::protocol::packet::{PACKET_MAX, Reader, violation, write_packet};
 use crate::protocol::refusal::{self, read_error};
@@ -70,7 +70,7 @@ impl MySqlConnection {
                 Job::Load(mut load) => {
                     // INSERTs succeed, or fail with the true error.
                     self.bulk = Bulk::Known(load.bulk().text.clone(), None);
-                    load.step = Step::Undo;
+                    load.step = LoadStep::Undo;
                     return Ok(self.send_load(load, exchange));
                 }
                 _ => self.reply.error = Some(error),
@@ -109,7 +109,7 @@ impl MySqlConnection {
                     return Err(violation("counted the placeholders of a statement in two ways"));
                 }
                 self.bulk = Bulk::Known(load.bulk().text.clone(), Some(number));
-                load.step = Step::Bulk(number);
+                load.step = LoadStep::Bulk(number);
             }
             _ => return Err(violation("prepared a statement nobody asked for")),
         }

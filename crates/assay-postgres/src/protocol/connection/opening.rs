@@ -2,7 +2,7 @@
 
 use crate::protocol::login::{ChannelBinding, Login};
 use crate::protocol::message::{self, Body, broken, shown};
-use crate::protocol::refusal::Refusal;
+use crate::protocol::refusal::ErrorResponse;
 use assay_seam::{Class, Exchange, Progress, StatementError, TlsMode};
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl PostgresConnection {
                 return Ok(Some(self.set_up(0, exchange.out)));
             }
             b'E' => {
-                let mut error = Box::new(Refusal::read(body)?.error);
+                let mut error = Box::new(ErrorResponse::read(body)?.error);
                 let mode = self.server.tls.mode;
                 // Without TLS there is no channel to bind to.
                 let bare = self.server.credentials.channel_binding != ChannelBinding::Require;

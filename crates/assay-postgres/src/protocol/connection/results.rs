@@ -1,7 +1,7 @@
 //! What arrives: messages, results, and errors.
 
 use crate::protocol::message::{self, Body, Broken, LENGTH_MAX, broken, shown};
-use crate::protocol::refusal::{self, Refusal};
+use crate::protocol::refusal::{self, ErrorResponse};
 use assay_seam::{Class, Exchange, Progress, Reply, Retry, RowsPool, StatementError};
 
 use super::{Flight, Form, Job, LOGIN_LENGTH_MAX, Phase, PostgresConnection, TAIL_KEPT_MAX};
@@ -93,14 +93,14 @@ impl PostgresConnection {
             // Notices and notifications may come at any time.
             (b'N', _) => {
                 if let Some(tell) = self.server.connect.notices {
-                    tell(&Refusal::read(body)?.lines());
+                    tell(&ErrorResponse::read(body)?.lines());
                 }
             }
             (b'A', _) => {}
             (b'S', _) => self.on_parameter_status(body)?,
             (_, Phase::Login) => return self.on_login_message(tag, body, exchange),
             (b'E', Phase::Ready) => {
-                let mut error = Refusal::read(body)?.error;
+                let mut error = ErrorResponse::read(body)?.error;
                 error.retry = Retry::Reconnect;
                 return Err(Box::new(error));
             }
@@ -219,7 +219,7 @@ impl PostgresConnection {
                 }
                 return Ok(Some(self.land(exchange)));
             }
-            b'E' => self.on_refusal(Refusal::read(body)?)?,
+            b'E' => self.on_refusal(ErrorResponse::read(body)?)?,
             // CopyInResponse. The script's own COPY is refused, because it cannot provide the data.
             b'G' if self.flight.job != Job::Load => {
                 self.refuse_copy("COPY … FROM STDIN");
@@ -273,8 +273,8 @@ impl PostgresConnection {
         self.flight.error.get_or_insert_with(|| Box::new(StatementError::client(Class::Other, message)));
     }
 
-    fn on_refusal(&mut self, refusal: Refusal) -> Result<(), Box<StatementError>> {
-        let Refusal { fatal, routine, mut error, .. } = refusal;
+    fn on_refusal(&mut self, refusal: ErrorResponse) -> Result<(), Box<StatementError>> {
+        let ErrorResponse { fatal, routine, mut error, .. } = refusal;
         if fatal {
             error.retry = Retry::Reconnect;
             return Err(Box::new(error));

@@ -1,7 +1,7 @@
 //! `cpu`: primes.
 
 use crate::options::KnownOption;
-use crate::{Level, ValueKind};
+use crate::{LogLevel, ValueKind};
 use assay_machine::cpu::CpuTest;
 use assay_machine::{MachineFault, Snapshot};
 
@@ -34,7 +34,7 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
         return fail(invocation, &MachineFault::new(format!("Invalid value of cpu-max-prime: {limit}.")));
     };
     announce(invocation);
-    invocation.console.say(Level::Info, "Doing CPU performance benchmark\n");
+    invocation.console.say(LogLevel::Info, "Doing CPU performance benchmark\n");
     say(invocation, &format!("Prime numbers limit: {primes_below}\n"));
     run(invocation, CpuTest { primes_below }, &CpuSpeed, &plan(invocation, invocation.settings.events))
 }

@@ -1,7 +1,7 @@
 //! `fileio`: files prepared, read, written and removed.
 
 use crate::options::KnownOption;
-use crate::{Level, ReportLayout, ValueKind, help};
+use crate::{LogLevel, ReportLayout, ValueKind, help};
 use assay_io::clock::Clock;
 use assay_machine::fileio::{
     AccessPattern, BACKLOG_MAX, FileIo, FileOptions, Files, Flags, Preparing, RequestWay, Safety, VALIDATED_MIN,
@@ -303,7 +303,7 @@ fn run_files(invocation: &Invocation, files: Files, options: FileOptions) -> u8 
     announce(invocation);
     announce_files(invocation, files, options);
     let test = FileIo::new(files, options, |name| {
-        invocation.console.say(Level::Debug, &format!("Opening file: {name}"));
+        invocation.console.say(LogLevel::Debug, &format!("Opening file: {name}"));
     });
     let traced = |test: FileIo| {
         let console = invocation.console.clone();
@@ -311,7 +311,7 @@ fn run_files(invocation: &Invocation, files: Files, options: FileOptions) -> u8 
             let operation = if is_write { 2 } else { 1 };
             let text =
                 format!("Executing request, operation: {operation}, file_id: {file}, pos: {position}, size: {size}");
-            console.say(Level::Debug, &text);
+            console.say(LogLevel::Debug, &text);
         }))
     };
     match test.map(|test| if invocation.settings.debug { traced(test) } else { test }) {

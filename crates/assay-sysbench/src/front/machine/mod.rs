@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::report::{self, Style};
-use crate::{Histogram, Level, PeriodStat, SessionStat, Shutdown};
+use crate::{Histogram, LogLevel, PeriodStat, SessionStat, Shutdown};
 use assay_machine::{MachineFault, MachineOutcome, MachinePlan, Snapshot, TestLimit, TestMoment, bucket_value};
 
 use super::invocation::{FAILED, GIVEN_UP, Invocation};
@@ -52,10 +52,10 @@ fn no_command(invocation: &Invocation, test: &str, command: &str) -> u8 {
 /// Prints an error.
 fn fail(invocation: &Invocation, fault: &MachineFault) -> u8 {
     for line in &fault.lines {
-        invocation.console.say(Level::Fatal, line);
+        invocation.console.say(LogLevel::Fatal, line);
     }
     if let Some(advice) = &fault.advice {
-        invocation.console.say(Level::Warning, advice);
+        invocation.console.say(LogLevel::Warning, advice);
     }
     FAILED
 }
@@ -67,7 +67,7 @@ fn invalid(invocation: &Invocation, option: &str, value: impl std::fmt::Display)
 
 /// A notice.
 fn say(invocation: &Invocation, line: &str) {
-    invocation.console.say(Level::Notice, line);
+    invocation.console.say(LogLevel::Notice, line);
 }
 
 /// What every run prints first.
@@ -106,7 +106,7 @@ fn run<T: assay_machine::MachineTest>(
     let console = &invocation.console;
     say(invocation, "Initializing worker threads...\n");
     if plan.rate.is_some() {
-        console.say(Level::Debug, "Event generating thread started");
+        console.say(LogLevel::Debug, "Event generating thread started");
     }
     let is_kept = invocation.process.keeps_machine_reports();
     let mut kept = Vec::new();
@@ -116,8 +116,8 @@ fn run<T: assay_machine::MachineTest>(
     }
     let outcome = assay_machine::run(&Arc::new(test), &watched, |moment| match moment {
         TestMoment::Ready(id) => {
-            console.say(Level::Debug, &format!("Worker thread (#{id}) started"));
-            console.say(Level::Debug, &format!("Worker thread (#{id}) initialized"));
+            console.say(LogLevel::Debug, &format!("Worker thread (#{id}) started"));
+            console.say(LogLevel::Debug, &format!("Worker thread (#{id}) initialized"));
         }
         TestMoment::Started => {
             invocation.process.hear_interrupts(true);
@@ -127,7 +127,7 @@ fn run<T: assay_machine::MachineTest>(
         TestMoment::Warm => {}
         TestMoment::Limit(limit) => {
             let limit = if limit == TestLimit::Events { "Event" } else { "Time" };
-            console.say(Level::Info, &format!("{limit} limit exceeded, exiting..."));
+            console.say(LogLevel::Info, &format!("{limit} limit exceeded, exiting..."));
         }
         TestMoment::Interval(snapshot) => {
             if is_kept {
@@ -141,7 +141,7 @@ fn run<T: assay_machine::MachineTest>(
             console.with(|log| log.timestamp(snapshot.total.as_secs_f64(), "Checkpoint report:"));
             cumulate(invocation, manner, &snapshot, None);
         }
-        TestMoment::Done => console.say(Level::Info, "Done.\n"),
+        TestMoment::Done => console.say(LogLevel::Info, "Done.\n"),
     });
     match outcome {
         Err(fault) => fail(invocation, &fault),
@@ -149,7 +149,7 @@ fn run<T: assay_machine::MachineTest>(
             let interrupted = invocation.process.control().is_stopped();
             let given_up = unfinished.filter(|_| !interrupted);
             if given_up.is_some() {
-                console.say(Level::Fatal, "The --max-time limit has expired, forcing shutdown...");
+                console.say(LogLevel::Fatal, "The --max-time limit has expired, forcing shutdown...");
             }
             cumulate(invocation, manner, &snapshot, given_up);
             if is_kept {

@@ -1,7 +1,7 @@
 //! `mutex`: locks.
 
 use crate::options::KnownOption;
-use crate::{Level, ValueKind};
+use crate::{LogLevel, ValueKind};
 use assay_machine::mutex::Mutexes;
 
 use super::{Invocation, PlainTest, announce, invalid, no_command, plan, run};
@@ -38,7 +38,7 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
     };
     let Ok(between) = usize::try_from(loops) else { return invalid(invocation, "mutex-loops", loops) };
     announce(invocation);
-    invocation.console.say(Level::Info, "Doing mutex performance test");
+    invocation.console.say(LogLevel::Info, "Doing mutex performance test");
     let test = Mutexes::new(number, rounds, between, invocation.seed());
     run(invocation, test, &PlainTest, &plan(invocation, invocation.settings.events))
 }

@@ -1,7 +1,7 @@
 //! `threads`: the scheduler.
 
 use crate::options::KnownOption;
-use crate::{Level, ValueKind};
+use crate::{LogLevel, ValueKind};
 use assay_machine::threads::Threads;
 
 use super::{Invocation, PlainTest, announce, invalid, no_command, plan, run};
@@ -28,7 +28,7 @@ pub(in crate::front) fn obey(invocation: &Invocation, command: &str) -> u8 {
         return invalid(invocation, "thread-locks", locks);
     };
     announce(invocation);
-    invocation.console.say(Level::Info, "Doing thread subsystem performance test");
-    invocation.console.say(Level::Info, &format!("Thread yields per test: {yields} Locks used: {locks}"));
+    invocation.console.say(LogLevel::Info, "Doing thread subsystem performance test");
+    invocation.console.say(LogLevel::Info, &format!("Thread yields per test: {yields} Locks used: {locks}"));
     run(invocation, Threads::new(times, number), &PlainTest, &plan(invocation, invocation.settings.events))
 }

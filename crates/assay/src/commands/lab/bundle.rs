@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command_line::LabBundleOptions;
-use crate::commands::lab::folder::{Folder, only, unwritable};
-use crate::commands::lab::show;
+use assay_experiment::{Folder, only, results, unwritable};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{files, terminal};
 
@@ -14,7 +13,7 @@ use assay_process::{files, terminal};
 pub(super) fn run(options: &LabBundleOptions) -> Result<Exit, Trouble> {
     let path = only(options.folder.as_ref())?;
     let folder = Folder::read(&path)?;
-    for (name, text) in [("page.html", show::page(&folder)?), ("results.txt", show::text(&folder)?)] {
+    for (name, text) in [("page.html", results::page(&folder)?), ("results.txt", results::text(&folder)?)] {
         let file = path.join(name);
         files::write(&file, assay_report::visible(&text, false).as_bytes())
             .map_err(|error| unwritable(&file, &error))?;

@@ -1,25 +1,21 @@
 //! `assay lab plan`: shows what an experiment will do.
 
+use assay_experiment::{Experiment, Folder, Runs, about, count, look, prepare_words};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{terminal, url_text};
 use assay_recipe::{order, remaining, seconds_left};
-use assay_seam::Nanos;
-use assay_spec::values::display_duration;
 
 use crate::command_line::RecipeOptions;
-use crate::commands::lab::experiment::Experiment;
-use crate::commands::lab::folder::Folder;
-use crate::commands::lab::servers::{self, count};
-use crate::commands::lab::setup::{Runs, prepare_words};
+use crate::commands::lab::arguments::RecipeArguments;
 
 /// A longer list of cells is summarized.
 const CELLS_SHOWN: usize = 60;
 
 /// Prints it. What is missing on this machine is reported, but not an error.
 pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
-    let experiment = Experiment::of(options)?;
+    let experiment = Experiment::of(&options.choice(), &RecipeArguments)?;
     let recipe = &experiment.recipe;
-    let runs = Runs::of_all(recipe).map_err(|wrong| experiment.located(wrong))?;
+    let runs = Runs::of_all(recipe, &RecipeArguments).map_err(|wrong| experiment.located(wrong))?;
     let folder = Folder::usual(&experiment);
     let progress = Folder::read(&folder).map(|folder| folder.progress).unwrap_or_default();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &progress);
@@ -41,7 +37,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
             done => format!("{} of {} trials left", left.len(), left.len() + done),
         }
     );
-    let found = servers::look(&experiment, &runs, None)?;
+    let found = look(&experiment, &runs, None)?;
     text += &found.text;
     for need in &recipe.needs {
         text += &format!("  needs: {need}\n");
@@ -75,10 +71,4 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     text += &format!("folder: {}\n", folder.display());
     terminal::result(&text)?;
     Ok(Exit::Success)
-}
-
-/// In minutes, or seconds where it is short.
-pub(super) fn about(seconds: f64) -> String {
-    let whole = if seconds < 120.0 { seconds.ceil() } else { (seconds / 60.0).ceil() * 60.0 };
-    display_duration(Nanos::from_secs(whole as u64))
 }

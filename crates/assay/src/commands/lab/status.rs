@@ -1,19 +1,18 @@
 //! `assay lab status`: the progress of experiments.
 
+use assay_experiment::{DEFAULT, Folder, Runs, about, all};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_recipe::{remaining, seconds_left};
 
 use crate::command_line::LabFolderOptions;
-use crate::commands::lab::folder::{self, Folder};
-use crate::commands::lab::plan::about;
-use crate::commands::lab::setup::Runs;
+use crate::commands::lab::arguments::RecipeArguments;
 
 /// Prints the status of the given experiment, or of all in the default folder.
 pub(super) fn run(options: &LabFolderOptions) -> Result<Exit, Trouble> {
-    let folders = options.folder.clone().map_or_else(folder::all, |one| vec![one]);
+    let folders = options.folder.clone().map_or_else(all, |one| vec![one]);
     if folders.is_empty() {
-        terminal::say(&format!("no experiment in {}\n", folder::DEFAULT));
+        terminal::say(&format!("no experiment in {}\n", DEFAULT));
     }
     for path in folders {
         terminal::result(&text(&Folder::read(&path)?))?;
@@ -27,7 +26,7 @@ fn text(folder: &Folder) -> String {
     let done = progress.measured();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
     // The steps of a recipe of another version may be unknown here.
-    let runs = Runs::of_all(recipe).unwrap_or_default();
+    let runs = Runs::of_all(recipe, &RecipeArguments).unwrap_or_default();
     let planned = |cell: usize| runs.get(cell).map_or(0.0, |runs| runs.seconds);
     let mut text = format!("{}: {}\n  {done} of {all} trials measured", folder.path.display(), recipe.title);
     if !left.is_empty() {

@@ -42,7 +42,7 @@ pub(super) struct Bench<'a> {
 }
 
 /// How it ended.
-pub(super) enum Ended {
+pub(super) enum CasesEnded {
     Complete,
     Interrupted,
     /// An error that concerns more than one case.
@@ -89,14 +89,14 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs everything. `cleanup` always runs.
-    pub(super) fn run(&mut self) -> Ended {
+    pub(super) fn run(&mut self) -> CasesEnded {
         if let Err(trouble) = self.run_all(&self.spec.prepare) {
-            return Ended::Failed(trouble);
+            return CasesEnded::Failed(trouble);
         }
         let ended = self.rounds();
         let cleaned = self.run_all(&self.spec.cleanup);
         match (ended, cleaned) {
-            (Ended::Complete, Err(trouble)) => Ended::Failed(trouble),
+            (CasesEnded::Complete, Err(trouble)) => CasesEnded::Failed(trouble),
             (ended, _) => ended,
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Bench<'a> {
         (facts, self.cases, self.spec.counters.then(|| of.to_owned()))
     }
 
-    fn rounds(&mut self) -> Ended {
+    fn rounds(&mut self) -> CasesEnded {
         let warmup = self.spec.warmup_rounds();
         let mut said = Instant::now();
         for round in 0..warmup + self.spec.runs {
@@ -126,27 +126,27 @@ impl<'a> Bench<'a> {
             }
             for case in order(self.cases.len(), round as u32 + 1, self.seed) {
                 if interrupt::control().is_stopped() {
-                    return Ended::Interrupted;
+                    return CasesEnded::Interrupted;
                 }
                 if self.cases[case].failure.is_some() {
                     continue;
                 }
                 if let Err(trouble) = self.one(case, timed) {
-                    return Ended::Failed(trouble);
+                    return CasesEnded::Failed(trouble);
                 }
             }
         }
         if self.spec.counters {
             for case in 0..self.cases.len() {
                 if interrupt::control().is_stopped() {
-                    return Ended::Interrupted;
+                    return CasesEnded::Interrupted;
                 }
                 if let Err(trouble) = self.count(case) {
-                    return Ended::Failed(trouble);
+                    return CasesEnded::Failed(trouble);
                 }
             }
         }
-        Ended::Complete
+        CasesEnded::Complete
     }
 
     /// One run of a case. Errors are those that concern all cases; if the server refuses the case, that is its result.

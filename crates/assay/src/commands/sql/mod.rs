@@ -8,7 +8,7 @@ mod bench;
 use std::path::Path;
 
 use assay_io::clock::Clock;
-use assay_recipe::{CaseFile, StatementCase};
+use assay_recipe::CaseFile;
 use assay_record as record;
 use assay_record::{Histogram, Latencies, Record, Status, Time};
 use assay_seam::ConnectOptions;
@@ -20,7 +20,7 @@ use assay_process::interrupt;
 use assay_process::scratch::Scratch;
 use assay_process::terminal;
 use assay_run::{identity, live, plan, record_of, render, server_settings};
-use bench::{Bench, Ended};
+use bench::{Bench, CasesEnded};
 
 /// What the command line asks for. Reads files with cases, and a URL on stdin.
 pub fn spec(options: &SqlOptions) -> Result<SqlSpec, Trouble> {
@@ -69,26 +69,26 @@ pub fn run(spec: &SqlSpec, output: &OutputSpec, words: &[String]) -> Result<Exit
     let ended = bench.run();
     let cold = bench.cold;
     let (facts, cases, counters_of) = bench.finish();
-    if let (Ended::Failed(trouble), true) = (&ended, cases.iter().all(|case| case.executions.is_empty())) {
+    if let (CasesEnded::Failed(trouble), true) = (&ended, cases.iter().all(|case| case.executions.is_empty())) {
         return Err(trouble.clone());
     }
-    if matches!(ended, Ended::Interrupted) && cases.iter().all(|case| case.executions.is_empty()) {
+    if matches!(ended, CasesEnded::Interrupted) && cases.iter().all(|case| case.executions.is_empty()) {
         return Err(Trouble::new(interrupt::exit(), "interrupted before anything was measured"));
     }
     let elapsed = clock.now() - begun;
     let place = record_of::place(&target);
     let settings = server_settings::read(&target, place);
     let (product, version, tls) = (facts.product, facts.version, facts.tls);
-    let mut server = record::Server { product, version, tls, place, ..record::Server::default() };
+    let mut server = record::RecordedServer { product, version, tls, place, ..record::RecordedServer::default() };
     settings.into_record(&mut server);
     let stage = stage(&cases, started);
     let failures = cases.iter().filter_map(|case| Some(format!("{}: {}", case.name, case.failure.as_ref()?)));
     let failures: Vec<String> = failures.collect();
     let (status, failure) = match &ended {
-        Ended::Interrupted => (Status::Interrupted, None),
-        Ended::Failed(trouble) => (Status::Failed, Some(trouble.cause.clone())),
-        Ended::Complete if !failures.is_empty() => (Status::Failed, Some(failures.join("\n"))),
-        Ended::Complete => (Status::Complete, None),
+        CasesEnded::Interrupted => (Status::Interrupted, None),
+        CasesEnded::Failed(trouble) => (Status::Failed, Some(trouble.cause.clone())),
+        CasesEnded::Complete if !failures.is_empty() => (Status::Failed, Some(failures.join("\n"))),
+        CasesEnded::Complete => (Status::Complete, None),
     };
     let mut record = Record {
         status,
@@ -138,16 +138,16 @@ fn url_from_stdin() -> Result<String, Trouble> {
 }
 
 /// Prints the result, writes the record, and returns how it went.
-fn conclude(output: &OutputSpec, record: &Record, ended: Ended) -> Result<Exit, Trouble> {
+fn conclude(output: &OutputSpec, record: &Record, ended: CasesEnded) -> Result<Exit, Trouble> {
     terminal::result(&render::result(record, output.format, terminal::view(false)))?;
     if let (Some(path), false) = (live::kept(record, output)?, output.quiet) {
         terminal::say(&format!("record: {}\n", path.display()));
     }
     let found = assay_report::findings(record).cases.expect("it was put there");
     match ended {
-        Ended::Failed(trouble) => Err(trouble),
-        Ended::Interrupted => Ok(interrupt::exit()),
-        Ended::Complete => {
+        CasesEnded::Failed(trouble) => Err(trouble),
+        CasesEnded::Interrupted => Ok(interrupt::exit()),
+        CasesEnded::Complete => {
             let failed: Vec<&str> =
                 found.cases.iter().filter(|case| case.failure.is_some()).map(|case| case.name.as_str()).collect();
             if !failed.is_empty() {
@@ -178,19 +178,13 @@ fn cases(statements: &[String]) -> Result<SqlSpec, Trouble> {
             })?;
             all.prepare.extend(file.prepare.0);
             all.cleanup.extend(file.cleanup.0);
-            all.cases.extend(file.case.into_iter().map(case));
+            all.cases.extend(file.case.into_iter().map(assay_experiment::spec_of_case));
         } else {
             let name = if several { format!("sql{number}") } else { "sql".to_owned() };
             all.cases.push(CaseSpec { name, sql: word.clone(), ..CaseSpec::default() });
         }
     }
     Ok(all)
-}
-
-/// A case of a file or a recipe.
-pub(crate) fn case(case: StatementCase) -> CaseSpec {
-    let StatementCase { name, sql, setup, teardown, result } = case;
-    CaseSpec { name, sql, setup: setup.0, teardown: teardown.0, result }
 }
 
 fn names_differ(cases: &[CaseSpec]) -> Result<(), Trouble> {

@@ -7,15 +7,14 @@ use std::time::SystemTime;
 
 use assay_process::diagnostics::Trouble;
 use assay_process::{files, terminal};
-use assay_recipe::{Event, Progress, Recipe, differences, line, public_setting};
+use assay_recipe::{JournalEvent, Recipe, TrialProgress, differences, line, public_setting};
 use assay_record::{Time, text_without_secrets};
 use serde_json::Value;
 
-use crate::command_line::RecipeOptions;
-use crate::commands::lab::experiment::{Experiment, trouble};
+use crate::experiment::{Experiment, ExperimentChoice, trouble};
 
 /// The default folder of experiments.
-pub(super) const DEFAULT: &str = "assay-lab";
+pub const DEFAULT: &str = "assay-lab";
 
 /// Bytes for the record and the logs of a trial.
 const ROOM: usize = 1 << 20;
@@ -24,21 +23,24 @@ const RECIPE: &str = "recipe.toml";
 const EXPERIMENT: &str = "experiment.json";
 
 /// An experiment on disk.
-pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    pub(super) recipe: Recipe,
-    pub(super) progress: Progress,
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// With its scale and overridden values.
+    pub recipe: Recipe,
+    /// What the journal says.
+    pub progress: TrialProgress,
     journal: Option<File>,
 }
 
 impl Folder {
     /// The default path of an experiment.
-    pub(super) fn usual(experiment: &Experiment) -> PathBuf {
+    pub fn usual(experiment: &Experiment) -> PathBuf {
         Path::new(DEFAULT).join(format!("{}-{}", experiment.name, &experiment.recipe.hash[..8]))
     }
 
     /// Creates the folder, or continues in it. Locked until the process ends.
-    pub(super) fn open(path: PathBuf, experiment: Experiment, options: &RecipeOptions) -> Result<Folder, Trouble> {
+    pub fn open(path: PathBuf, experiment: Experiment, choice: &ExperimentChoice) -> Result<Folder, Trouble> {
         for folder in [path.clone(), path.join("records"), path.join("logs")] {
             fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
         }
@@ -56,8 +58,8 @@ impl Folder {
             }
         }
         // Passwords stay in the recipe that the user keeps: an experiment's folder is passed on.
-        let sets: Vec<String> = options.set.iter().map(|set| public_setting(set)).collect();
-        let asked = serde_json::json!({ "scale": options.scale, "set": sets });
+        let sets: Vec<String> = choice.set.iter().map(|set| public_setting(set)).collect();
+        let asked = serde_json::json!({ "scale": choice.scale, "set": sets });
         for (name, text) in [(RECIPE, recipe.public_text()), (EXPERIMENT, format!("{asked:#}\n"))] {
             let file = path.join(name);
             // Usually unchanged when an experiment is resumed, which works on a full disk, too.
@@ -81,12 +83,12 @@ impl Folder {
             folder.append("\n")?;
         }
         let hash = folder.recipe.hash.clone();
-        folder.add(Event::Opened { hash, at: now(), tool: env!("CARGO_PKG_VERSION").to_owned() })?;
+        folder.add(JournalEvent::Opened { hash, at: now(), tool: env!("CARGO_PKG_VERSION").to_owned() })?;
         Ok(folder)
     }
 
     /// An existing experiment, read-only.
-    pub(super) fn read(path: &Path) -> Result<Folder, Trouble> {
+    pub fn read(path: &Path) -> Result<Folder, Trouble> {
         let read = |name: &str| {
             let file = path.join(name);
             fs::read_to_string(&file).map_err(|error| {
@@ -108,18 +110,18 @@ impl Folder {
     }
 
     /// Whether a process runs it: that one holds the lock of the journal.
-    pub(super) fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         File::open(self.path.join(JOURNAL)).is_ok_and(|journal| journal.try_lock_shared().is_err())
     }
 
     /// Appends an event to the journal.
-    pub(super) fn add(&mut self, event: Event) -> Result<(), Trouble> {
+    pub fn add(&mut self, event: JournalEvent) -> Result<(), Trouble> {
         // Commands and servers repeat what they were given.
         let event = match event {
-            Event::Failed { round, cell, name, attempt, at, cause, details } => {
+            JournalEvent::Failed { round, cell, name, attempt, at, cause, details } => {
                 let (cause, details) =
                     (text_without_secrets(&cause), details.iter().map(|line| text_without_secrets(line)));
-                Event::Failed { round, cell, name, attempt, at, cause, details: details.collect() }
+                JournalEvent::Failed { round, cell, name, attempt, at, cause, details: details.collect() }
             }
             event => event,
         };
@@ -129,7 +131,7 @@ impl Folder {
     }
 
     /// An error if a record may not fit on the disk any more.
-    pub(super) fn can_write(&self) -> Result<(), Trouble> {
+    pub fn can_write(&self) -> Result<(), Trouble> {
         let path = self.path.join("room");
         let written = File::create(&path).and_then(|mut file| {
             file.write_all(&vec![0; ROOM])?;
@@ -150,7 +152,7 @@ impl Folder {
 }
 
 /// The experiment if none is named: the only one.
-pub(super) fn only(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
+pub fn only(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
     if let Some(path) = named {
         return Ok(path.clone());
     }
@@ -167,7 +169,7 @@ pub(super) fn only(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
 }
 
 /// The folders of all experiments, sorted.
-pub(super) fn all() -> Vec<PathBuf> {
+pub fn all() -> Vec<PathBuf> {
     let entries = fs::read_dir(DEFAULT).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut all: Vec<PathBuf> = entries.filter(|path| path.join(JOURNAL).is_file()).collect();
     all.sort();
@@ -175,7 +177,7 @@ pub(super) fn all() -> Vec<PathBuf> {
 }
 
 /// Reports other experiments with the same recipe, and the differences.
-pub(super) fn tell_of_relatives(name: &str, own: &Path, recipe: &Recipe) {
+pub(crate) fn tell_of_relatives(name: &str, own: &Path, recipe: &Recipe) {
     let prefix = format!("{name}-");
     let is_relative = |path: &PathBuf| {
         path != own && path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&prefix))
@@ -193,15 +195,16 @@ pub(super) fn tell_of_relatives(name: &str, own: &Path, recipe: &Recipe) {
 }
 
 /// Wall-clock time for the journal.
-pub(super) fn now() -> String {
+pub(crate) fn now() -> String {
     Time::from(SystemTime::now()).to_string()
 }
 
-fn progress(path: &Path) -> Progress {
-    Progress::of_text(&String::from_utf8_lossy(&fs::read(path.join(JOURNAL)).unwrap_or_default()))
+fn progress(path: &Path) -> TrialProgress {
+    TrialProgress::of_text(&String::from_utf8_lossy(&fs::read(path.join(JOURNAL)).unwrap_or_default()))
 }
 
-pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Trouble {
+/// The trouble of a file that cannot be written.
+pub fn unwritable(path: &Path, error: &std::io::Error) -> Trouble {
     Trouble::environment(format!("cannot write {}: {error}", path.display()))
         .hint("choose another folder with --folder")
 }

@@ -8,39 +8,59 @@ use assay_recipe::{Recipe, RecipeError, from_words, shipped};
 use assay_run::assignment::Assignment;
 use assay_spec::RunSpec;
 
-use crate::command_line::{self, RecipeOptions};
+use crate::arguments::{ArgumentParser, WorkloadArguments};
+
+/// What the user asks for: a recipe, or a server with what varies and a workload.
+#[derive(Clone, Debug, Default)]
+pub struct ExperimentChoice {
+    /// A file, or the name of a built-in recipe.
+    pub recipe: Option<String>,
+    /// A scale of the recipe.
+    pub scale: Option<String>,
+    /// Values of the recipe to override: `PATH=VALUE`.
+    pub set: Vec<String>,
+    /// Without a recipe: `PRODUCT:VERSION` of the server.
+    pub server: Option<String>,
+    /// Without a recipe: `NAME=VALUE,VALUE`.
+    pub vary: Vec<String>,
+    /// Without a recipe: the workload with its options.
+    pub words: Vec<String>,
+}
 
 /// A recipe and its origin.
-pub(super) struct Experiment {
+pub struct Experiment {
     /// Name for the folder: the file's name without its ending, or the recipe's own.
-    pub(super) name: String,
+    pub name: String,
     /// Where its text is from: `sorts.toml`, `recipe tuning`.
     place: String,
-    pub(super) recipe: Recipe,
+    /// What it says.
+    pub recipe: Recipe,
 }
 
 impl Experiment {
     /// The one that the command line requests.
-    pub(super) fn of(options: &RecipeOptions) -> Result<Experiment, Trouble> {
-        let (name, place, text) = match (&options.recipe, &options.server) {
+    pub fn of(choice: &ExperimentChoice, parser: &dyn ArgumentParser) -> Result<Experiment, Trouble> {
+        let (name, place, text) = match (&choice.recipe, &choice.server) {
             (Some(recipe), _) => found(recipe)?,
-            (None, Some(server)) => ("command-line".to_owned(), "the command line".to_owned(), made(server, options)?),
+            (None, Some(server)) => {
+                ("command-line".to_owned(), "the command line".to_owned(), made(server, choice, parser)?)
+            }
             (None, None) => {
                 return Err(Trouble::usage("no recipe given").hint("`assay lab list` shows the built-in recipes"));
             }
         };
-        let sets = options.set.iter().map(|set| {
+        let sets = choice.set.iter().map(|set| {
             let (path, value) =
                 set.split_once('=').ok_or_else(|| Trouble::usage(format!("--set {set} is not PATH=VALUE")))?;
             Ok((path.to_owned(), value.to_owned()))
         });
         let sets = sets.collect::<Result<Vec<_>, Trouble>>()?;
-        let recipe = Recipe::read(&text, options.scale.as_deref(), &sets).map_err(|error| trouble(&error, &place))?;
+        let recipe = Recipe::read(&text, choice.scale.as_deref(), &sets).map_err(|error| trouble(&error, &place))?;
         Ok(Experiment { name, place, recipe })
     }
 
     /// A trouble with the place of the key that causes it.
-    pub(super) fn located(&self, wrong: WrongKey) -> Trouble {
+    pub fn located(&self, wrong: WrongKey) -> Trouble {
         let WrongKey { key, trouble } = wrong;
         let key: Vec<&str> = key.iter().map(String::as_str).collect();
         match self.recipe.place(&key) {
@@ -55,10 +75,11 @@ impl Experiment {
 }
 
 /// What is wrong with the value of a key.
-pub(super) struct WrongKey {
+pub struct WrongKey {
     /// `run`, `time`.
-    pub(super) key: Vec<String>,
-    pub(super) trouble: Trouble,
+    pub key: Vec<String>,
+    /// What to say about it.
+    pub trouble: Trouble,
 }
 
 /// Name, path and text of a recipe: a file, or a built-in one.
@@ -81,7 +102,7 @@ fn found(recipe: &str) -> Result<(String, String, String), Trouble> {
 }
 
 /// An error in a recipe, with its position.
-pub(super) fn trouble(error: &RecipeError, place: &str) -> Trouble {
+pub(crate) fn trouble(error: &RecipeError, place: &str) -> Trouble {
     let trouble = Trouble::usage(format!("cannot use {place}"));
     let words = assay_record::text_without_secrets(&error.to_string());
     let trouble = match error.place {
@@ -95,32 +116,31 @@ pub(super) fn trouble(error: &RecipeError, place: &str) -> Trouble {
 }
 
 /// The recipe that corresponds to the arguments.
-fn made(server: &str, options: &RecipeOptions) -> Result<String, Trouble> {
-    if options.words.is_empty() {
+fn made(server: &str, choice: &ExperimentChoice, parser: &dyn ArgumentParser) -> Result<String, Trouble> {
+    if choice.words.is_empty() {
         return Err(Trouble::usage("no workload given").hint(
             "write it after `--`, as for `assay run`: assay lab run --server postgres:15 -- tpcc --warehouses 1",
         ));
     }
-    let factors = options.vary.iter().map(|vary| {
+    let factors = choice.vary.iter().map(|vary| {
         let (path, levels) =
             vary.split_once('=').ok_or_else(|| Trouble::usage(format!("--vary {vary} is not SETTING=LEVEL,LEVEL")))?;
         Ok((path.to_owned(), levels.split(',').map(str::to_owned).collect::<Vec<_>>()))
     });
     let factors = factors.collect::<Result<Vec<_>, Trouble>>()?;
     let scheme = server.split(':').next().unwrap_or_default();
-    let line = ["assay", "run"].map(str::to_owned).into_iter().chain(options.words.iter().cloned());
+    let line = ["assay", "run"].map(str::to_owned).into_iter().chain(choice.words.iter().cloned());
     let line = line.chain([format!("--db={scheme}://localhost/x")]);
-    let Some(invocation) = command_line::parse(line.map(Into::into))? else {
-        return Err(Trouble::usage("see `assay run --help`"));
-    };
-    let Some(Assignment { spec, workload, .. }) = &invocation.assignment else {
+    let Some(WorkloadArguments { assignment, .. }) = parser.workload(line.collect())? else {
         return Err(Trouble::usage("the words after `--` do not start with a workload"));
     };
+    assignment.check()?;
+    let Assignment { spec, workload, .. } = &assignment;
     let prepare = workload.has_command("prepare").then(|| {
         let words = RunSpec { workload: spec.workload.clone(), ..RunSpec::default() }.words();
         url_text::shell_line(&words[1..])
     });
     let ladder = spec.load.steps().len() > 1;
-    from_words(server, &factors, &url_text::shell_line(&options.words), prepare.as_deref(), ladder)
+    from_words(server, &factors, &url_text::shell_line(&choice.words), prepare.as_deref(), ladder)
         .map_err(|error| trouble(&error, "the command line"))
 }

@@ -27,7 +27,7 @@ const SWAPPED: f64 = 100.0;
 const ERROR: u32 = 3;
 
 /// What the counters were before the load.
-pub(super) struct Outside {
+pub(crate) struct Outside {
     begun: Instant,
     before: Readings,
     /// At its end; `None`: not readable.
@@ -67,14 +67,14 @@ struct Stat {
 
 impl Outside {
     /// Starts looking. `servers_are_ours`: the trial has started all of them; processes of others may serve the load.
-    pub(super) fn look(servers_are_ours: bool) -> Outside {
+    pub(crate) fn look(servers_are_ours: bool) -> Outside {
         let messages = File::options().read(true).custom_flags(O_NONBLOCK).open("/dev/kmsg").ok();
         let messages = messages.and_then(|mut file| file.seek(SeekFrom::End(0)).is_ok().then_some(file));
         Outside { begun: Instant::now(), before: Readings::now(std::process::id()), messages, servers_are_ours }
     }
 
     /// What has happened since, in words; nothing if nothing disturbed.
-    pub(super) fn since(self) -> Vec<String> {
+    pub(crate) fn since(self) -> Vec<String> {
         let mut after = Readings::now(std::process::id());
         if !self.servers_are_ours {
             after.others.clear();

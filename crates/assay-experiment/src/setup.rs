@@ -8,7 +8,7 @@ use assay_lab::{Behind, Description, FrontDescription, Placement, ServerSetting}
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
-use assay_recipe::{Action, Cell, Recipe, Server, Setup, Step, When, Word};
+use assay_recipe::{Action, Cell, Recipe, RecipeServer, Setup, Step, When, Word};
 use assay_run::assignment::Assignment;
 use assay_run::plan::TIME_DEFAULT;
 use assay_seam::Nanos;
@@ -16,24 +16,24 @@ use assay_spec::{
     ChildSpec, ChildWork, Concealed, IoSpec, OutputSpec, RunSpec, Sessions, SpecOption, SqlSpec, Wrong, values,
 };
 
-use crate::command_line::{self, Invocation, Subcommand};
-use crate::commands::lab::experiment::WrongKey;
-use crate::commands::sql;
+use crate::arguments::{ArgumentParser, WorkloadArguments};
+use crate::cases::spec_of_case;
+use crate::experiment::WrongKey;
 
 /// What the trials of a cell execute, checked.
-pub(super) struct Runs {
+pub struct Runs {
     /// The measured run, without its databases.
-    pub(super) measured: ChildSpec,
+    pub measured: ChildSpec,
     /// Loads the data, without a database; `None`: nothing is loaded.
-    pub(super) prepare: Option<Assignment>,
+    pub prepare: Option<Assignment>,
     /// Whether statements are prepared at the protocol level.
-    pub(super) prepared: bool,
+    pub prepared: bool,
     /// A separate run before the measured one.
-    pub(super) warmup: Nanos,
+    pub warmup: Nanos,
     /// Planned seconds of the measured run and its warm-up.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// The most sessions of a ladder.
-    pub(super) sessions_max: u32,
+    pub sessions_max: u32,
 }
 
 /// Assumed duration of starting a server from a small image and of stopping it.
@@ -44,7 +44,7 @@ const SECONDS_UNKNOWN: f64 = 10.0;
 impl Runs {
     /// Those of each cell. Steps with a run of their own are checked too, and time that steps are known to take is
     /// added.
-    pub(super) fn of_all(recipe: &Recipe) -> Result<Vec<Runs>, WrongKey> {
+    pub fn of_all(recipe: &Recipe, parser: &dyn ArgumentParser) -> Result<Vec<Runs>, WrongKey> {
         let of_cell = |cell: &Cell| {
             for (name, server) in &cell.setup.server {
                 let product = server.product.iter().filter_map(|product| product.split(':').next()).next();
@@ -54,7 +54,7 @@ impl Runs {
                 })?;
             }
             // Loading would drop and create tables of a server that is not ours.
-            let is_other = |name: &str, server: &Server| server.url.is_some() && cell.setup.holds_data(name);
+            let is_other = |name: &str, server: &RecipeServer| server.url.is_some() && cell.setup.holds_data(name);
             let other = cell.setup.server.iter().find(|(name, server)| is_other(name, server));
             if let (Some((name, _)), Some(line)) = (other, &cell.setup.data.prepare) {
                 let cause = format!(
@@ -64,9 +64,9 @@ impl Runs {
                 let key = ["data", "prepare"].map(str::to_owned).to_vec();
                 return Err(WrongKey { key, trouble: Trouble::usage(cause).hint(hint) });
             }
-            let mut runs = Runs::of(&cell.setup)?;
+            let mut runs = Runs::of(&cell.setup, parser)?;
             for (step, number) in recipe.steps.iter().zip(1..) {
-                let seconds = seconds_of(step, &cell.setup).map_err(|trouble| WrongKey {
+                let seconds = seconds_of(step, &cell.setup, parser).map_err(|trouble| WrongKey {
                     key: vec!["step".to_owned(), number.to_string()],
                     trouble: within(&format!("step {}", step.name), trouble),
                 })?;
@@ -82,9 +82,9 @@ impl Runs {
         recipe.cells.iter().map(of_cell).collect()
     }
 
-    fn of(setup: &Setup) -> Result<Runs, WrongKey> {
+    fn of(setup: &Setup, parser: &dyn ArgumentParser) -> Result<Runs, WrongKey> {
         let load = &setup.run;
-        let prepare = prepare(setup)?;
+        let prepare = prepare(setup, parser)?;
         if !load.case.is_empty() {
             return Ok(Runs { prepare, ..Runs::plain(ChildWork::Sql(Box::new(cases(setup)?))) });
         }
@@ -92,9 +92,10 @@ impl Runs {
             let time = load.time.as_ref().and_then(|Word(text)| values::duration(text).ok());
             let steps = load.sessions.0.len().max(1) as f64;
             let seconds = time.map_or(SECONDS_UNKNOWN, |time| time.as_secs_f64() * steps);
-            return Ok(Runs { seconds, ..Runs::plain(ChildWork::Io(Box::new(files(setup, line)?))) });
+            return Ok(Runs { seconds, ..Runs::plain(ChildWork::Io(Box::new(files(setup, line, parser)?))) });
         }
-        let mut reading = Reading::start("run", &load.workload, &["run", "workload"], "run", &database(setup))?;
+        let mut reading =
+            ArgumentLine::start(parser, &["run", &load.workload], &["run", "workload"], "run", &database(setup))?;
         reading.refuse_what_the_lab_sets(load.options.keys())?;
         reading.options(&load.options, &["run", "options"])?;
         let generator = &setup.generator;
@@ -144,7 +145,7 @@ impl Runs {
     }
 
     /// The command line of the measured run, for display.
-    pub(super) fn shown(&self) -> Vec<String> {
+    pub fn shown(&self) -> Vec<String> {
         match &self.measured.work {
             ChildWork::Run(spec) => spec.words(),
             ChildWork::Sql(spec) => spec.words(),
@@ -163,7 +164,7 @@ fn cases(setup: &Setup) -> Result<SqlSpec, WrongKey> {
         ("warmup", load.warmup.is_some()),
     ];
     has_no_meaning(&unused, "[[run.case]]")?;
-    let mut spec = SqlSpec { cases: load.case.iter().cloned().map(sql::case).collect(), ..SqlSpec::default() };
+    let mut spec = SqlSpec { cases: load.case.iter().cloned().map(spec_of_case).collect(), ..SqlSpec::default() };
     for (name, Word(text)) in &load.options {
         let at = key(&["run", "options", name]);
         known_option(name, &at, SqlSpec::options(), &["db"])?;
@@ -174,20 +175,17 @@ fn cases(setup: &Setup) -> Result<SqlSpec, WrongKey> {
 }
 
 /// Files without a server.
-fn files(setup: &Setup, line: &str) -> Result<IoSpec, WrongKey> {
+fn files(setup: &Setup, line: &str, parser: &dyn ArgumentParser) -> Result<IoSpec, WrongKey> {
     let load = &setup.run;
     has_no_meaning(&[("rate", load.rate.is_some()), ("warmup", load.warmup.is_some())], "run.io")?;
     let wrong = |trouble: Trouble| WrongKey { key: key(&["run", "io"]), trouble: within("run.io", trouble) };
     let words = ["assay".to_owned(), "io".to_owned()].into_iter().chain(split(line).map_err(wrong)?);
-    let invocation = command_line::parse(words.map(Into::into)).map_err(wrong)?;
-    let Some(Invocation { subcommand: Subcommand::Io(options), .. }) = invocation else {
+    let Some((mut spec, output)) = parser.files(words.collect()).map_err(wrong)? else {
         return Err(wrong(Trouble::usage("not the options of `assay io`")));
     };
-    let OutputSpec { record, no_record, .. } = options.result.output();
-    if record.is_some() || no_record || options.result.seed.is_some() {
+    if output.record.is_some() || output.no_record || spec.seed.is_some() {
         return Err(wrong(Trouble::usage("--record, --no-record and --seed are set by the experiment")));
     }
-    let mut spec = options.spec();
     // Which key set which value.
     let mut keys: Vec<(String, Vec<String>)> = Vec::new();
     let in_options = load.options.iter().map(|(name, Word(text))| (name.as_str(), text.clone(), ["run", "options"]));
@@ -207,7 +205,7 @@ fn files(setup: &Setup, line: &str) -> Result<IoSpec, WrongKey> {
 }
 
 /// The warm-up before a run: the most sessions of a ladder, for its own time.
-pub(super) fn warm_up(spec: &RunSpec, time: Nanos) -> RunSpec {
+pub(crate) fn warm_up(spec: &RunSpec, time: Nanos) -> RunSpec {
     let mut spec = spec.clone();
     let sessions = Sessions::from(spec.load.sessions_max());
     let load = &mut spec.load;
@@ -251,7 +249,7 @@ fn wrong_in_options(wrong: &Wrong, at: &[String]) -> WrongKey {
 }
 
 /// A line of arguments in a recipe, to which its keys add options.
-struct Reading {
+struct ArgumentLine {
     assignment: Assignment,
     /// Names of the options in the line and from keys.
     given: Vec<String>,
@@ -265,14 +263,25 @@ struct Reading {
     place: &'static str,
 }
 
-impl Reading {
+impl ArgumentLine {
     /// Parses the line as the command line would. `database`: a URL, because dialects have options of their own.
-    fn start(task: &str, text: &str, line: &[&str], place: &'static str, database: &str) -> Result<Reading, WrongKey> {
+    fn start(
+        parser: &dyn ArgumentParser,
+        [task, text]: &[&str; 2],
+        line: &[&str],
+        place: &'static str,
+        database: &str,
+    ) -> Result<ArgumentLine, WrongKey> {
         let wrong = |trouble| WrongKey { key: key(line), trouble: within(place, trouble) };
         let words = split(text).map_err(wrong)?;
-        let words: Vec<String> = ["assay".to_owned(), task.to_owned()].into_iter().chain(words).collect();
-        let (assignment, given, child) = read(&words, database).map_err(wrong)?;
-        Ok(Reading { assignment, given, child, keys: Vec::new(), line: key(line), place })
+        let words = ["assay".to_owned(), (*task).to_owned()].into_iter().chain(words);
+        let words = words.chain([format!("--db={database}")]).collect();
+        let Some(parsed) = parser.workload(words).map_err(wrong)? else {
+            return Err(wrong(Trouble::usage("not a workload followed by its options")));
+        };
+        let WorkloadArguments { assignment, given, output, fleet } = parsed;
+        let child = ChildSpec { fleet, ..ChildSpec::of_run(RunSpec::default(), output) };
+        Ok(ArgumentLine { assignment, given, child, keys: Vec::new(), line: key(line), place })
     }
 
     /// Refuses options that the experiment itself sets.
@@ -363,19 +372,6 @@ impl Reading {
     }
 }
 
-/// Parses a command of a workload: what it asks for, the names of its options, and what becomes of the result.
-fn read(words: &[String], database: &str) -> Result<(Assignment, Vec<String>, ChildSpec), Trouble> {
-    let words = words.iter().cloned().chain([format!("--db={database}")]).map(Into::into);
-    let Some(Invocation { subcommand, assignment: Some(assignment), given, .. }) = command_line::read(words)? else {
-        return Err(Trouble::usage("not a workload followed by its options"));
-    };
-    let (output, fleet) = match &subcommand {
-        Subcommand::Run(options) => (options.output.output(), options.fleet.spec()),
-        _ => (OutputSpec::default(), None),
-    };
-    Ok((assignment, given, ChildSpec { fleet, ..ChildSpec::of_run(RunSpec::default(), output) }))
-}
-
 fn key(path: &[&str]) -> Vec<String> {
     path.iter().map(|part| (*part).to_owned()).collect()
 }
@@ -399,11 +395,11 @@ fn lasts(recipe: &Recipe) -> Vec<(&str, Vec<String>)> {
 }
 
 /// How long a step waits or runs its own load; 0 for a step whose duration nobody knows.
-fn seconds_of(step: &Step, setup: &Setup) -> Result<f64, Trouble> {
+fn seconds_of(step: &Step, setup: &Setup, parser: &dyn ArgumentParser) -> Result<f64, Trouble> {
     match &step.action {
         Action::Rest(text) => duration("rest", text).map(Nanos::as_secs_f64),
         Action::Run { line, .. } => {
-            let spec = load_of_step(line, setup)?.0.spec;
+            let spec = load_of_step(line, setup, parser)?.0.spec;
             let stage = spec.load.time.unwrap_or(TIME_DEFAULT).0 + spec.load.warmup.0;
             Ok(Nanos(stage * spec.load.steps().len() as u64).as_secs_f64())
         }
@@ -412,15 +408,19 @@ fn seconds_of(step: &Step, setup: &Setup) -> Result<f64, Trouble> {
 }
 
 /// The run of a step.
-pub(super) fn load_of_step(line: &str, setup: &Setup) -> Result<(Assignment, ChildSpec), Trouble> {
+pub(crate) fn load_of_step(
+    line: &str,
+    setup: &Setup,
+    parser: &dyn ArgumentParser,
+) -> Result<(Assignment, ChildSpec), Trouble> {
     let unlocated = |wrong: WrongKey| wrong.trouble;
-    let reading = Reading::start("run", line, &[], "run", &database(setup)).map_err(unlocated)?;
+    let reading = ArgumentLine::start(parser, &["run", line], &[], "run", &database(setup)).map_err(unlocated)?;
     reading.refuse_what_the_lab_sets(std::iter::empty()).map_err(unlocated)?;
     reading.finish().map_err(unlocated)
 }
 
 /// A duration in a recipe.
-pub(super) fn duration(key: &str, text: &str) -> Result<Nanos, Trouble> {
+pub(crate) fn duration(key: &str, text: &str) -> Result<Nanos, Trouble> {
     values::duration(text).map_err(|reason| Trouble::usage(format!("{key} = {text}: {reason}")))
 }
 
@@ -433,24 +433,25 @@ fn split(line: &str) -> Result<Vec<String>, Trouble> {
 /// A database for parsing a command line: dialects have options of their own.
 fn database(setup: &Setup) -> String {
     match setup.first_server() {
-        Some(Server { product: Some(product), .. }) => {
+        Some(RecipeServer { product: Some(product), .. }) => {
             format!("{}://localhost/x", product.split(':').next().unwrap_or_default())
         }
-        Some(Server { url: Some(url), .. }) => url.clone(),
+        Some(RecipeServer { url: Some(url), .. }) => url.clone(),
         _ => String::new(),
     }
 }
 
 /// Loads the data of a cell.
-fn prepare(setup: &Setup) -> Result<Option<Assignment>, WrongKey> {
+fn prepare(setup: &Setup, parser: &dyn ArgumentParser) -> Result<Option<Assignment>, WrongKey> {
     let Some(line) = &setup.data.prepare else { return Ok(None) };
-    let mut reading = Reading::start("prepare", line, &["data", "prepare"], "data.prepare", &database(setup))?;
+    let mut reading =
+        ArgumentLine::start(parser, &["prepare", line], &["data", "prepare"], "data.prepare", &database(setup))?;
     reading.options(&setup.data.options, &["data", "options"])?;
     Ok(Some(reading.finish()?.0))
 }
 
 /// The arguments of `assay prepare` that determine what is loaded.
-pub(super) fn prepare_words(prepare: &Assignment) -> Vec<String> {
+pub fn prepare_words(prepare: &Assignment) -> Vec<String> {
     prepare.spec.words().split_off(1)
 }
 
@@ -470,7 +471,7 @@ fn within(what: &str, trouble: Trouble) -> Trouble {
 }
 
 /// The servers to start for a cell's trials, without their image.
-pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
+pub(crate) fn description(server: &RecipeServer) -> Result<Description, Trouble> {
     let product = server.product.as_ref().expect("a server without one is not started");
     let size = |name: &str, text: &String| {
         values::size(text).map_err(|reason| Trouble::usage(format!("server {name} = {text}: {reason}")))
@@ -482,7 +483,7 @@ pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
     let file = |path: &String| {
         std::fs::read_to_string(path).map_err(|error| Trouble::environment(format!("cannot read {path}: {error}")))
     };
-    let front = |(name, front): (&String, &assay_recipe::Front)| {
+    let front = |(name, front): (&String, &assay_recipe::RecipeFront)| {
         let words = front.behind.as_ref().map_or_else(|| name.clone(), |behind| format!("{name}:{behind}"));
         FrontDescription::parse(&words)
             .map(|described| FrontDescription { settings: asked(&front.settings), ..described })
@@ -508,7 +509,7 @@ pub(super) fn description(server: &Server) -> Result<Description, Trouble> {
 }
 
 /// Settings with the server's own names; some have no value.
-pub(super) fn asked(settings: &std::collections::BTreeMap<String, Word>) -> Vec<ServerSetting> {
+pub(crate) fn asked(settings: &std::collections::BTreeMap<String, Word>) -> Vec<ServerSetting> {
     let one = |(name, Word(value)): (&String, &Word)| ServerSetting {
         name: name.clone(),
         value: (!value.is_empty()).then(|| value.clone()),

@@ -3,29 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use assay_lab::binaries::Source;
+use assay_lab::binaries::BinarySource;
 use assay_lab::placement::Cpus;
 use assay_lab::product::Binaries;
 use assay_lab::{Account, Description, Home, binaries, image};
 use assay_options::OptionValue;
 use assay_process::diagnostics::Trouble;
-use assay_recipe::{Action, Server};
+use assay_recipe::{Action, RecipeServer};
 use assay_run::lab;
 use assay_run::workload::Workload;
+use assay_seam::Nanos;
+use assay_spec::values::display_duration;
 use nix::sys::statvfs::statvfs;
 
-use crate::commands::lab::experiment::{Experiment, WrongKey};
-use crate::commands::lab::setup::{Runs, description, prepare_words};
-use crate::commands::lab::trial::loading;
+use crate::experiment::{Experiment, WrongKey};
+use crate::setup::{Runs, description, prepare_words};
+use crate::trial::loading;
 
 /// The part of `plan` about servers.
-pub(super) struct Found {
+pub struct Found {
     /// A line for each product and for everything that is missing.
-    pub(super) text: String,
+    pub text: String,
     /// A line about the disk.
-    pub(super) disk: String,
+    pub disk: String,
     /// What is said when the disk is thought to be too small; `None`: it suffices, or nobody knows.
-    pub(super) too_small: Option<String>,
+    pub too_small: Option<String>,
 }
 
 /// Bytes of data, as far as they are known.
@@ -42,11 +44,11 @@ struct Disk {
 /// Checks the servers of all cells. Missing programs are reported; an unknown setting is an error. `fetch`: gets
 /// programs that can be downloaded or unpacked, and gets a line before each; `None`: they are reported, and their
 /// settings not checked.
-pub(super) fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn(&str)>) -> Result<Found, Trouble> {
+pub fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn(&str)>) -> Result<Found, Trouble> {
     let recipe = &experiment.recipe;
     let home = assay_products::home();
     let mut products: BTreeMap<String, String> = BTreeMap::new();
-    let mut checked: Vec<&Server> = Vec::new();
+    let mut checked: Vec<&RecipeServer> = Vec::new();
     let mut all = Disk::default();
     for (cell, runs) in recipe.cells.iter().zip(runs) {
         let mut of_cell = 0;
@@ -140,7 +142,7 @@ enum Programs {
     Missing(String),
 }
 
-fn found(home: &Home, server: &Server, fetch: Option<&dyn Fn(&str)>) -> Result<Programs, Trouble> {
+fn found(home: &Home, server: &RecipeServer, fetch: Option<&dyn Fn(&str)>) -> Result<Programs, Trouble> {
     let described = match description(server) {
         Err(trouble) => return Ok(Programs::Missing(trouble.cause)),
         Ok(described) => described,
@@ -151,14 +153,14 @@ fn found(home: &Home, server: &Server, fetch: Option<&dyn Fn(&str)>) -> Result<P
         let source = all.iter().find(|source| wanted.fits(&binaries::version_of(source)));
         match (source, fetch) {
             (None, _) => return Ok(Programs::Missing(format!("see `assay server sources {}`", wanted.product))),
-            (Some(Source::Catalog(_, artifact)), None) => {
+            (Some(BinarySource::Catalog(_, artifact)), None) => {
                 let words = format!("{}, {} MB, will be downloaded", artifact.version, artifact.megabytes);
                 return Ok(Programs::ToFetch(words));
             }
-            (Some(Source::Container(image)), None) => {
+            (Some(BinarySource::Container(image)), None) => {
                 return Ok(Programs::ToFetch(format!("will be unpacked from the image {}", image.name)));
             }
-            (Some(Source::Here(_) | Source::Catalog(..) | Source::Container(_)), _) => {}
+            (Some(BinarySource::Here(_) | BinarySource::Catalog(..) | BinarySource::Container(_)), _) => {}
         }
     }
     match described.find_binaries(home, fetch.unwrap_or(&|_| {})) {
@@ -258,6 +260,12 @@ fn size(bytes: u64) -> String {
 }
 
 /// `3 cells`.
-pub(super) fn count(number: usize, what: &str) -> String {
+pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// In minutes, or seconds where it is short.
+pub fn about(seconds: f64) -> String {
+    let whole = if seconds < 120.0 { seconds.ceil() } else { (seconds / 60.0).ceil() * 60.0 };
+    display_duration(Nanos::from_secs(whole as u64))
 }

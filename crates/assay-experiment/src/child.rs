@@ -14,7 +14,7 @@ use assay_record::{Event, Exited, Time};
 use assay_spec::ChildSpec;
 
 /// How a run ended.
-pub struct Ended {
+pub struct ChildEnded {
     /// Exit status of its process.
     pub status: ExitStatus,
     /// What it reported last; `None`: it was killed.
@@ -27,7 +27,7 @@ pub fn execute(
     stderr: Stdio,
     run: &dyn Fn(Command) -> std::io::Result<ExitStatus>,
     heard: impl FnMut(Event) + Send,
-) -> Result<Ended, Error> {
+) -> Result<ChildEnded, Error> {
     let (reader, writer) = std::io::pipe()?;
     let (theirs, mut ours) = std::io::pipe()?;
     let mut command = Command::new(std::env::current_exe()?);
@@ -39,7 +39,7 @@ pub fn execute(
         let listening = scope.spawn(|| listen(reader, heard));
         let status = run(command);
         let exited = listening.join().expect("a listener does not panic");
-        status.map(|status| Ended { status, exited })
+        status.map(|status| ChildEnded { status, exited })
     })
 }
 
@@ -56,7 +56,7 @@ fn listen(reader: PipeReader, mut heard: impl FnMut(Event)) -> Option<Exited> {
     exited
 }
 
-impl Ended {
+impl ChildEnded {
     /// The error of a run that failed; `what`: what ran.
     pub fn trouble(&self, what: &str) -> Option<Trouble> {
         if self.status.success() {

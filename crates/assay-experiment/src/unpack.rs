@@ -27,24 +27,26 @@ const LIMITS: Limits = Limits { bytes: 4 << 30, files: 100_000 };
 const NAME_MAX: u64 = 64 << 10;
 
 /// A bundle's content, in a temporary folder.
-pub(super) fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
+pub fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
     let failed = |error: io::Error| Trouble::environment(format!("cannot unpack {}: {error}", archive.display()));
     let folder = tempfile::tempdir().map_err(failed)?;
     let file = fs::File::open(archive).map_err(failed)?;
     match unpack_to(folder.path(), GzDecoder::new(file), LIMITS) {
         Ok(()) => Ok(folder),
-        Err(Refusal::Broken) => {
+        Err(RefusedArchive::Broken) => {
             Err(Trouble::usage(format!("{} is neither an experiment's folder nor a bundle", archive.display())))
         }
-        Err(Refusal::Unsafe(what)) => Err(Trouble::usage(format!("{} is not unpacked: {what}", archive.display()))
-            .hint("a bundle has plain files only: `assay lab bundle` makes one")),
-        Err(Refusal::Local(error)) => Err(failed(error)),
+        Err(RefusedArchive::Unsafe(what)) => {
+            Err(Trouble::usage(format!("{} is not unpacked: {what}", archive.display()))
+                .hint("a bundle has plain files only: `assay lab bundle` makes one"))
+        }
+        Err(RefusedArchive::Local(error)) => Err(failed(error)),
     }
 }
 
 /// Why an archive was not unpacked.
 #[derive(Debug)]
-enum Refusal {
+enum RefusedArchive {
     /// It is not an archive, or not a whole one.
     Broken,
     /// What it contains.
@@ -53,11 +55,11 @@ enum Refusal {
     Local(io::Error),
 }
 
-fn unpack_to(folder: &Path, bytes: impl Read, limits: Limits) -> Result<(), Refusal> {
+fn unpack_to(folder: &Path, bytes: impl Read, limits: Limits) -> Result<(), RefusedArchive> {
     // Only the system's own errors have a number.
     let broken = |error: io::Error| match error.raw_os_error() {
-        Some(_) => Refusal::Local(error),
-        None => Refusal::Broken,
+        Some(_) => RefusedArchive::Local(error),
+        None => RefusedArchive::Broken,
     };
     let mut archive = Archive::new(bytes);
     // Raw: `tar` itself would read names of any length into memory.
@@ -70,7 +72,7 @@ fn unpack_to(folder: &Path, bytes: impl Read, limits: Limits) -> Result<(), Refu
         let size = entry.header().entry_size().map_err(broken)?;
         if matches!(kind, EntryType::GNULongName | EntryType::XHeader | EntryType::XGlobalHeader) {
             if size > NAME_MAX {
-                return Err(Refusal::Unsafe("the name of a file is longer than 64 KiB".to_owned()));
+                return Err(RefusedArchive::Unsafe("the name of a file is longer than 64 KiB".to_owned()));
             }
             let mut text = Vec::new();
             entry.read_to_end(&mut text).map_err(broken)?;
@@ -86,44 +88,45 @@ fn unpack_to(folder: &Path, bytes: impl Read, limits: Limits) -> Result<(), Refu
         }
         let name = long_name.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let shown = String::from_utf8_lossy(&name).into_owned();
-        let path = folder.join(below(&shown).ok_or_else(|| Refusal::Unsafe(format!("it contains the path {shown}")))?);
+        let path =
+            folder.join(below(&shown).ok_or_else(|| RefusedArchive::Unsafe(format!("it contains the path {shown}")))?);
         files += 1;
         if files > limits.files {
-            return Err(Refusal::Unsafe(format!("it contains more than {} files", limits.files)));
+            return Err(RefusedArchive::Unsafe(format!("it contains more than {} files", limits.files)));
         }
         match kind {
-            EntryType::Directory => fs::create_dir_all(&path).map_err(Refusal::Local)?,
+            EntryType::Directory => fs::create_dir_all(&path).map_err(RefusedArchive::Local)?,
             EntryType::Regular | EntryType::Continuous => {
                 left = left.checked_sub(size).ok_or_else(|| {
-                    Refusal::Unsafe(format!(
+                    RefusedArchive::Unsafe(format!(
                         "its files have more than {} GiB",
                         limits.bytes as f64 / f64::from(1 << 30)
                     ))
                 })?;
                 if let Some(above) = path.parent() {
-                    fs::create_dir_all(above).map_err(Refusal::Local)?;
+                    fs::create_dir_all(above).map_err(RefusedArchive::Local)?;
                 }
                 let file = OpenOptions::new().write(true).create_new(true).open(&path);
                 let mut file = file.map_err(|error| match error.kind() {
-                    io::ErrorKind::AlreadyExists => Refusal::Unsafe(format!("it contains {shown} twice")),
-                    _ => Refusal::Local(error),
+                    io::ErrorKind::AlreadyExists => RefusedArchive::Unsafe(format!("it contains {shown} twice")),
+                    _ => RefusedArchive::Local(error),
                 })?;
                 let copied = io::copy(&mut entry, &mut file).map_err(broken)?;
                 if copied != size {
-                    return Err(Refusal::Broken);
+                    return Err(RefusedArchive::Broken);
                 }
             }
             EntryType::Symlink | EntryType::Link => {
-                return Err(Refusal::Unsafe(format!("it contains a link: {shown}")));
+                return Err(RefusedArchive::Unsafe(format!("it contains a link: {shown}")));
             }
-            _ => return Err(Refusal::Unsafe(format!("it contains something that is not a file: {shown}"))),
+            _ => return Err(RefusedArchive::Unsafe(format!("it contains something that is not a file: {shown}"))),
         }
     }
     Ok(())
 }
 
 /// A path below a folder; `None` if it leads elsewhere.
-pub(super) fn below(name: &str) -> Option<PathBuf> {
+pub fn below(name: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for component in Path::new(name).components() {
         match component {
@@ -180,7 +183,7 @@ mod tests {
     fn refusal(entries: &[(EntryType, &str, &[u8])]) -> String {
         let folder = tempfile::tempdir().unwrap();
         match unpack_to(folder.path(), &archive(entries)[..], SMALL) {
-            Err(Refusal::Unsafe(words)) => words,
+            Err(RefusedArchive::Unsafe(words)) => words,
             other => panic!("{other:?}"),
         }
     }
@@ -224,7 +227,7 @@ mod tests {
         let claimed = named(header(EntryType::GNULongName, 1 << 40), "././@LongLink");
         let folder = tempfile::tempdir().unwrap();
         let result = unpack_to(folder.path(), &claimed.as_bytes()[..], SMALL);
-        assert!(matches!(result, Err(Refusal::Unsafe(_))), "{result:?}");
+        assert!(matches!(result, Err(RefusedArchive::Unsafe(_))), "{result:?}");
     }
 
     #[test]
@@ -233,7 +236,7 @@ mod tests {
         let whole = archive(&[(EntryType::Regular, "x", b"1")]);
         for bytes in [&b"not an archive, but as long as the header of one"[..], &whole[..600]] {
             let result = unpack_to(folder.path(), bytes, SMALL);
-            assert!(matches!(result, Err(Refusal::Broken)), "{result:?}");
+            assert!(matches!(result, Err(RefusedArchive::Broken)), "{result:?}");
         }
     }
 }

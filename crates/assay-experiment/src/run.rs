@@ -1,8 +1,9 @@
-//! `assay lab run`: runs the remaining trials of an experiment, one by one, and shows the results.
+//! Runs the remaining trials of an experiment, one by one.
 //!
 //! Every event is in the journal before the next one starts, so that whatever ends this process loses only the trial in
 //! progress.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -11,33 +12,38 @@ use assay_process::bar::Bar;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
-use assay_recipe::{Event, Recipe, TrialKey, When, remaining, seconds_left};
+use assay_recipe::{JournalEvent, Recipe, TrialKey, When, remaining, seconds_left};
 use assay_record::Record;
 use assay_report::{Advice, Findings, Progress, Warning, trial_words, warning_words};
 
-use crate::command_line::LabRunOptions;
-use crate::commands::lab::experiment::Experiment;
-use crate::commands::lab::folder::{self, Folder, now};
-use crate::commands::lab::plan::about;
-use crate::commands::lab::servers::{self, count};
-use crate::commands::lab::setup::Runs;
-use crate::commands::lab::show;
-use crate::commands::lab::trial::{Timed, Trial, interrupted, say};
+use crate::arguments::ArgumentParser;
+use crate::experiment::{Experiment, ExperimentChoice};
+use crate::folder::{self, Folder, now};
+use crate::results;
+use crate::servers::{self, about, count};
+use crate::setup::Runs;
+use crate::trial::{Timed, Trial, interrupted, say};
 
-/// Runs it to its end, or until it is interrupted.
-pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
-    let experiment = Experiment::of(&options.recipe)?;
-    let runs = Runs::of_all(&experiment.recipe).map_err(|wrong| experiment.located(wrong))?;
+/// Runs it to its end, or until it is interrupted, and prints the results. `folder`: instead of the usual one.
+/// `again_failed`: repeats trials that failed.
+pub fn run(
+    choice: &ExperimentChoice,
+    folder: Option<PathBuf>,
+    again_failed: bool,
+    parser: &dyn ArgumentParser,
+) -> Result<Exit, Trouble> {
+    let experiment = Experiment::of(choice, parser)?;
+    let runs = Runs::of_all(&experiment.recipe, parser).map_err(|wrong| experiment.located(wrong))?;
     // A setting that its server does not know would fail in every trial of its level.
     let found = servers::look(&experiment, &runs, Some(&|words| terminal::say(&format!("{words}\n"))))?;
     if let Some(words) = &found.too_small {
         terminal::say(&format!("warning: {words}\n"));
     }
-    let path = options.folder.clone().unwrap_or_else(|| Folder::usual(&experiment));
+    let path = folder.unwrap_or_else(|| Folder::usual(&experiment));
     folder::tell_of_relatives(&experiment.name, &path, &experiment.recipe);
-    let mut folder = Folder::open(path, experiment, &options.recipe)?;
-    if options.again_failed && folder.progress.failures().next().is_some() {
-        folder.add(Event::Forgiven)?;
+    let mut folder = Folder::open(path, experiment, choice)?;
+    if again_failed && folder.progress.failures().next().is_some() {
+        folder.add(JournalEvent::Forgiven)?;
     }
     let home = assay_products::home();
     remove_left_over(&home, &folder)?;
@@ -62,7 +68,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
             None => say(None, &format!("{trial} ({} left, about {})", count(left.len(), "trial"), about(seconds))),
         }
         let last_of_round = left.get(1).is_none_or(|next| next.round != key.round);
-        match one(&home, &mut folder, &runs[key.cell], key, last_of_round, bar) {
+        match one(&home, &mut folder, (&runs[key.cell], parser), key, last_of_round, bar) {
             Ok(()) => {}
             Err(trouble) if interrupt::control().is_stopped() => {
                 let folder = folder.path.display();
@@ -74,7 +80,7 @@ pub(super) fn run(options: &LabRunOptions) -> Result<Exit, Trouble> {
     }
     drop(drawn);
     terminal::say(&format!("records: {}\n\n", folder.path.join("records").display()));
-    terminal::result(&show::text(&folder)?)?;
+    terminal::result(&results::text(&folder)?)?;
     let measured = folder.progress.outcomes.len() > folder.progress.failures().count();
     Ok(if measured { Exit::Success } else { Exit::Server })
 }
@@ -95,7 +101,7 @@ fn show_progress(bar: &Bar, watch: Instant, folder: &Folder, (left, seconds): (u
 fn one(
     home: &Home,
     folder: &mut Folder,
-    runs: &Runs,
+    (runs, parser): (&Runs, &dyn ArgumentParser),
     key: TrialKey,
     last_of_round: bool,
     bar: Option<&Bar>,
@@ -109,7 +115,7 @@ fn one(
     let attempt = (1..).find(|attempt| !log(*attempt).exists()).expect("numbers do not end");
     let (record, log) = (file(attempt), log(attempt));
     let first_of_round = !folder.progress.outcomes.keys().any(|other| other.round == round);
-    folder.add(Event::Begun { round, cell: number, name: name.clone(), attempt, at: now() })?;
+    folder.add(JournalEvent::Begun { round, cell: number, name: name.clone(), attempt, at: now() })?;
     let levels = recipe.factors.iter().zip(&cell.levels);
     let trial = Trial {
         home,
@@ -117,6 +123,7 @@ fn one(
         cell,
         levels: levels.map(|(factor, level)| (factor.name.clone(), factor.levels[*level].name.clone())).collect(),
         runs,
+        parser,
         steps: &recipe.steps,
         round,
         seed: recipe.trials.seed.wrapping_add(u64::from(round)),
@@ -153,7 +160,7 @@ fn one(
                 trial.steps(When::AfterRound, &[], &mut parts)?;
             }
             let seconds = watch.elapsed().as_secs_f64();
-            folder.add(Event::Done {
+            folder.add(JournalEvent::Done {
                 round,
                 cell: number,
                 name,
@@ -173,7 +180,15 @@ fn one(
             say(bar, &format!("  failed: {}", trouble.cause));
             let hints = trouble.hints.iter().map(|hint| format!("hint: {hint}"));
             let details = trouble.details.into_iter().chain(hints).collect();
-            folder.add(Event::Failed { round, cell: number, name, attempt, at: now(), cause: trouble.cause, details })
+            folder.add(JournalEvent::Failed {
+                round,
+                cell: number,
+                name,
+                attempt,
+                at: now(),
+                cause: trouble.cause,
+                details,
+            })
         }
     }
 }

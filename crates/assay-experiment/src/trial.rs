@@ -29,41 +29,44 @@ use assay_run::plan;
 use assay_seam::{ConnectOptions, Nanos};
 use assay_spec::{ChildSpec, ChildWork, Concealed, OutputSpec, RunSpec};
 
+use crate::arguments::ArgumentParser;
 use crate::child;
-use crate::commands::lab::outside::Outside;
-use crate::commands::lab::setup::{Runs, asked, description, duration, load_of_step, prepare_words, warm_up};
+use crate::outside::Outside;
+use crate::setup::{Runs, asked, description, duration, load_of_step, prepare_words, warm_up};
 
 /// What a trial needs.
-pub(super) struct Trial<'a> {
-    pub(super) home: &'a Home,
+pub(crate) struct Trial<'a> {
+    pub(crate) home: &'a Home,
     /// The name of its server, while that exists.
-    pub(super) server: String,
-    pub(super) cell: &'a Cell,
+    pub(crate) server: String,
+    pub(crate) cell: &'a Cell,
     /// Factors with the cell's levels, for commands.
-    pub(super) levels: Vec<(String, String)>,
-    pub(super) runs: &'a Runs,
-    pub(super) steps: &'a [Step],
-    pub(super) round: u32,
-    pub(super) seed: u64,
+    pub(crate) levels: Vec<(String, String)>,
+    pub(crate) runs: &'a Runs,
+    /// Reads the lines of steps.
+    pub(crate) parser: &'a dyn ArgumentParser,
+    pub(crate) steps: &'a [Step],
+    pub(crate) round: u32,
+    pub(crate) seed: u64,
     /// Path of its record.
-    pub(super) record: PathBuf,
+    pub(crate) record: PathBuf,
     /// Path of its log.
-    pub(super) log: PathBuf,
+    pub(crate) log: PathBuf,
     /// What the steps that settle its servers have reached.
-    pub(super) reached: Mutex<Vec<Attribute>>,
+    pub(crate) reached: Mutex<Vec<Attribute>>,
     /// The line about the experiment on a terminal.
-    pub(super) bar: Option<&'a Bar>,
+    pub(crate) bar: Option<&'a Bar>,
 }
 
 /// What was timed, and what steps returned.
 #[derive(Default)]
-pub(super) struct Timed {
+pub(crate) struct Timed {
     /// Seconds by part, in order.
-    pub(super) seconds: Vec<(String, f64)>,
+    pub(crate) seconds: Vec<(String, f64)>,
     /// Values by step, in order.
-    pub(super) values: Vec<(String, f64)>,
+    pub(crate) values: Vec<(String, f64)>,
     /// What disturbed the measured run from outside.
-    pub(super) outside: Vec<String>,
+    pub(crate) outside: Vec<String>,
 }
 
 /// The value of a step.
@@ -84,10 +87,10 @@ const STATEMENT: Nanos = Nanos::from_secs(24 * 3600);
 const LOG_LINES: usize = 20;
 
 /// A server of a trial.
-pub(super) struct Node<'a> {
+pub(crate) struct Node<'a> {
     /// Its name in the recipe.
     name: &'a str,
-    described: &'a assay_recipe::Server,
+    described: &'a assay_recipe::RecipeServer,
     /// The started servers; `None`: it was already running.
     kept: Option<Kept>,
     /// The URL for the load.
@@ -128,7 +131,7 @@ impl Node<'_> {
 
 impl Trial<'_> {
     /// Runs it. Afterwards nothing of it is left running, however it ended.
-    pub(super) fn run(&self) -> Result<Timed, Trouble> {
+    pub(crate) fn run(&self) -> Result<Timed, Trouble> {
         let mut parts = Timed::default();
         let mut nodes = Vec::new();
         for (name, described) in &self.cell.setup.server {
@@ -161,7 +164,7 @@ impl Trial<'_> {
     fn start<'a>(
         &self,
         name: &'a str,
-        described: &'a assay_recipe::Server,
+        described: &'a assay_recipe::RecipeServer,
         parts: &mut Timed,
     ) -> Result<Node<'a>, Trouble> {
         if let Some(url) = &described.url {
@@ -313,7 +316,7 @@ impl Trial<'_> {
         let record = self.log.with_extension(format!("{}.json.zst", plain(&step.name)));
         let setup = &self.cell.setup;
         let targets = if step.on.is_empty() { setup.targets() } else { setup.named(&step.on) };
-        let (_, load) = load_of_step(line, setup)?;
+        let (_, load) = load_of_step(line, setup, self.parser)?;
         let run = self.load(&load, &self.urls(&targets, nodes)?, &record)?;
         let log = self.log.with_extension(format!("{}.log", plain(&step.name)));
         let beside = step.when == When::DuringMeasure;
@@ -337,7 +340,7 @@ impl Trial<'_> {
     }
 
     /// The steps that are due now. `nodes`: the servers, where they run.
-    pub(super) fn steps(&self, when: When, nodes: &[Node<'_>], parts: &mut Timed) -> Result<(), Trouble> {
+    pub(crate) fn steps(&self, when: When, nodes: &[Node<'_>], parts: &mut Timed) -> Result<(), Trouble> {
         for step in self.steps.iter().filter(|step| step.when == when) {
             stopped()?;
             let watch = Instant::now();
@@ -495,7 +498,7 @@ fn end_of(log: &Path) -> String {
 }
 
 /// Whether Ctrl-C or SIGTERM has arrived.
-pub(super) fn interrupted() -> Trouble {
+pub(crate) fn interrupted() -> Trouble {
     Trouble::new(interrupt::exit(), "interrupted")
 }
 
@@ -505,7 +508,7 @@ fn stopped() -> Result<(), Trouble> {
 }
 
 /// Writes a line above the one that is drawn.
-pub(super) fn say(bar: Option<&Bar>, words: &str) {
+pub(crate) fn say(bar: Option<&Bar>, words: &str) {
     let say = || terminal::say(&format!("{words}\n"));
     match bar {
         Some(bar) => bar.above(say),
@@ -540,7 +543,7 @@ fn of_step(step: &Step, trouble: Trouble) -> Trouble {
     Trouble { cause: format!("step {}: {}", step.name, trouble.cause), ..trouble }
 }
 
-fn with_parameters(url: String, described: &assay_recipe::Server) -> String {
+fn with_parameters(url: String, described: &assay_recipe::RecipeServer) -> String {
     described.parameters.iter().fold(url, |url, (name, value)| {
         let sign = if url.contains('?') { '&' } else { '?' };
         format!("{url}{sign}{name}={value}")
@@ -579,7 +582,7 @@ fn server_of<'a>(topology: &'a Topology, node: Option<&str>) -> Result<&'a assay
 }
 
 /// What is started for loading data, once for all cells that share it.
-pub(super) fn loading(
+pub(crate) fn loading(
     description: &Description,
     setup: &assay_recipe::Setup,
     prepare: &Assignment,

@@ -1,0 +1,308 @@
+//! What an experiment came to: its journal and records, as the report shows them.
+
+use assay_process::diagnostics::{Trouble, nearest};
+use assay_recipe::{Show, TrialResult};
+use assay_record::{Record, TrialId};
+use assay_report::{
+    ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Factor, FailedTrial, Findings, LabResults,
+    Level, NoChart, OfTrials, PivotAsked, ShowAsked, Shown,
+};
+use assay_spec::values;
+
+use crate::folder::Folder;
+use crate::unpack;
+
+/// Width for tables on a terminal.
+const WIDTH: usize = 80;
+
+/// The part for a terminal.
+pub fn text(folder: &Folder) -> Result<String, Trouble> {
+    // Without any measurement, tables would be empty.
+    let results = if folder.progress.measured() > 0 { results(folder)? } else { without_measurements(folder) };
+    Ok(results.text(WIDTH))
+}
+
+/// The page: the results, then the records by cell.
+pub fn page(folder: &Folder) -> Result<String, Trouble> {
+    let recipe = &folder.recipe;
+    let (experiment, _) = trials(folder, recipe.last.as_deref())?;
+    let mut cells: Vec<(String, Vec<(String, Findings)>)> =
+        recipe.cells.iter().map(|cell| (cell.name.clone(), Vec::new())).collect();
+    for trial in experiment.trials {
+        let round = trial.round + recipe.trials.drop as usize + 1;
+        cells[trial.cell].1.push((format!("round {round}"), trial.findings));
+    }
+    Ok(results(folder)?.page(cells))
+}
+
+/// What the experiment came to.
+pub fn results(folder: &Folder) -> Result<LabResults<'_>, Trouble> {
+    let (shown, left_out, experiment) = shown(folder)?;
+    Ok(LabResults { shown, left_out, experiment: Some(experiment), ..without_measurements(folder) })
+}
+
+fn without_measurements(folder: &Folder) -> LabResults<'_> {
+    let (recipe, progress) = (&folder.recipe, &folder.progress);
+    let failures = progress.failures().map(|(key, cause, details)| FailedTrial {
+        round: key.round,
+        cell: &recipe.cells[key.cell].name,
+        cause,
+        details,
+    });
+    LabResults {
+        title: &recipe.title,
+        question: &recipe.question,
+        look_at: &recipe.look_at,
+        measured: progress.measured(),
+        planned: recipe.cells.len() * progress.rounds(recipe.trials.count) as usize,
+        seed: recipe.trials.seed,
+        hash: &recipe.hash,
+        failures: failures.collect(),
+        disturbed: (progress.spoiled().count(), progress.repeated.len()),
+        ..LabResults::default()
+    }
+}
+
+/// What the recipe wants to show, as far as it was measured, with the whole experiment.
+fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Trouble> {
+    let last = folder.recipe.last.as_deref();
+    // By the part of the time; loading the records takes longer than finding one of a few.
+    let mut experiments = vec![(last, experiment(folder, last)?)];
+    let mut unfit: Vec<(&str, String)> = Vec::new();
+    let asked: Vec<(Option<&str>, ShowAsked)> = asked(folder);
+    for own in asked.iter().filter_map(|(own, _)| *own) {
+        if !experiments.iter().any(|(known, _)| *known == Some(own)) && !unfit.iter().any(|(known, _)| *known == own) {
+            match experiment(folder, Some(own)) {
+                Ok(experiment) => experiments.push((Some(own), experiment)),
+                Err(trouble) => unfit.push((own, trouble.cause)),
+            }
+        }
+    }
+    let of = |own: &Option<&str>| {
+        let found = experiments.iter().find(|(known, _)| own.is_some() && known == own);
+        found.map_or(&experiments[0].1, |(_, experiment)| experiment)
+    };
+    let (mut measured, mut left_out) = (Vec::new(), Vec::new());
+    for (own, asked) in &asked {
+        if let Some((_, cause)) = unfit.iter().find(|(known, _)| *own == Some(*known)) {
+            left_out.push(format!("not shown: {cause}"));
+            continue;
+        }
+        let experiment = of(own);
+        match assay_report::shown(experiment, std::slice::from_ref(asked)) {
+            Ok(_) => measured.push((experiment, asked)),
+            Err(NoChart::Unfit(words)) => return Err(unknown(NoChart::Unfit(words))),
+            Err(NoChart::Empty) => left_out.push("not measured, so not shown: a chart of the recipe".to_owned()),
+            Err(NoChart::Unknown(error)) => {
+                let near = nearest(&error.name, error.known.split(", "));
+                let near = near.map_or(String::new(), |near| format!(" (there is {near})"));
+                left_out.push(format!("not measured, so not shown: {}{near}", error.name));
+            }
+        }
+    }
+    let shown = assay_report::shown_of(measured).map_err(unknown)?;
+    Ok((shown, left_out, experiments.swap_remove(0).1))
+}
+
+/// Each with the last part of the time that is its own.
+fn asked(folder: &Folder) -> Vec<(Option<&str>, ShowAsked)> {
+    let recipe = &folder.recipe;
+    if !recipe.shows.is_empty() {
+        return recipe.shows.iter().map(|show| (show.last(), one_asked(show))).collect();
+    }
+    // A recipe that shows nothing gets the most suitable table.
+    let first = recipe.factors.first();
+    let table = ShowAsked::Table(PivotAsked {
+        rows: first.map_or("sessions".to_owned(), |factor| factor.name.clone()),
+        columns: recipe.factors.get(1).map(|factor| factor.name.clone()),
+        value: "tps".to_owned(),
+        ratio_to: recipe.factors.get(1).or(first).map(|factor| factor.levels[0].name.clone()),
+        of: OfTrials::All,
+    });
+    vec![(None, table)]
+}
+
+fn one_asked(show: &Show) -> ShowAsked {
+    match show {
+        Show::Table(table) => ShowAsked::Table(PivotAsked {
+            rows: table.rows.clone(),
+            columns: table.columns.clone(),
+            value: table.value.clone(),
+            ratio_to: table.ratio_to.clone(),
+            of: table.of.as_deref().and_then(OfTrials::of_name).unwrap_or_default(),
+        }),
+        Show::Chart(kind, chart) => ShowAsked::Chart(ChartAsked {
+            kind: ChartKind::of_name(kind).expect("a test compares the names of recipes and reports"),
+            x: chart.x.clone(),
+            color: chart.color.clone(),
+            facet: chart.facet.clone(),
+            values: match &chart.value.0[..] {
+                [] => vec!["tps".to_owned()],
+                values => {
+                    values.iter().flat_map(|value| value.split(',')).map(|value| value.trim().to_owned()).collect()
+                }
+            },
+            ratio_to: chart.ratio_to.clone(),
+            references: chart
+                .reference
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), value.0.parse().ok()?)))
+                .collect(),
+        }),
+    }
+}
+
+/// Everything measured so far, by case where statements are timed. `last`: only this last part of each run.
+pub fn experiment(folder: &Folder, last: Option<&str>) -> Result<Experiment, Trouble> {
+    let (experiment, records) = trials(folder, last)?;
+    let mut names: Vec<String> = Vec::new();
+    for case in folder.recipe.cells.iter().flat_map(|cell| &cell.setup.run.case) {
+        if !names.contains(&case.name) {
+            names.push(case.name.clone());
+        }
+    }
+    Ok(if names.is_empty() { experiment } else { by_case(experiment, &records, names) })
+}
+
+/// The trials measured so far, and their records.
+fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record>), Trouble> {
+    let recipe = &folder.recipe;
+    let (mut trials, mut records, mut known) = (Vec::new(), Vec::new(), Vec::<(String, TrialId)>::new());
+    for (key, outcome) in &folder.progress.outcomes {
+        let TrialResult::Done { record, parts, values, .. } = outcome else { continue };
+        if key.round <= recipe.trials.drop {
+            continue;
+        }
+        // A bundle may come from anybody.
+        let Some(inside) = unpack::below(record) else {
+            return Err(Trouble::usage(format!("the journal names a record outside of the experiment: {record}")));
+        };
+        let path = folder.path.join(inside);
+        let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
+        // A copy in place of a lost record would be a measurement that nobody made.
+        if let Some((other, _)) = known.iter().find(|(_, known)| *known == record.trial()) {
+            return Err(Trouble::environment(format!("{} holds the same trial as {other}", path.display()))
+                .hint("restore the record, or repeat the experiment in another folder"));
+        }
+        known.push((path.display().to_string(), record.trial()));
+        let findings = match last {
+            None => assay_report::findings(&record),
+            Some(last) => within(&record, last)?,
+        };
+        let (round, parts, values) = ((key.round - recipe.trials.drop) as usize - 1, parts.clone(), values.clone());
+        trials.push(ExperimentTrial { cell: key.cell, round, findings, parts, values });
+        records.push(record);
+    }
+    let asked: Vec<ShowAsked> = asked(folder).into_iter().map(|(_, asked)| asked).collect();
+    as_one_step(&mut trials, &asked);
+    let failed = |cell: usize| {
+        let own = folder.progress.failures().filter(|(key, ..)| key.cell == cell && key.round > recipe.trials.drop);
+        own.count() as u32
+    };
+    let level = |level: &assay_recipe::Level| {
+        Level::new(level.name.clone(), level.sets.iter().map(|(path, _)| path.clone()).collect())
+    };
+    let factor = |factor: &assay_recipe::Factor| Factor {
+        name: factor.name.clone(),
+        levels: factor.levels.iter().map(level).collect(),
+    };
+    let cell = |(number, cell): (usize, &assay_recipe::Cell)| ExperimentCell {
+        levels: cell.levels.clone(),
+        price_per_hour: cell.price_per_hour,
+        failed: failed(number),
+    };
+    let planned = (recipe.trials.count - recipe.trials.drop) as usize;
+    let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(planned);
+    let factors = recipe.factors.iter().map(factor).collect();
+    let cells = recipe.cells.iter().enumerate().map(cell).collect();
+    let experiment = Experiment::new(factors, cells, trials, rounds);
+    Ok((experiment, records))
+}
+
+/// Where no run is a ladder and the number of sessions is no axis, it is a part of a cell like any other, and not
+/// something to show cells apart by.
+fn as_one_step(trials: &mut [ExperimentTrial], asked: &[ShowAsked]) {
+    let is_axis = |name: &Option<String>| name.as_deref() == Some("sessions");
+    let by_sessions = asked.iter().any(|asked| match asked {
+        ShowAsked::Table(table) => table.rows == "sessions" || is_axis(&table.columns),
+        ShowAsked::Chart(chart) => {
+            [&chart.x, &chart.color, &chart.facet].into_iter().any(is_axis)
+                || (chart.kind.is_by_sessions() && chart.x.is_none())
+        }
+    });
+    let alone = |trial: &ExperimentTrial| trial.findings.stages.len() == 1 && trial.findings.capacity.is_none();
+    if by_sessions || !trials.iter().all(alone) {
+        return;
+    }
+    let Some(sessions) = trials.first().map(|trial| trial.findings.stages[0].sessions) else { return };
+    trials.iter_mut().for_each(|trial| trial.findings.stages[0].sessions = sessions);
+}
+
+/// The last part of each run.
+fn within(record: &Record, last: &str) -> Result<Findings, Trouble> {
+    let time = values::duration(last).map_err(|reason| Trouble::usage(format!("last = {last}: {reason}")))?;
+    assay_report::findings_within(record, assay_report::Window::Last { ns: time.0 })
+        .map_err(|error| Trouble::usage(format!("last = {last}: {error}")))
+}
+
+/// Timed statements are an additional factor: a trial's results are split by statement.
+fn by_case(whole: Experiment, records: &[Record], names: Vec<String>) -> Experiment {
+    let count = names.len();
+    let cells = whole.cells.iter().flat_map(|cell| {
+        (0..count).map(|case| {
+            let levels = cell.levels.iter().copied().chain([case]).collect();
+            ExperimentCell { levels, ..cell.clone() }
+        })
+    });
+    let trials = whole.trials.iter().zip(records).flat_map(|(trial, record)| {
+        names.iter().enumerate().filter_map(move |(case, name)| {
+            let findings = assay_report::findings(&of_case(record, name)?);
+            Some(ExperimentTrial { cell: trial.cell * count + case, findings, ..trial.clone() })
+        })
+    });
+    let (cells, trials) = (cells.collect(), trials.collect());
+    let levels = names.into_iter().map(|name| Level::new(name, Vec::new())).collect();
+    let factors = whole.factors.into_iter().chain([Factor { name: "case".to_owned(), levels }]).collect();
+    Experiment::new(factors, cells, trials, whole.rounds)
+}
+
+/// The part of a record about one case; `None`: it was not timed.
+fn of_case(record: &Record, name: &str) -> Option<Record> {
+    let mut own = record.clone();
+    own.types = vec![name.to_owned()];
+    if let Some(cases) = &mut own.cases {
+        cases.cases.retain(|case| case.name == name);
+    }
+    for stage in &mut own.stages {
+        stage.total.transactions.retain(|one| one.name == name);
+        let one = stage.total.transactions.first()?;
+        stage.measured_ns = u64::try_from(one.response.sum_ns).unwrap_or(u64::MAX);
+        stage.total.due = one.count + one.failed;
+    }
+    Some(own)
+}
+
+fn unknown(error: NoChart) -> Trouble {
+    Trouble::usage(format!("cannot show a result of the recipe: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_know_the_charts_that_reports_draw() {
+        let shows: String = ChartKind::ALL.iter().map(|kind| format!("[[show]]\n{} = {{}}\n", kind.name())).collect();
+        let text = format!("title = 't'\n[run]\nio = '--size 1M'\n{shows}");
+        let recipe = assay_recipe::Recipe::read(&text, None, &[]).unwrap();
+        let kinds: Vec<ChartKind> = recipe.shows.iter().map(one_asked).map(kind_of).collect();
+        assert_eq!(kinds, ChartKind::ALL);
+    }
+
+    fn kind_of(asked: ShowAsked) -> ChartKind {
+        match asked {
+            ShowAsked::Chart(chart) => chart.kind,
+            ShowAsked::Table(table) => panic!("{table:?}"),
+        }
+    }
+}
