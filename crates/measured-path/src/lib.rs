@@ -46,9 +46,9 @@ const CONNECTED: usize = usize::MAX;
 
 /// A protocol. Answers are kept in `answers` and named by their place there.
 pub trait NullServer {
-    /// What a server says unasked to a new client.
+    /// The first message of a server to a new client, if the server speaks first.
     fn greeting(&mut self, answers: &mut Vec<Vec<u8>>) -> Option<usize>;
-    /// What it says to what one send brought.
+    /// The answer to the bytes of one send; `None`: none is due.
     fn answer(&mut self, request: &[u8], answers: &mut Vec<Vec<u8>>) -> Option<usize>;
 }
 

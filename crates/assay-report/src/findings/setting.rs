@@ -51,10 +51,10 @@ pub struct Mixed {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SettingName {
     pub(crate) kind: SettingKind,
-    /// With what it belongs to: `option tables`, `server 2 work_mem`.
+    /// With the thing that it is a setting of: `option tables`, `server 2 work_mem`.
     pub(crate) what: String,
     scope: AttributeScope,
-    /// Without: `tables`, `2 work_mem`.
+    /// Without that: `tables`, `2 work_mem`.
     pub(crate) short: String,
 }
 
