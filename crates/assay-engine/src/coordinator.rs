@@ -161,6 +161,7 @@ impl<'a> Coordinator<'a> {
     pub(crate) fn into_outcome(mut self) -> Outcome {
         self.outcome.types = self.shared.types();
         self.outcome.counters = self.shared.counters();
+        self.outcome.work.add(&self.shared.work());
         self.outcome
     }
 

@@ -1,6 +1,6 @@
 //! What a run returns: how it ended, and what it measured, in the types of assay-measure.
 
-use assay_measure::{ByClass, Generator, Tally};
+use assay_measure::{ByClass, Generator, Tally, Work};
 use assay_script::{Declaration, Key};
 use assay_seam::{Nanos, ServerFacts, StatementError};
 
@@ -17,6 +17,9 @@ pub struct Outcome {
     pub counters: Vec<String>,
     /// What the script declared about its transactions: each rule and named rate once.
     pub declarations: Vec<Declaration>,
+    /// What all transactions did, with the totals that `init` and `done` read; by the indices of `types` and
+    /// `counters`.
+    pub work: Work,
     /// Keys that the server acknowledged (`assay.acknowledge`), including warm-up, in no particular order.
     pub acknowledged: Vec<Key>,
     /// What each target's server reported about itself, in the order of `Plan::targets`.
@@ -42,6 +45,7 @@ impl Outcome {
             types: Vec::new(),
             counters: Vec::new(),
             declarations: Vec::new(),
+            work: Work::default(),
             acknowledged: Vec::new(),
             servers: vec![ServerFacts::default(); targets],
             loaded: 0,

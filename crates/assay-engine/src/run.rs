@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use assay_io::process::{Scheduler, Usage};
 use assay_io::{Clock, Io, Kernel, Waker};
-use assay_script::{Entry, Report};
+use assay_script::{Declaration, Entry, Report};
 use assay_seam::Nanos;
 
 use crate::control::Control;
@@ -28,7 +28,7 @@ use crate::worker::Worker;
 /// agent alone runs them. Returns when the run is over, for whatever reason.
 pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcome {
     let clock = Clock::start();
-    let (main, before) = match open_main_session(&plan, clock, control, observer) {
+    let (mut main, before) = match open_main_session(&plan, clock, control, observer) {
         Ok(Some((main, before))) => (Some(main), before),
         Ok(None) => (None, Outside::default()),
         Err(end) => return Outcome { end, ..Outcome::nothing_yet(plan.targets.len()) },
@@ -43,6 +43,9 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
     observer.notice(Notice::Begins { before, clock, started });
     let mut outcome = run_workers(Arc::new(plan), (clock, started), control, observer);
     outcome.before = before;
+    for (name, value) in main.as_mut().map(Aside::take_totals).unwrap_or_default() {
+        outcome.work.note_total(&name, value, false);
+    }
     observer.notice(Notice::Ends { outcome: &outcome });
     let failed = matches!(outcome.end, End::Failed(_));
     if let Some(main) = main {
@@ -53,10 +56,16 @@ pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcom
         if failed && outcome.stages.is_empty() {
             // Sessions did not get ready: the run did not start, and nothing was done.
             outcome.end = main.abandon(outcome.end);
-        } else if let Err(end) = close_main_session(main, control, observer)
-            && !failed
-        {
-            outcome.end = end;
+        } else {
+            let mut totals = Vec::new();
+            if let Err(end) = close_main_session(main, control, observer, &mut totals)
+                && !failed
+            {
+                outcome.end = end;
+            }
+            for (name, value) in totals {
+                outcome.work.note_total(&name, value, true);
+            }
         }
     }
     outcome
@@ -193,6 +202,8 @@ struct Aside {
     watchdog: Watchdog,
     shared: Arc<Shared>,
     clock: Clock,
+    /// What it read of the tables (`assay.total`).
+    totals: Vec<(String, f64)>,
 }
 
 impl Aside {
@@ -208,13 +219,13 @@ impl Aside {
         let mut worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
         let schedulers = worker.scheduler.take().into_iter().collect();
         let watchdog = Watchdog::start(shared.clone(), schedulers, outbox, hold_max, clock);
-        let aside = Aside { worker, messages, watchdog, shared, clock };
+        let aside = Aside { worker, messages, watchdog, shared, clock, totals: Vec::new() };
         aside.order(WorkerCommand::Stage { index: 0, stage: Stage::of(1) });
         Ok(aside)
     }
 
     /// Waits until the session is ready; returns what it did for that.
-    fn ready(&self, control: &Control, observer: &mut dyn Observer) -> Result<Outside, End> {
+    fn ready(&mut self, control: &Control, observer: &mut dyn Observer) -> Result<Outside, End> {
         let mut patience = Patience::new(self.clock.now());
         loop {
             if patience.is_over(self.clock.now()) {
@@ -222,6 +233,7 @@ impl Aside {
             }
             match self.messages.recv_timeout(LOOK_AROUND) {
                 Ok(Message::Ready { before, .. }) => return Ok(before),
+                Ok(Message::Declared(Declaration::Total(name, value))) => self.totals.push((name, value)),
                 Ok(Message::Failed(error)) => return Err(End::Failed(*error)),
                 Ok(message) => pass_on(message, observer, &mut patience, self.clock.now()),
                 Err(RecvTimeoutError::Timeout) if control.is_stopped() => return Err(End::Interrupted),
@@ -232,7 +244,12 @@ impl Aside {
     }
 
     /// Lets the session run to its end. After an interrupt, whenever that comes, it has a moment left.
-    fn finish(self, control: &Control, observer: &mut dyn Observer) -> Result<(), End> {
+    fn finish(
+        self,
+        control: &Control,
+        observer: &mut dyn Observer,
+        totals: &mut Vec<(String, f64)>,
+    ) -> Result<(), End> {
         self.order(WorkerCommand::Finish);
         let mut end = Ok(());
         let mut until = Nanos::MAX;
@@ -243,6 +260,7 @@ impl Aside {
             }
             match self.messages.recv_timeout(LOOK_AROUND) {
                 Ok(Message::Failed(error)) => end = Err(End::Failed(*error)),
+                Ok(Message::Declared(Declaration::Total(name, value))) => totals.push((name, value)),
                 Ok(Message::Finished { .. }) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(message) => pass_on(message, observer, &mut patience, self.clock.now()),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -276,6 +294,11 @@ impl Aside {
         end
     }
 
+    /// What it has read since the last call.
+    fn take_totals(&mut self) -> Vec<(String, f64)> {
+        std::mem::take(&mut self.totals)
+    }
+
     fn order(&self, command: WorkerCommand) {
         let _ = self.worker.commands.send(command);
         self.worker.waker.wake();
@@ -295,7 +318,7 @@ fn open_main_session(
     }
     let mut plan = plan.clone();
     plan.setup.sessions = 1;
-    let main = Aside::start(&plan, Entry::Main, clock).map_err(End::Failed)?;
+    let mut main = Aside::start(&plan, Entry::Main, clock).map_err(End::Failed)?;
     match main.ready(control, observer) {
         Ok(before) => Ok(Some((main, before))),
         Err(end) => Err(main.abandon(end)),
@@ -303,7 +326,12 @@ fn open_main_session(
 }
 
 /// What comes after the run: the hook of the last report, if there is one, and `done`.
-fn close_main_session(main: Aside, control: &Control, observer: &mut dyn Observer) -> Result<(), End> {
+fn close_main_session(
+    mut main: Aside,
+    control: &Control,
+    observer: &mut dyn Observer,
+    totals: &mut Vec<(String, f64)>,
+) -> Result<(), End> {
     if let Some(report) = observer.last_report() {
         main.order(WorkerCommand::Report(report));
         // An interrupt was for the run; the next one ends the program.
@@ -315,7 +343,7 @@ fn close_main_session(main: Aside, control: &Control, observer: &mut dyn Observe
         main.abandon(End::Complete);
         return Ok(());
     }
-    main.finish(control, observer)
+    main.finish(control, observer, totals)
 }
 
 /// A session apart from the run that calls the script's report hooks, with connections of its own. What it does with
@@ -328,7 +356,7 @@ impl Reporter {
     /// Runs the script's top level; its number is the one after the last of the run's, `plan.setup.sessions`. `None`
     /// when that fails.
     pub fn open(plan: &Plan, control: &Control) -> Option<Reporter> {
-        let aside = Aside::start(plan, Entry::Reports, Clock::start()).ok()?;
+        let mut aside = Aside::start(plan, Entry::Reports, Clock::start()).ok()?;
         match aside.ready(control, &mut Unheard) {
             Ok(_) => Some(Reporter { aside }),
             Err(end) => {
@@ -346,7 +374,7 @@ impl Reporter {
 
     /// Ends the session.
     pub fn close(self) {
-        let _ = self.aside.finish(&Control::default(), &mut Unheard);
+        let _ = self.aside.finish(&Control::default(), &mut Unheard, &mut Vec::new());
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use assay_io::Waker;
+use assay_measure::Work;
 use assay_script::Guard;
 use assay_seam::Nanos;
 
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     scripts_end: AtomicU64,
     types: Mutex<Vec<String>>,
     counters: Mutex<Vec<String>>,
+    /// What the workers that have finished did.
+    work: Mutex<Work>,
     claims: Mutex<HashMap<Vec<u8>, u64>>,
     /// The processes that take part in claims and barriers too.
     fleet: Option<Arc<dyn Fleet>>,
@@ -89,6 +92,16 @@ impl Shared {
     /// Names of all transaction types used so far.
     pub(crate) fn types(&self) -> Vec<String> {
         lock(&self.types).clone()
+    }
+
+    /// Adds what a worker did in the whole run.
+    pub(crate) fn add_work(&self, work: &Work) {
+        lock(&self.work).add(work);
+    }
+
+    /// What all workers did.
+    pub(crate) fn work(&self) -> Work {
+        lock(&self.work).clone()
     }
 
     /// The next number of a named counter, from 0.

@@ -11,6 +11,7 @@ mod generator;
 mod interval;
 mod latencies;
 mod tally;
+mod work;
 
 pub use encoded::{BadHistogram, EncodedHistogram};
 pub use generator::Generator;
@@ -18,6 +19,7 @@ pub use hdrhistogram::Histogram;
 pub use interval::{Interval, TargetInterval};
 pub use latencies::{Bucket, Latencies};
 pub use tally::{ByClass, CounterTally, ErrorTally, StatementClass, StatementTally, Tally, TransactionTally};
+pub use work::{CounterSum, TableTotal, Work, WorkTally};
 
 /// Adds `value`; the sum stays at the maximum instead of overflowing.
 fn add_to(sum: &mut u64, value: u64) {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_measure::{Generator, Interval, Tally, TransactionTally};
+use assay_measure::{Generator, Interval, Tally, TransactionTally, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::agents::AgentPart;
@@ -248,6 +248,8 @@ pub struct Ended {
     pub cases: Option<Cases>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<AgentPart>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
 }
 
 /// Turns events into a record. Events of an impossible order change nothing.
@@ -275,7 +277,7 @@ impl Fold {
                 cases,
                 agents,
             } = *started;
-            let (status, failure, stages, telemetry) = Default::default();
+            let (status, failure, stages, telemetry, work) = Default::default();
             self.record = Some(Record {
                 format,
                 tool,
@@ -293,6 +295,7 @@ impl Fold {
                 identity,
                 tags,
                 cases,
+                work,
                 agents,
             });
             return;
@@ -323,12 +326,14 @@ impl Fold {
             }
             Event::Readings(readings) => readings.put_into(record.telemetry.get_or_insert_default()),
             Event::Ended(ended) => {
-                let Ended { status, failure, elapsed_ns, manifest, environment, identity, cases, agents } = *ended;
+                let Ended { status, failure, elapsed_ns, manifest, environment, identity, cases, agents, work } =
+                    *ended;
                 (record.status, record.failure, record.elapsed_ns) = (status, failure, elapsed_ns);
                 record.manifest = manifest.unwrap_or(std::mem::take(&mut record.manifest));
                 record.environment = environment.unwrap_or(std::mem::take(&mut record.environment));
                 record.identity = identity.unwrap_or(std::mem::take(&mut record.identity));
                 record.cases = cases.or(record.cases.take());
+                record.work = work.or(record.work.take());
                 record.agents = agents.unwrap_or(std::mem::take(&mut record.agents));
             }
             Event::Tagged(tags) => record.tags.extend(tags),
@@ -502,6 +507,7 @@ fn head_of(record: &Record) -> Record {
         identity: record.identity.clone(),
         tags: record.tags.clone(),
         cases: record.cases.clone(),
+        work: record.work.clone(),
         agents: record.agents.clone(),
     }
 }
@@ -529,7 +535,7 @@ impl Connected {
 impl WrittenSoFar {
     /// The events of a record that starts a file: `Started`, and whatever it has measured already.
     pub(crate) fn begin(record: &Record, moment: Moment) -> (Vec<Event>, WrittenSoFar) {
-        let head = Record { format: FORMAT, status: Status::Running, failure: None, ..head_of(record) };
+        let head = Record { format: FORMAT, status: Status::Running, failure: None, work: None, ..head_of(record) };
         let mut events = vec![Event::Started(Box::new(Started::of(&head)))];
         let known = WrittenSoFar { head, stages: Vec::new(), telemetry: None };
         let (more, known) = known.since(record, moment);
@@ -614,12 +620,14 @@ impl WrittenSoFar {
             identity: changed(record.identity != head.identity).map(|()| record.identity.clone()),
             cases: record.cases.clone().filter(|_| record.cases != head.cases),
             agents: changed(record.agents != head.agents).map(|()| record.agents.clone()),
+            work: record.work.clone().filter(|_| record.work != head.work),
         };
         let is_new = ended.manifest.is_some()
             || ended.environment.is_some()
             || ended.identity.is_some()
             || ended.cases.is_some()
-            || ended.agents.is_some();
+            || ended.agents.is_some()
+            || ended.work.is_some();
         let end = |record: &Record| (record.status, record.failure.clone(), record.elapsed_ns);
         let is_over = record.status != Status::Running && end(record) != end(head);
         (is_new || is_over).then(|| Event::Ended(Box::new(ended)))

@@ -46,6 +46,9 @@ impl Record {
                     self.rates.push(rate.clone());
                 }
             }
+            if let Some(work) = &record.work {
+                self.work.get_or_insert_default().add_named(work);
+            }
             for (name, value) in &record.manifest.options {
                 self.manifest.options.entry(name.clone()).or_insert_with(|| value.clone());
             }

@@ -30,8 +30,8 @@ mod trial;
 mod trial_id;
 
 pub use assay_measure::{
-    BadHistogram, Bucket, ByClass, CounterTally, EncodedHistogram, ErrorTally, Generator, Histogram, Interval,
-    Latencies, StatementTally, Tally, TargetInterval, TransactionTally,
+    BadHistogram, Bucket, ByClass, CounterSum, CounterTally, EncodedHistogram, ErrorTally, Generator, Histogram,
+    Interval, Latencies, StatementTally, TableTotal, Tally, TargetInterval, TransactionTally, Work, WorkTally,
 };
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};

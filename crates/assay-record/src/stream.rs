@@ -337,6 +337,7 @@ impl RecordFile {
             identity: None,
             cases: None,
             agents: None,
+            work: None,
         }));
         let _ = frames(&[ended]).and_then(|bytes| append(file, &bytes));
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use assay_measure::Work;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::agents::AgentPart;
@@ -64,6 +65,9 @@ pub struct Record {
     /// Statements compared by `assay sql`, which are then also the transaction types; `None` for a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cases: Option<Cases>,
+    /// What all transactions did, to be compared with the tables; `None` if no rule does that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
     /// The agents of a fleet, in the order of their numbers, whose measurements are added up in `stages`; empty: one
     /// process did everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -352,6 +356,28 @@ pub enum Measure {
         of: String,
         /// In millionths: 900,000 is the 90th percentile.
         ppm: u32,
+    },
+    /// The share of `part` in `whole`, two totals of the tables (`TableTotal`), each as much as it grew during the run.
+    TableShare {
+        /// Of rows with a property.
+        part: String,
+        /// Of all such rows.
+        whole: String,
+    },
+    /// How much a total of the tables grew during the run, which must be what was reported. Such a rule has no bounds
+    /// of its own.
+    Growth {
+        /// The total (`TableTotal`).
+        total: String,
+        /// What was reported: a counter, or a type whose successful transactions count.
+        of: String,
+        /// The most that a transaction of unknown outcome may add.
+        most: u64,
+    },
+    /// A named rate.
+    Rate {
+        /// Its name.
+        of: String,
     },
 }
 

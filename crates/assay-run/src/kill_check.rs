@@ -2,7 +2,8 @@
 //!
 //! The run continues normally while the user's command crashes the server in the middle and starts it again. At the end
 //! the script's `verify()` looks for everything that it acknowledged (`assay.acknowledge`) before or after the crash. A
-//! key that was acknowledged twice is lost, too: the server assigned it again because it had forgotten the first.
+//! key that was acknowledged twice is lost, too: the server assigned it again because it had forgotten the first. Keys
+//! whose first number is negative are not unique, and may occur again.
 
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -152,7 +153,11 @@ fn listed(mut keys: Vec<Key>) -> (String, Vec<String>) {
         let numbers: Vec<String> = key.iter().take_while(|part| !part.is_nan()).map(f64::to_string).collect();
         numbers.join(" ")
     };
-    let twice = keys.windows(2).filter(|pair| order(&pair[0], &pair[1]).is_eq()).map(|pair| line(&pair[0])).collect();
+    let twice = keys
+        .windows(2)
+        .filter(|pair| order(&pair[0], &pair[1]).is_eq() && pair[0][0] >= 0.0)
+        .map(|pair| line(&pair[0]))
+        .collect();
     let mut text = String::new();
     for key in &keys {
         text.push_str(&line(key));
@@ -172,5 +177,12 @@ mod tests {
         let (text, twice) = listed(keys);
         assert_eq!(text, "1 10\n2 3\n2 3\n");
         assert_eq!(twice, ["2 3"]);
+    }
+
+    #[test]
+    fn keys_that_are_not_unique_may_be_acknowledged_again() {
+        let none = f64::NAN;
+        let (text, twice) = listed(vec![[-1.0, 5.0, none, none, none], [-1.0, 5.0, none, none, none]]);
+        assert_eq!((text.as_str(), twice), ("-1 5\n-1 5\n", Vec::<String>::new()));
     }
 }

@@ -248,7 +248,12 @@ pub fn of_command(assignment: &Assignment, process: &ProcessOptions, urls: &[Str
     let threads = given.unwrap_or_else(|| u32::try_from(workers(&spec.generator)).unwrap_or(u32::MAX));
     let sessions = if is_parallel(workload, &spec.task) { threads } else { 1 };
     let entry = Entry::Function(spec.task.clone());
-    Part { entry, sessions, threads, terminals: 0, limit: Limit::default() }.plan(assignment, process, urls)
+    let mut plan =
+        Part { entry, sessions, threads, terminals: 0, limit: Limit::default() }.plan(assignment, process, urls)?;
+    if process.quiet {
+        plan.setup.options.push(("quiet".to_owned(), OptionValue::Bool(true)));
+    }
+    Ok(plan)
 }
 
 /// The plan of a kill check's last part: the workload's `verify`, in one session.

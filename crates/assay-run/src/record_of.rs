@@ -148,6 +148,7 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
             record.manifest.asked.entry(name).or_insert(asked);
         }
     }
+    record.work = work(record, outcome);
     servers(record, outcome);
     if record.manifest.search.is_some() {
         record.manifest.sessions = outcome.stages.iter().map(|stage| stage.sessions).collect();
@@ -169,6 +170,19 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
             None => record.stages.push(stage),
         }
     }
+}
+
+/// What all transactions did, if the run is over and a rule compares it with the tables.
+fn work(record: &Record, outcome: &Outcome) -> Option<record::Work> {
+    let is_compared = |rule: &record::Rule| {
+        matches!(rule.measure, record::Measure::Growth { .. } | record::Measure::TableShare { .. })
+    };
+    if record.status == Status::Running || !record.rules.iter().any(is_compared) {
+        return None;
+    }
+    let mut work = outcome.work.clone();
+    work.name(&outcome.types, &outcome.counters);
+    Some(work)
 }
 
 /// What servers reported about themselves at login.
@@ -327,6 +341,9 @@ fn rule(declaration: &Declaration) -> Option<record::Rule> {
         Measure::Mix { of } => record::Measure::Mix { of },
         Measure::RolledBack { of } => record::Measure::RolledBack { of },
         Measure::Percentile { of, ppm } => record::Measure::Percentile { of, ppm },
+        Measure::TableShare { part, whole } => record::Measure::TableShare { part, whole },
+        Measure::Growth { total, of, most } => record::Measure::Growth { total, of, most },
+        Measure::Rate { of } => record::Measure::Rate { of },
     };
     let finite = |bound: Option<f64>| bound.filter(|bound| bound.is_finite());
     let (name, clause) = (rule.name.clone(), rule.clause.clone());

@@ -121,6 +121,7 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
         let (low, high) = (number(7), number(8));
         let measure = match text_at(thread, 2) {
             b"found" => return Declaration::Found(name, high.unwrap_or_default()),
+            b"total" => return Declaration::Total(name, high.unwrap_or_default()),
             b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
             b"rate" => {
                 return Declaration::Rate(NamedRate {
@@ -133,6 +134,9 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
             }
             b"mean" => Measure::Mean { of: part },
             b"mix" => Measure::Mix { of: part },
+            b"rate_rule" => Measure::Rate { of: part },
+            b"table_share" => Measure::TableShare { part, whole },
+            b"growth" => Measure::Growth { total: part, of: whole, most: last.unwrap_or_default() as u64 },
             b"rolled_back" => Measure::RolledBack { of: part },
             b"percentile" => {
                 let ppm = (last.unwrap_or(0.0) * 1e4).round().clamp(1.0, 999_999.0) as u32;

@@ -31,7 +31,7 @@ pub use library::{Installed, Library, ScriptSource};
 pub use native::{Key, Marks};
 pub use program::{Program, TopLevel};
 pub use random::{Distribution, DistributionKind};
-pub use request::{Answer, ConnectionNumber, Decision, Failure, Report, Request, Slot, Verdict};
+pub use request::{Answer, ConnectionNumber, Decision, Failure, Footprint, Report, Request, Slot, Verdict};
 pub use rule::{Declaration, Measure, NamedRate, Rule};
 pub use setup::{Entry, Setup};
 pub use state::LuaState;

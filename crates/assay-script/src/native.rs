@@ -640,13 +640,19 @@ unsafe extern "C" fn terminal_serve(shared: *mut Shared, number: c_int) {
     serve(shared, native, u32::try_from(number).ok());
 }
 
-unsafe extern "C" fn terminal_think(shared: *mut Shared, seconds: f64) {
+/// Returns the sum so far, which NaN leaves alone; 0 without a terminal.
+unsafe extern "C" fn terminal_think(shared: *mut Shared, seconds: f64) -> f64 {
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
     if let Some(terminal) = native.terminal.and_then(|number| shared.terminals.get_mut(number as usize)) {
+        if seconds.is_nan() {
+            return terminal.think;
+        }
         let before = if std::mem::take(&mut terminal.again) { 0.0 } else { terminal.think };
         terminal.think = before + seconds;
+        return terminal.think;
     }
+    0.0
 }
 
 /// 1 and the cell's text, 0 for NULL, −1 if the result is stale.

@@ -36,6 +36,8 @@ pub enum Request<'a> {
     Synchronize(ConnectionNumber),
     /// Whether a transaction is open, failed or not. Answer: `Proceed`, immediately.
     InTransaction(ConnectionNumber),
+    /// What the current attempt of the transaction has executed so far. Answer: `Executed`, immediately.
+    Executed,
     /// Send deferred statements. Answer: `Done` if there were none, or `Reply`.
     Flush(ConnectionNumber),
     /// `thread_init` has finished: the session can take transactions. Answer: `Done`, when the run starts.
@@ -89,11 +91,24 @@ pub enum Answer {
     Proceed(bool),
     /// To `Claim`.
     Number(u64),
+    /// To `Executed`.
+    Executed(Footprint),
     /// To `Failed`.
     Decision(Decision),
     /// To `Ready`: a report is due. The session, one of `Entry::Reports` or `Entry::Main`, sends `Ready` again when the
     /// report is made.
     Report(Report),
+}
+
+/// What an attempt of a transaction has executed, according to the server's answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Statements that were answered without an error.
+    pub statements: u32,
+    /// Those that neither found nor left an open database transaction: each was one of its own.
+    pub outside: u32,
+    /// Database transactions that were opened.
+    pub begun: u32,
 }
 
 /// The numbers of a report, for a script's hook.

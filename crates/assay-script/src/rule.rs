@@ -15,6 +15,8 @@ pub enum Declaration {
     Journal(Vec<String>),
     /// `assay.found(…)`: the name of an option, and its actual value in the tables.
     Found(String, f64),
+    /// `assay.total(…)`: a name, and what the tables contain now.
+    Total(String, f64),
 }
 
 /// How often something must happen, or how long it may take.
@@ -64,6 +66,28 @@ pub enum Measure {
         of: String,
         /// In millionths: 900,000 is the 90th percentile. 0 < ppm < 1,000,000
         ppm: u32,
+    },
+    /// The share of `part` in `whole`, two totals of the tables (`assay.total`), each as much as it grew during the
+    /// run.
+    TableShare {
+        /// Of rows with a property.
+        part: String,
+        /// Of all such rows.
+        whole: String,
+    },
+    /// How much a total of the tables grew during the run, which must be what was reported. The rule has no bounds.
+    Growth {
+        /// The total (`assay.total`).
+        total: String,
+        /// What was reported: a counter, or a type whose successful transactions count.
+        of: String,
+        /// The most that a transaction of unknown outcome may add.
+        most: u64,
+    },
+    /// A named rate.
+    Rate {
+        /// Its name.
+        of: String,
     },
 }
 

@@ -13,7 +13,7 @@ use assay_options::OptionValue;
 use assay_seam::{RowsPool, StatementError, Value};
 
 use crate::native::Native;
-use crate::request::{Answer, Decision, Failure, Verdict};
+use crate::request::{Answer, Decision, Failure, Footprint, Verdict};
 
 /// Pushes the results of the session's `yield`; returns their number.
 ///
@@ -59,6 +59,12 @@ pub(crate) unsafe fn push_answer(
                 push_bytes(thread, error.class.name().as_bytes());
                 push_bytes(thread, error.details.as_bytes());
                 count + 3
+            }
+            Answer::Executed(Footprint { statements, outside, begun }) => {
+                for number in [statements, outside, begun] {
+                    lua::lua_pushnumber(thread, f64::from(number));
+                }
+                3
             }
             Answer::Begin(late) => {
                 lua::lua_pushboolean(thread, 1);

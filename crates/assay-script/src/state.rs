@@ -470,6 +470,7 @@ impl LuaState {
                 }
                 Ask::Synchronize => Request::Synchronize(ConnectionNumber(number(2) as u32)),
                 Ask::InTransaction => Request::InTransaction(ConnectionNumber(number(2) as u32)),
+                Ask::Executed => Request::Executed,
                 Ask::Ready => Request::Ready,
                 Ask::Next => {
                     // A transaction is over, and with it its results: an idle session holds no row buffers.

@@ -19,6 +19,8 @@ pub(super) struct Link {
     pub(super) sent: Nanos,
     /// Whether the current connect has reached the server's kernel: the login is next.
     pub(super) established: bool,
+    /// Whether a transaction was open when the operation in flight was sent.
+    pub(super) was_in_transaction: bool,
     /// Why it broke, reported to the next operation.
     pub(super) broken: Option<Box<StatementError>>,
     /// Whether it was open before: connecting again is a reconnect.
@@ -100,6 +102,7 @@ impl Link {
             pending: false,
             sent: Nanos::ZERO,
             established: false,
+            was_in_transaction: false,
             broken: None,
             was_open: false,
             rolled_back: false,

@@ -346,6 +346,7 @@ impl<I: Io> Links<I> {
         let now = self.io.now();
         let this = &mut self.links[link];
         this.sent = now;
+        this.was_in_transaction = this.machine.in_transaction();
         this.doing = LinkDoing::Operation { load: matches!(operation, Operation::Load { .. }), statement };
         this.in_flight = if std::mem::take(&mut this.piped) { InFlight::Pipeline } else { InFlight::Operation };
         this.batch = if ahead { Batch::Sending } else { Batch::Awaited };
@@ -386,6 +387,7 @@ impl<I: Io> Links<I> {
         let now = self.io.now();
         let this = &mut self.links[link];
         this.sent = now;
+        this.was_in_transaction = this.machine.in_transaction();
         this.doing = LinkDoing::Operation { load: false, statement: false };
         this.in_flight = if std::mem::take(&mut this.piped) { InFlight::Pipeline } else { InFlight::Harmless };
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };

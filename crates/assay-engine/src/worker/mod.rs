@@ -500,6 +500,7 @@ impl<I: Io> Worker<I> {
         if !acknowledged.is_empty() {
             self.send(Message::Acknowledged(acknowledged));
         }
+        self.sessions.share_work();
         let outside = self.sessions.take_outside();
         self.send(Message::Finished { worker: self.number, success, outside });
     }

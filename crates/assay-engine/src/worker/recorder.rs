@@ -12,12 +12,14 @@
 //! * *Retries* are counted separately from their transaction. One is in doubt if the answer to a commit was lost before
 //!   it; so is a failed transaction that is not retried after that.
 //! * *Unfinished* is what did not end within the grace period. Its late end counts for nothing.
+//! * *Work* is everything that transactions did, measured or not, to be compared with the tables. An attempt is unknown
+//!   if the server may or may not have committed it.
 //! * *Outside transactions*, statements count from the first one if there is no warm-up, otherwise from its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use assay_measure::{StatementClass, Tally};
+use assay_measure::{StatementClass, Tally, Work};
 use assay_script::Marks;
 use assay_seam::{Nanos, Origin, StatementError};
 
@@ -53,6 +55,8 @@ pub(super) struct Recorder {
     /// By session of the worker: since the last cut, and measured transactions of the stage.
     by_session: Vec<SessionTally>,
     completed: Vec<u64>,
+    /// In the whole run.
+    work: Work,
     /// For the journal, not sent yet.
     lines: Vec<Line>,
 
@@ -112,8 +116,10 @@ pub(super) struct Transaction {
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Given up, or lost with its session.
+    /// Given up after an error.
     Failed,
+    /// Its session ended in the middle of it.
+    Cut,
     /// The script does not want it counted, and its session ends.
     Stopped,
 }
@@ -157,6 +163,7 @@ impl Recorder {
             by_session: Vec::new(),
             completed: Vec::new(),
             lines: Vec::new(),
+            work: Work::default(),
             in_flight: 0,
             carried: 0,
             last_done: Nanos::ZERO,
@@ -336,6 +343,7 @@ impl Recorder {
     pub(super) fn retry(&mut self, transaction: &mut Transaction, at: Nanos) {
         let in_doubt = std::mem::take(&mut transaction.in_doubt);
         transaction.retries += 1;
+        self.note_unknown(transaction, in_doubt);
         if self.counts(transaction, at) {
             let tally = self.tallies[transaction.target].transaction(transaction.kind);
             tally.retries += 1;
@@ -353,18 +361,33 @@ impl Recorder {
         at: Nanos,
     ) {
         let counted = self.counts(&transaction, at);
+        // One that was given up is unknown already.
+        let is_awaited = transaction.stage.is_some();
         let Transaction { session, target, due, free, sent, kind, in_doubt, .. } = transaction;
         let (mut rolled_back, mut failed, mut dropped) = (false, false, false);
         if let Some(marks) = marks {
             (rolled_back, failed, dropped) = (marks.rolled_back, marks.failed, marks.dropped);
-            if counted {
+            let succeeded = is_awaited && !failed && !dropped;
+            if counted || succeeded {
                 for (amount, counter) in marks.counts.iter().zip(counters).filter(|(amount, _)| **amount > 0) {
-                    self.tallies[target].counted(*counter, *amount);
+                    if counted {
+                        self.tallies[target].counted(*counter, *amount);
+                    }
+                    if succeeded {
+                        self.work.count(*counter, *amount);
+                    }
                 }
             }
             if !marks.line.is_empty() {
                 self.lines.push(Line { due, sent, done: at, values: std::mem::take(&mut marks.line) });
             }
+        }
+        if failed {
+            self.note_unknown(&transaction, in_doubt);
+        } else if is_awaited && !dropped {
+            let of_kind = self.work.transaction(kind);
+            of_kind.count += u64::from(!rolled_back);
+            of_kind.rolled_back += u64::from(rolled_back);
         }
         if counted && dropped {
             self.arrivals.dropped += 1;
@@ -396,11 +419,12 @@ impl Recorder {
 
     /// The transaction ends in another way.
     pub(super) fn end(&mut self, transaction: Transaction, ending: Ending, at: Nanos) {
+        self.note_unknown(&transaction, transaction.in_doubt || ending != Ending::Failed);
         let counted = self.counts(&transaction, at);
         if counted {
             let tally = &mut self.tallies[transaction.target];
             match ending {
-                Ending::Failed => {
+                Ending::Failed | Ending::Cut => {
                     let of_kind = tally.transaction(transaction.kind);
                     of_kind.failed += 1;
                     of_kind.failed_in_doubt += u64::from(transaction.in_doubt);
@@ -416,8 +440,16 @@ impl Recorder {
     pub(super) fn give_up(&mut self, transaction: &mut Transaction, at: Nanos) {
         let counted = self.counts(transaction, at);
         self.tallies[transaction.target].unfinished += u64::from(counted);
+        self.note_unknown(transaction, true);
         self.leave(transaction, counted);
         transaction.stage = None;
+    }
+
+    /// The server may have committed an attempt of a transaction, if `is_unknown`. One that was given up counts once.
+    fn note_unknown(&mut self, transaction: &Transaction, is_unknown: bool) {
+        if is_unknown && transaction.stage.is_some() {
+            self.work.transaction(transaction.kind).unknown += 1;
+        }
     }
 
     fn leave(&mut self, transaction: &Transaction, counted: bool) {
@@ -443,6 +475,11 @@ impl Recorder {
     /// What was done outside transactions since the last call.
     pub(super) fn take_outside(&mut self) -> Outside {
         std::mem::take(&mut self.outside)
+    }
+
+    /// What all transactions did, measured or not, since the last call.
+    pub(super) fn take_work(&mut self) -> Work {
+        std::mem::take(&mut self.work)
     }
 
     /// Whether there are enough journal lines to send them.

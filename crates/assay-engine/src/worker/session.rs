@@ -1,7 +1,7 @@
 //! One client as the worker sees it: a coroutine, its connections, and its state.
 
 use assay_random::Random;
-use assay_script::Slot;
+use assay_script::{Footprint, Slot};
 use assay_seam::{Nanos, StatementError};
 
 use super::recorder::Transaction;
@@ -19,6 +19,8 @@ pub(super) struct Session {
     pub(super) links: Vec<Option<usize>>,
     /// Between `Proceed(true)` and the next `Next`, `Stop` or skipped failure.
     pub(super) transaction: Option<Transaction>,
+    /// What the current attempt of it has executed.
+    pub(super) footprint: Footprint,
     /// When it last asked for a transaction.
     pub(super) free: Nanos,
     /// The last statement error, until a statement succeeds.
@@ -64,6 +66,7 @@ impl Session {
             doing: SessionPhase::Queued,
             links: Vec::new(),
             transaction: None,
+            footprint: Footprint::default(),
             free: Nanos::ZERO,
             last_error: None,
             connect_error: None,

@@ -29,6 +29,7 @@ pub(crate) fn example() -> Record {
         identity: identity(),
         tags: BTreeMap::new(),
         cases: None,
+        work: Some(work()),
         agents: Vec::new(),
     }
 }
@@ -189,8 +190,18 @@ fn rules() -> Vec<Rule> {
         rule("items per shop", Measure::Mean { of: "items".into() }, Some(3.5), None),
         rule("refunds", Measure::Mix { of: "refund".into() }, Some(0.04), Some(0.06)),
         rule("shop rolled back", Measure::RolledBack { of: "shop".into() }, None, Some(0.01)),
+        rule("gifts in the tables", Measure::Growth { total: "gifts".into(), of: "gifts".into(), most: 3 }, None, None),
+        rule("spm", Measure::Rate { of: "spm".into() }, None, Some(150_000.0)),
         rule("shop p90", Measure::Percentile { of: "shop".into(), ppm: 900_000 }, None, Some(5e9)),
     ]
+}
+
+/// There are two servers, so it is not compared.
+fn work() -> Work {
+    let shop = WorkTally { name: "shop".into(), count: 9_000, rolled_back: 90, unknown: 2 };
+    let gifts = CounterSum { name: "gifts".into(), sum: 2_250 };
+    let total = TableTotal { name: "gifts".into(), before: Some(10.0), after: Some(2_261.0) };
+    Work { transactions: vec![shop], counters: vec![gifts], totals: vec![total] }
 }
 
 fn environment() -> Environment {

@@ -178,7 +178,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         session_transactions_mean: ratio(ended as f64, f64::from(stage.sessions)).unwrap_or(0.0),
         session_transactions_max: stage.session_transactions_max,
         rates: audit::rates(record, &stage.total, stage.measured_ns),
-        audit: audit::rules(&record.rules, &stage.total),
+        audit: audit::rules(record, stage),
         counters: audit::counters(&record.rules, &stage.total, stage.measured_ns),
         open: open.map(|rate_per_s| OpenFindings {
             rate_per_s: stage.rate_per_s.unwrap_or(rate_per_s),

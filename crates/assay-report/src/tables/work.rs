@@ -143,7 +143,7 @@ pub(crate) fn errors(errors: &[ErrorFindings]) -> Option<Table> {
 /// Throughput as defined by the workload, and its share of the possible maximum; `None` if it defines none.
 pub(crate) fn rates(rates: &[RateFindings]) -> Option<Table> {
     let columns = [
-        TableColumn::words("", NAME_WIDTH),
+        TableColumn::words("", RULE_WIDTH),
         TableColumn::figures(""),
         TableColumn::figures(""),
         TableColumn::words("", NAME_WIDTH * 2),
@@ -187,7 +187,7 @@ pub(crate) fn audit(rules: &[RuleFindings]) -> Option<Table> {
         TableColumn::words("audit", usize::MAX),
         TableColumn::figures("observed"),
         TableColumn::figures("allowed"),
-        TableColumn::words("", NAME_WIDTH),
+        TableColumn::words("", RULE_WIDTH),
     ];
     (!rules.is_empty()).then(|| Table::new(columns).with_rows(rules.iter().map(audited)))
 }
@@ -201,18 +201,30 @@ fn audited(rule: &RuleFindings) -> [TableCell; 4] {
         RuleUnit::Share => format!("{}%", figure(value * 100.0)),
         RuleUnit::Mean => figure(value),
         RuleUnit::Ns => format!("{} ms", figure(value / 1e6)),
+        RuleUnit::Count => count(value.max(0.0).round() as u64),
     };
     let allowed = match (rule.low, rule.high) {
+        (Some(low), Some(high)) if low == high => value(low),
         (Some(low), Some(high)) => format!("{} to {}", value(low), value(high)),
         (Some(low), None) => format!("at least {}", value(low)),
         (None, Some(high)) => format!("at most {}", value(high)),
         (None, None) => "anything".to_owned(),
     };
-    let verdict = match rule.verdict {
-        RuleVerdict::Passed => "passed",
-        RuleVerdict::Failed => "FAILED",
-        RuleVerdict::TooShort => "too short",
+    let verdict = match (rule.verdict, rule.enough) {
+        (RuleVerdict::Passed, _) => TableCell::words("passed"),
+        (RuleVerdict::Failed, _) => TableCell::words("FAILED"),
+        (RuleVerdict::TooShort, Some(enough)) if rule.count > 0 => {
+            TableCell::Words(format!("too short: {} of about {}", count(rule.count), count(rounded(enough))))
+        }
+        (RuleVerdict::TooShort, _) => TableCell::words("too short"),
+        (RuleVerdict::NotRead, _) => TableCell::words("tables not read"),
     };
     let observed = TableCell::of(rule.observed, |observed| TableCell::Words(value(observed)));
-    [TableCell::Words(name), observed, TableCell::Words(allowed), TableCell::words(verdict)]
+    [TableCell::Words(name), observed, TableCell::Words(allowed), verdict]
+}
+
+/// To two digits, upwards.
+fn rounded(number: u64) -> u64 {
+    let unit = 10u64.pow(number.max(1).ilog10().saturating_sub(1));
+    number.div_ceil(unit).saturating_mul(unit)
 }

@@ -223,6 +223,10 @@ function assay.count(name, n)
   count_add(shared, index, n)
 end
 
+--- What the running transaction has executed so far, as the server answered: the number of statements; of those that
+--- ran outside of a database transaction; and of database transactions.
+function assay.executed() return yield(ask.EXECUTED) end
+
 --- The running transaction ends rolled back, as intended: it is counted separately.
 function assay.rolled_back() mark_rolled_back(shared) end
 
@@ -248,7 +252,7 @@ end
 
 local terminal_number = core.bind("terminal_number", "int (*)(void *)")
 local terminal_serve = core.bind("terminal_serve", "void (*)(void *, int)")
-local terminal_think = core.bind("terminal_think", "void (*)(void *, double)")
+local terminal_think = core.bind("terminal_think", "double (*)(void *, double)")
 local terminals = {} -- number → table
 
 --- The user whose transaction runs: a table that is kept for the user, with its number from 0. Without terminals each
@@ -265,12 +269,14 @@ function assay.terminal()
   return terminal
 end
 
---- The user's next transaction is due this much later than the end of this one; several calls add up.
+--- The user's next transaction is due this much later than the end of this one; several calls add up. Returns the sum;
+--- without seconds, it only does that.
 function assay.think(seconds)
+  if seconds == nil then return terminal_think(shared, NOTHING) end
   if type(seconds) ~= "number" or not (seconds >= 0 and seconds < 1e6) then
     raise("assay.think needs a number of seconds")
   end
-  terminal_think(shared, seconds)
+  return terminal_think(shared, seconds)
 end
 
 --- Lets the script initialize the users that this session sees first.
@@ -316,7 +322,7 @@ end
 
 local RULE_FIELDS = {
   name = true, clause = true, low = true, high = true, part = true, whole = true, mean = true, mix = true,
-  rolled_back = true, percentile = true, of = true,
+  rolled_back = true, percentile = true, of = true, total = true, most = true, rate = true, part_total = true, whole_total = true,
 }
 
 --- Declares a rule of the audit: what it measures, and the allowed values.
@@ -328,10 +334,16 @@ function assay.audit(rule)
   known_fields(call, rule, RULE_FIELDS)
   local clause = text_field(call, rule, "clause")
   local low, high = number_field(call, rule, "low"), number_field(call, rule, "high")
+  if rule.total ~= nil then
+    local total, of, most = text_field(call, rule, "total", true), text_field(call, rule, "of", true), number_field(call, rule, "most")
+    if low or high then raise(call .. ": a `total` has to grow by what was counted: `low` and `high` do not apply") end
+    if not most or most < 0 then raise(call .. ": `most` is the most that one transaction may add to the total") end
+    return declare("growth", name, clause, total, of, nil, nil, most)
+  end
   if not low and not high then raise(call .. ": give `low`, `high` or both") end
   if low and high and low > high then raise(call .. ": `low` is above `high`") end
   local kind
-  for _, one in ipairs { "part", "mean", "mix", "rolled_back", "percentile" } do
+  for _, one in ipairs { "part", "mean", "mix", "rolled_back", "percentile", "rate", "part_total" } do
     if rule[one] ~= nil then
       if kind then raise(call .. ": it looks at `" .. kind .. "` and `" .. one .. "`: one rule looks at one thing") end
       kind = one
@@ -340,15 +352,21 @@ function assay.audit(rule)
   if kind == "part" then
     local part, whole = text_field(call, rule, "part", true), text_field(call, rule, "whole", true)
     return declare("share", name, clause, part, whole, low, high)
+  elseif kind == "part_total" then
+    local part, whole = text_field(call, rule, "part_total", true), text_field(call, rule, "whole_total", true)
+    return declare("table_share", name, clause, part, whole, low, high)
   elseif kind == "percentile" then
     local percentile = number_field(call, rule, "percentile")
     if percentile <= 0 or percentile >= 100 then raise(call .. ": `percentile` has to be between 0 and 100") end
     if low or not high then raise(call .. ": a percentile has a bound `high`, in seconds") end
     return declare("percentile", name, clause, text_field(call, rule, "of", true), "", nil, high, percentile)
+  elseif kind == "rate" then
+    return declare("rate_rule", name, clause, text_field(call, rule, "rate", true), "", low, high)
   elseif kind then
     return declare(kind, name, clause, text_field(call, rule, kind, true), "", low, high)
   end
-  raise(call .. ": say what it looks at: `part` and `whole`, `mean`, `mix`, `rolled_back` or `percentile`")
+  raise(call .. ": say what it looks at: `part` and `whole`, `mean`, `mix`, `rolled_back`, `percentile`, `total`, `part_total` and"
+    .. " `whole_total`, or `rate`")
 end
 
 local SECONDS = { second = 1, minute = 60, hour = 3600 }
@@ -375,6 +393,15 @@ function assay.found(option, number)
   if declared[key] then return end
   declared[key] = true
   yield(ask.DECLARE, "found", option, "", "", "", nil, number)
+end
+
+--- What the tables contain, in `init()` or `done()`, for rules about how much that grew in between.
+function assay.total(name, number)
+  if type(name) ~= "string" or name == "" then raise("assay.total needs a name") end
+  if type(number) ~= "number" or number ~= number or math.abs(number) == math.huge then
+    raise("assay.total(\"" .. name .. "\", …) needs a number")
+  end
+  yield(ask.DECLARE, "total", name, "", "", "", nil, number)
 end
 
 local ffi = require("ffi")

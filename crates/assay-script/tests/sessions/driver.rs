@@ -177,6 +177,7 @@ impl Driver {
                 self.claims += 1;
                 (line, Some(Answer::Number(self.claims - 1)))
             }
+            Request::Executed => ("executed".into(), Some(Answer::Executed(Footprint::default()))),
             Request::Barrier => ("barrier".into(), Some(Answer::Done)),
             Request::Expect(rows) => (format!("expect {rows}"), Some(Answer::Done)),
             Request::Log(line) => (format!("log {}", text(line)), Some(Answer::Done)),

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use assay_options::OptionValue;
 use assay_script::{
-    Answer, Decision, Distribution, Entry, Library, LuaState, Program, Request, Setup, Slot, TopLevel, Verdict,
+    Answer, Decision, Distribution, Entry, Footprint, Library, LuaState, Program, Request, Setup, Slot, TopLevel,
+    Verdict,
 };
 use assay_seam::{
     Cell, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Progress,
@@ -226,6 +227,7 @@ impl Session {
                 *counter += 1;
                 Answer::Number(*counter - 1)
             }
+            Request::Executed => Answer::Executed(Footprint::default()),
             Request::Barrier => return Outward::Yields(Turn::AtBarrier),
             Request::Expect(rows) => {
                 world.outcome.expected += rows;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use assay_io::Io;
 use assay_measure::StatementClass;
 use assay_script::{Answer, Verdict};
-use assay_seam::{Nanos, Reply, StatementError};
+use assay_seam::{Executed, Nanos, Reply, StatementError};
 
 use super::Sessions;
 use crate::messages::Message;
@@ -75,9 +75,18 @@ impl<I: Io> Sessions<I> {
         let (session, sent) = (of_link.session, of_link.sent);
         let (load, executing) = (of_link.is_loading(), of_link.is_executing());
         let answered_deferred = of_link.finish();
+        let (was_open, is_open) = (of_link.was_in_transaction, of_link.machine.in_transaction());
+        let footprint = &mut self.all[session].footprint;
+        // Statements are deferred only inside a transaction.
+        footprint.begun += u32::from(!was_open && (is_open || answered_deferred));
+        if reply.error.is_none() && executing {
+            footprint.statements += 1;
+            footprint.outside += u32::from(!was_open && !is_open && !answered_deferred);
+        }
+        let executed = if answered_deferred { of_link.machine.take_executed() } else { Executed::default() };
+        footprint.statements += executed.reads + executed.writes + executed.others;
         let transaction = self.all[session].transaction.as_ref();
         if answered_deferred {
-            let executed = self.links[link].machine.take_executed();
             for (class, count) in [
                 (StatementClass::Read, executed.reads),
                 (StatementClass::Write, executed.writes),

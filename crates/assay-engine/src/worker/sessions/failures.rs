@@ -1,7 +1,7 @@
 //! What happens to a session whose transaction, connection or script failed.
 
 use assay_io::Io;
-use assay_script::{Answer, ConnectionNumber, Decision, Failure, ScriptError, Verdict};
+use assay_script::{Answer, ConnectionNumber, Decision, Failure, Footprint, ScriptError, Verdict};
 use assay_seam::{Code, Nanos, Reply, StatementError};
 
 use super::{Sessions, Want};
@@ -28,6 +28,7 @@ impl<I: Io> Sessions<I> {
     pub(super) fn on_failed(&mut self, session: usize, failure: Failure, at: Nanos) {
         self.clear_marks(session);
         let this = &mut self.all[session];
+        this.footprint = Footprint::default();
         let error = if failure.statement { this.last_error.take() } else { None };
         if error.is_none() && !failure.restart {
             return self.end_run(session, RunError::Script(ScriptError::from(&failure)), at);

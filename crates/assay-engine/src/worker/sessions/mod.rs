@@ -19,7 +19,7 @@ use std::sync::mpsc::Sender;
 
 use assay_io::{Io, IoEvent};
 use assay_random::Random;
-use assay_script::{Answer, ConnectionNumber, Failure, Key, LuaState, Request, ScriptError};
+use assay_script::{Answer, ConnectionNumber, Failure, Footprint, Key, LuaState, Request, ScriptError};
 use assay_seam::{Class, Code, Nanos, Operation, StatementError};
 
 use super::link::Batch;
@@ -164,6 +164,11 @@ impl<I: Io> Sessions<I> {
         self.states.iter_mut().flat_map(|entry| entry.state.take_acknowledged()).collect()
     }
 
+    /// Adds what this worker did to what all of them did.
+    pub(super) fn share_work(&mut self) {
+        self.shared.add_work(&self.recorder.take_work());
+    }
+
     /// How long a terminal's user thinks now.
     pub(super) fn take_think(&mut self, terminal: u32) -> Option<Nanos> {
         // With terminals a worker has one Lua state.
@@ -287,6 +292,7 @@ impl<I: Io> Sessions<I> {
             self.states[this.state].state.enter_terminal(this.slot, terminal);
         }
         self.clear_marks(session);
+        self.all[session].footprint = Footprint::default();
         true
     }
 
@@ -347,6 +353,7 @@ impl<I: Io> Sessions<I> {
                     let link = self.links.usable(self.all[session].link(connection.0));
                     Answer::Proceed(link.is_some_and(|link| self.links[link].machine.in_transaction()))
                 }
+                Request::Executed => Answer::Executed(self.all[session].footprint),
                 Request::Synchronize(connection) => {
                     if let Some(link) = self.links.usable(self.all[session].link(connection.0)) {
                         self.links[link].machine.synchronize();
@@ -542,7 +549,7 @@ impl<I: Io> Sessions<I> {
             return;
         }
         // What it was doing is lost.
-        self.leave_transaction(session, Ending::Failed, self.links.io.now());
+        self.leave_transaction(session, Ending::Cut, self.links.io.now());
         for number in 0..self.all[session].links.len() {
             self.disconnect(session, ConnectionNumber(number as u32));
         }
