@@ -10,6 +10,7 @@
 -- Functions that are not `local`, here and in those files, may be replaced by a script that requires this one, and so
 -- may the statements (that script's `prepare` creates the procedures from them).
 local tpcc = require("tpcc_common")
+local watch = require("tpcc_watch")
 
 sysbench.cmdline.options = tpcc.options
 -- Clause 2.1.6 determines which rows are accessed.
@@ -49,7 +50,7 @@ local function prepare_set(connection, dialect, set)
     prepared[name] = connection:prepare(dialect:statement(definition, set), definition[2])
   end
   for d = 1, tpcc.DISTRICTS do prepared.stock[d] = prepared["stock_" .. d] end
-  return prepared
+  return watch.set(prepared)
 end
 
 -- The session
@@ -95,13 +96,15 @@ local function read_states(dialect)
   session.warehouses = settings.warehouses > 0 and settings.warehouses or warehouses
   session.customers, session.items, session.names = customers, items, tpcc.last_names(customers)
   session.is_scaled_down = customers < 3000 or items < 100000
+  session.is_small = tpcc.is_small(warehouses, settings.sets)
 end
 
 --- The actual isolation. The transactions that write lock what they depend on; Order-Status reads without locks, and
 --- sees one state of the database (level 3 of clause 3.4.1) only if a transaction has one snapshot.
 local function read_levels(dialect, begin_text, begin_reading_text)
   local settings, con = session.settings, session.con
-  local level, reading = tpcc.level(con, dialect, begin_text), nil
+  local level, reports_state = tpcc.level(con, dialect, begin_text)
+  local reading
   if settings.isolation and level ~= settings.isolation then
     fail("--isolation: requested %s, but the server uses %s", settings.isolation, level)
   end
@@ -111,13 +114,14 @@ local function read_levels(dialect, begin_text, begin_reading_text)
     local _, _, _, there = session.by.order_status(session.sets[1], { c_w = 1, c_d = 1, c = 1 })
     reading = there:upper()
   else
-    reading = tpcc.level(con, dialect, begin_reading_text)
+    reading = (tpcc.level(con, dialect, begin_reading_text))
   end
-  session.level_of_writing, session.level_of_reading = level, reading
+  session.level_of_writing, session.level_of_reading, session.reports_state = level, reading, reports_state
   session.is_isolated = level ~= "READ UNCOMMITTED" and (reading == "REPEATABLE READ" or reading == "SERIALIZABLE")
 end
 
 local mix -- the kinds of all cards of a deck
+local has_terminals
 
 --- 5.2.4.2: the number of cards of each kind.
 local function read_mix()
@@ -131,6 +135,30 @@ local function read_mix()
   end
   if kind ~= #TRANSACTIONS or #mix == 0 or #mix > 10000 then
     fail("--mix %s: expected five card counts, such as 10,10,1,1,1", text)
+  end
+end
+
+-- 5.2.5.7: keying and mean think times in seconds. The transactions have their own.
+local TIMES = {
+  new_order = { 18, 12 }, payment = { 3, 12 }, order_status = { 2, 10 }, delivery = { 2, 5 }, stock_level = { 2, 5 },
+}
+
+--- Rules about what transactions executed, and about what users key in and think.
+local function declare_rules_of_work(rule)
+  if session.reports_state then
+    rule("3.1", "not in one database transaction", { part = "transactions_in_parts", whole = "cards", high = 0 })
+  end
+  if not session.settings.procedures then
+    rule("2.3", "transactions with wrong values", { part = "transactions_with_other_values", whole = "cards", high = 0 })
+  end
+  rule("2.3", "transactions with too few statements", { part = "transactions_cut_short", whole = "cards", high = 0 })
+  if (sysbench.opt.terminals or 0) > 0 then
+    rule("5.2.5.2", "pauses shorter than the keying time", { part = "pauses_too_short", whole = "pauses", high = 0 })
+    rule("5.2.5.4", "think times over ten means", { part = "pauses_too_long", whole = "pauses", high = 0 })
+    for _, share in ipairs { { "half", 0.45, 0.55 }, { "quarter", 0.22, 0.28 }, { "tenth", 0.08, 0.12 } } do
+      rule("5.2.5.4", "think times in the longest " .. share[1],
+        { part = "pauses_in_longest_" .. share[1], whole = "pauses", low = share[2], high = share[3] })
+    end
   end
 end
 
@@ -151,6 +179,8 @@ local function declare_audit()
   rule("2.4.1.1", "transactions outside home warehouse", { part = "cards_away", whole = "cards", high = 0 })
   for _, transaction in ipairs(TRANSACTIONS) do transaction.declare_rules(rule) end
   require("tpcc_customers").declare_rules(rule)
+  declare_rules_of_work(rule)
+  require("tpcc_totals").declare_rules(rule)
   if session.is_scaled_down then
     rule("4.3.3", "new-orders on full-size tables", { part = "full_size", whole = "new_order", low = 1 })
   end
@@ -169,6 +199,7 @@ local function declare_audit()
       name = "tpmC", of = "new_order", per = "minute", rolled_back = true,
       nominal = 12.86 * session.warehouses * session.settings.sets,
     }
+    rule("4.1.3", "tpmC up to 12.86 per warehouse", { rate = "tpmC", high = 12.86 * session.warehouses * session.settings.sets })
   end
   assay.rate { name = "NOPM", of = "new_order", per = "minute" } -- as others count them: committed only
   assay.rate { name = "TPM", per = "minute" }
@@ -207,6 +238,7 @@ function open_session()
   read_levels(dialect, dialect.begin, begin_reading_text)
   session.commit, session.rollback = con:prepare(dialect.commit, ""), con:prepare(dialect.rollback, "")
   session.defer = settings.batch_statements and session.commit.defer or session.commit.execute
+  if not settings.procedures then session.defer = watch.defer(session.defer) end
   if settings.batch_statements then check_batching(dialect) end
   session.c_for_customers, session.c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
   return dialect
@@ -243,6 +275,7 @@ end
 function thread_init()
   local dialect = open_session()
   read_mix()
+  has_terminals = (sysbench.opt.terminals or 0) > 0
   if session.settings.deferred_delivery then
     session.enter_delivery = assay.journal(require("tpcc_delivery").columns())
   elseif sysbench.opt.journal then
@@ -331,11 +364,54 @@ local function choose()
   execute = transaction.counted
 end
 
+-- 5.2.5.4: an exponentially distributed number of mean 1 is above these in a half, a quarter and a tenth of all cases.
+local HALF, QUARTER, TENTH = math.log(2), math.log(4), math.log(10)
+
+--- Counts what was requested of the pause that follows: what the user keys in next, after thinking about this one.
+local function count_pause(of)
+  local keying, mean = TIMES[TRANSACTIONS[of.next].name][1], TIMES[TRANSACTIONS[kind].name][2]
+  local thinking = (assay.think() - keying) / mean
+  count("pauses")
+  if thinking < -1e-9 then count("pauses_too_short") end
+  if thinking > 10 + 1e-9 then count("pauses_too_long") end
+  if thinking > HALF then count("pauses_in_longest_half") end
+  if thinking > QUARTER then count("pauses_in_longest_quarter") end
+  if thinking > TENTH then count("pauses_in_longest_tenth") end
+end
+
+--- Counts what the transaction executed, as the engine saw it.
+local function count_statements()
+  local statements, outside, begun = assay.executed()
+  local is_call = session.settings.procedures
+  if is_call and not (outside == 1 and begun == 0) or not is_call and not (outside == 0 and begun == 1) then
+    count("transactions_in_parts")
+  end
+  if statements < (is_call and 1 or TRANSACTIONS[kind].least_statements(input)) then count("transactions_cut_short") end
+end
+
 function event(_, attempt)
   if attempt == 0 then choose() end
   local home = user.home
+  watch.begin()
   execute(input, home, user.district, user.number)
   count_card(home, user)
+  count_statements()
+  if not session.settings.procedures and not watch.is_as_entered(TRANSACTIONS[kind].name, input, home, user.district) then
+    count("transactions_with_other_values")
+  end
+  if has_terminals then count_pause(user) end
+end
+
+--- What the tables contain before the first session connects. Errors are reported by the sessions; rules about the
+--- tables then have no data.
+function init() pcall(require("tpcc_totals").read, false) end
+
+--- The same after the last one has ended: its connection may still be closing.
+function done()
+  for _ = 1, 20 do
+    if pcall(require("tpcc_totals").read, true) then return end
+    assay.sleep(0.1)
+  end
 end
 
 --- For `tpcc_isolation`: a session with its transactions, their input, and the means to stop inside one.
@@ -350,10 +426,10 @@ function parts()
   declare_audit()
   local real, transactions = session.commit, {}
   for _, transaction in ipairs(TRANSACTIONS) do
-    transactions[transaction.name] = function() transaction.run(input, 1, 1, 0) end
+    transactions[transaction.name] = function(home) transaction.run(input, home, 1, 0) end
   end
   return {
-    con = session.con, input = input, statements = session.sets[1], customers = session.customers,
+    con = session.con, input = input, statements = session.sets[1], customers = session.customers, warehouses = session.warehouses,
     level = session.level_of_writing, level_of_reading = session.level_of_reading, transactions = transactions,
     --- Calls `body(commit, rollback)` instead of a COMMIT; nil: no longer.
     end_with = function(body)
@@ -362,5 +438,5 @@ function parts()
   }
 end
 
---- After a kill check: whether all acknowledged orders exist.
-function verify() return require("tpcc_check").verify() end
+--- After a kill check: whether everything that was acknowledged is in the tables.
+function verify() return require("tpcc_verify").all() end

@@ -58,7 +58,7 @@ local function holds(connection, dialect, set, state, condition)
   local result = connection:query(conditions.violations(condition, set, dialect, state, SHOWN + 1))
   local label = tpcc.label(set, condition)
   if result.nrows == 0 then
-    assay.log(label .. "holds")
+    tpcc.tell_held(label .. "holds")
     return true
   end
   local lines, names = { label .. "VIOLATED" .. (result.nrows > SHOWN and ", for example:" or ":") }, conditions.columns(condition)
@@ -97,12 +97,65 @@ local function is_as_drawn(connection, dialect, set, state, share)
     end
   end
   if #broken == 0 then
-    assay.log(label .. "holds" .. (sure and "" or format(" so far, but %d rows are too few to be sure", whole)))
+    tpcc.tell_held(label .. "holds" .. (sure and "" or format(" so far, but %d rows are too few to be sure", whole)))
     return true
   end
   assay.log(label .. "VIOLATED:\n" .. table.concat(broken, "\n", 1, math.min(#broken, SHOWN)))
   return false
 end
+
+--- Whether the keys and indexes of the load are there, by their columns: a key may have another name, or an index more
+--- columns.
+local function has_its_indexes(connection, dialect, set, state, one)
+  local wanted, names, found, missing = dialect:wanted_indexes(set), {}, {}, {}
+  for i, index in ipairs(wanted) do names[i] = "'" .. index[1] .. "'" end
+  local result = connection:query((dialect.all_indexes:gsub("%%s", table.concat(names, ", "))))
+  for i = 1, result.nrows do
+    local row = result:fetch_row()
+    found[i] = { row[1], (row[2] or "") .. ",", tonumber(row[3]) == 1 }
+  end
+  for _, index in ipairs(wanted) do
+    local is_there = false
+    for _, other in ipairs(found) do
+      local columns = index[2] .. ","
+      local fits = index[3] and other[3] and other[2] == columns or not index[3] and other[2]:sub(1, #columns) == columns
+      is_there = is_there or other[1] == index[1] and fits
+    end
+    if not is_there then
+      missing[#missing + 1] = format("  %s has no %s (%s)", index[1], index[3] and "unique key" or "index", index[2]:gsub(",", ", "))
+    end
+  end
+  for _, key in ipairs(state.foreign_keys == 1 and dialect:foreign_keys(set) or {}) do
+    if tonumber((connection:query_row(key.exists))) == 0 then missing[#missing + 1] = "  missing: " .. key.text:match("CONSTRAINT.*") end
+  end
+  return tpcc.tell_condition(set, one, missing, SHOWN)
+end
+
+--- Executes one of the tests of `tpcc_population`.
+local function is_populated(connection, dialect, set, state, one)
+  local test = require("tpcc_population").tests(state, tpcc.settings().sets)[one.number]
+  return test.test(connection, dialect, set, state, test)
+end
+
+--- Between which dates transactions can have been executed, into `state`: two days are for clocks and time zones, as
+--- the load's dates are the client's, in UTC. Any date if the clocks of client and server differ by more than that.
+local function read_dates(connection, dialect, set, state)
+  local text = require(dialect.check_module).dates:gsub("<now>", dialect.now)
+  local now, loaded = connection:query_row(dialect.of_set(text, set))
+  local function seconds(text)
+    local year, month, day, hour, minute = tostring(text):match("^(%d%d%d%d)-(%d%d)-(%d%d)[ T](%d%d):(%d%d)")
+    return year and os.time { year = year, month = month, day = day, hour = hour, min = minute }
+  end
+  state.earliest, state.latest = "0001-01-01 00:00:00", "9999-12-31 00:00:00"
+  local server, load, client = seconds(now), seconds(loaded), os.time()
+  local most = 2 * 86400
+  if server and load and math.abs(server - client) < most then
+    state.earliest = os.date("%Y-%m-%d %H:%M:%S", load - most)
+    state.latest = os.date("%Y-%m-%d %H:%M:%S", math.max(server, client, load) + most)
+  end
+end
+
+local KEYS = { "1.3", "tables have their keys and indexes" }
 
 --- Verifies all table sets; prints a line for each condition. False if any is violated. `open_session` prepares the
 --- session to execute transactions.
@@ -117,16 +170,22 @@ function check.check(open_session)
         assay.log(format("set %d: its load was interrupted; `prepare` resumes it", set))
       end
       right = false
+    else
+      read_dates(connection, dialect, set, states[set])
     end
   end
   local work, conditions = {}, require(dialect.check_module)
   local function add(kind, list)
     for i, one in ipairs(list) do
-      work[#work + 1] = { kind = kind, one = one, cost = conditions.cost(one), place = #work }
+      work[#work + 1] = { kind = kind, one = one, cost = one.cost or conditions.cost(one), place = #work }
     end
   end
   add(holds, conditions.conditions)
   add(is_as_drawn, conditions.shares)
+  add(has_its_indexes, { KEYS })
+  local tests = {}
+  for number = 1, require("tpcc_population").NUMBER do tests[number] = { number = number, cost = 2 } end
+  add(is_populated, tests)
   table.sort(work, function(a, b) return a.cost > b.cost or a.cost == b.cost and a.place < b.place end)
   while true do
     local n = assay.claim("conditions")
@@ -134,6 +193,7 @@ function check.check(open_session)
     if set > settings.sets then break end
     if states[set].complete == 1 and not next.kind(connection, dialect, set, states[set], next.one) then right = false end
   end
+  if sysbench.opt.thorough and not require("tpcc_thorough").compare(connection, states) then right = false end
   connection:disconnect()
   -- Last, in one session: transactions need whole tables.
   if not right then assay.claim("broken") end
@@ -144,35 +204,6 @@ function check.check(open_session)
     return false
   end
   return require("tpcc_inspection").inspect(open_session)
-end
-
---- Looks for the new orders that were acknowledged before and after a crash; false if any is missing. The keys are
---- sorted: one query reads the orders of a district.
-function check.verify()
-  local connection, dialect = tpcc.connect(tpcc.settings())
-  local question = require(dialect.check_module).question
-  local seen, orders, shown, missing = nil, nil, {}, 0
-  for set, w, d, o, c in assay.acknowledged() do
-    local district = set .. " " .. w .. " " .. d
-    if district ~= seen then
-      seen, orders = district, {}
-      local result = connection:query(question("orders_from", set, w, d, o))
-      for _ = 1, result.nrows do
-        local row = result:fetch_row()
-        orders[tonumber(row[1])] = tonumber(row[2])
-      end
-    end
-    if orders[o] ~= c then
-      missing = missing + 1
-      if #shown < SHOWN then
-        shown[#shown + 1] = format("  set %d, warehouse %d, district %d: order %d of customer %d", set, w, d, o, c)
-      end
-    end
-  end
-  connection:disconnect()
-  if missing == 0 then return true end
-  assay.log(format("%d acknowledged orders are missing, such as\n%s", missing, table.concat(shown, "\n")))
-  return false
 end
 
 return check

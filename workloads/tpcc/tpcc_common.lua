@@ -15,6 +15,7 @@ local tpcc = {}
 --- statements, or calls, and the constant for last names; `by`: how transactions are executed, by statements or calls;
 --- `warehouses`, `customers`, `items`, `names`: their numbers; `c_for_customers`, `c_for_items`: constants of NURand;
 --- `has_vanishing_rows`: see the dialects; `level_of_writing`: the level of the other transactions, except Stock-Level;
+--- `reports_state`: whether the server says that a transaction is open;
 --- `level_of_reading`, `is_isolated`: the level of Order-Status, and whether 3.4.1 allows it; `enter_delivery`: writes
 --- a line of the result file (2.7.2.2).
 tpcc.session = {}
@@ -41,6 +42,7 @@ tpcc.options = {
     "Execute each transaction as one stored procedure call, on PostgreSQL, MySQL and MariaDB; `prepare` creates them", false,
   },
   deferred_delivery = { "Deferred deliveries (2.7): up to 80 s from queue to commit, and a result file (--journal)", false },
+  thorough = { "Make the loaded rows again from their seed, and compare them with those in the tables (check, run --check)", false },
   scale = { "Old name of warehouses", 0 },
   use_fk = { "Old name of foreign-keys: 0 or 1", "" },
   force_pk = { "Old name of history-key: 0 or 1", "" },
@@ -162,18 +164,18 @@ function tpcc.connect(settings)
   return connection, dialect
 end
 
---- The isolation level of a transaction started by this statement, as reported by the server.
+--- The isolation level of a transaction started by this statement, as reported by the server, and whether it reports
+--- that a transaction is open.
 function tpcc.level(connection, dialect, begin)
-  if not dialect.level then return "SERIALIZABLE" end -- without `level`, the product has only this one
+  if not dialect.level then return "SERIALIZABLE", true end -- without `level`, the product has only this one
   connection:query(begin)
+  local is_open = connection:in_transaction()
   local row = connection:query(dialect.level):fetch_row()
   connection:query(dialect.commit)
-  return (row[#row]:upper():gsub("-", " "))
+  return row[#row]:upper():gsub("-", " "), is_open
 end
 
 -- Tables -------------------------------------------------------------------------------------------------------------
-
-tpcc.DISTRICTS = 10
 
 tpcc.DISTRICTS = 10
 
@@ -181,6 +183,22 @@ tpcc.DISTRICTS = 10
 function tpcc.label(set, rule)
   local label = ("clause %s: %s: "):format(rule[1], rule[2])
   return tpcc.settings().sets > 1 and ("set %d, "):format(set) .. label or label
+end
+
+--- Prints a condition that holds, unless `--quiet`.
+function tpcc.tell_held(text)
+  if not sysbench.opt.quiet then assay.log(text) end
+end
+
+--- Prints whether a condition holds: `wrong` lists what is not as it should be, of which `most` are shown. Returns it.
+function tpcc.tell_condition(set, rule, wrong, most)
+  local label = tpcc.label(set, rule)
+  if #wrong == 0 then
+    tpcc.tell_held(label .. "holds")
+  else
+    assay.log(label .. "VIOLATED:\n" .. table.concat(wrong, "\n", 1, math.min(#wrong, most)))
+  end
+  return #wrong == 0
 end
 
 --- What was prepared, according to the tables: name → number; `pieces`, a set of "kind number"; `runs`, the numbers of
@@ -243,16 +261,27 @@ end
 
 --- Which values NURand favors: those more likely than with a uniform generator, in the upper half, and in every second
 --- run of a + 1, so that a larger `a` and a smaller range show as well. For values minus low and the constant, modulo
---- their number: a text with a 1 for each favored one. And the share of all draws that these should have.
+--- their number: a text with a 1 for each favored one. And the share of all draws that these should have; the share of
+--- values with the highest bit (`has_top_bit`); how often two draws are the same; and how often each value is drawn, by
+--- value minus low and the constant, of how many.
 function tpcc.favored(a, low, high)
   local of, range = pairs_of(a, low, high)
   local flags, favored, is_short = {}, 0, range < 2 * (a + 1)
+  local half, with_top_bit, alike, all = (a + 1) / 2, 0, 0, (a + 1) * range
   for r = 0, range - 1 do
     local is_favored = of[r] > a + 1 and (is_short or floor(r / (a + 1)) % 2 == 1 and r >= range / 2)
     flags[r + 1] = is_favored and "1" or "0"
     if is_favored then favored = favored + of[r] end
+    if floor(r / half) % 2 == 1 then with_top_bit = with_top_bit + of[r] end
+    alike = alike + (of[r] / all) ^ 2
   end
-  return table.concat(flags), favored / ((a + 1) * range)
+  return table.concat(flags), favored / all, with_top_bit / all, alike, of, all
+end
+
+--- Whether a value of NURand, less the constant and `low`, has the highest of the bits that are joined: three of four
+--- do, or one of two if A is smaller.
+function tpcc.has_top_bit(value, a, c, low, high)
+  return floor((value - low - c) % (high - low + 1) / ((a + 1) / 2)) % 2 == 1
 end
 
 --- The home warehouse of a user, and the district (2.4.1.1, 2.8.1.1): user after user gets a warehouse.
@@ -260,6 +289,18 @@ function tpcc.home_of(number)
   local warehouses = tpcc.session.warehouses
   return number % warehouses + 1, floor(number / warehouses) % tpcc.DISTRICTS + 1
 end
+
+-- A name, and the most that one transaction may add: what `totals` of the dialect reads, in its order.
+tpcc.TOTALS = {
+  { "orders", 1 }, { "orders_weighted", 97 }, { "orders_delivered", 10 }, { "orders_delivered_weighted", 970 },
+  { "cents_paid", 500000 }, { "cents_paid_weighted", 97 * 500000 }, { "cents_paid_to_warehouses", 500000 },
+}
+
+--- Whether tables of this size are small enough to read all of history before and after a run.
+function tpcc.is_small(warehouses, sets) return warehouses * sets <= 10 end
+
+--- The weight of a district in them.
+function tpcc.weight(w, d) return (w * 10 + d) % 97 + 1 end
 
 --- Of the other warehouses, starting with the next one, is `w` in the second half? And the share of that half.
 function tpcc.is_far(home, w)

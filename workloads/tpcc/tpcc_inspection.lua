@@ -82,8 +82,7 @@ function inspection.inspect(open_session)
   for set = 1, tpcc.session.settings.sets do
     for _, one in ipairs(INSPECTIONS) do
       local wrong = one[3](set)
-      if #wrong > 0 then right = false end
-      assay.log(tpcc.label(set, one) .. (#wrong == 0 and "holds" or "VIOLATED:\n" .. table.concat(wrong, "\n", 1, math.min(#wrong, 5))))
+      if not tpcc.tell_condition(set, one, wrong, 5) then right = false end
     end
   end
   tpcc.session.con:disconnect()

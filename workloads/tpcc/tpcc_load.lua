@@ -16,6 +16,7 @@ local uniform = sysbench.rand.uniform
 local format, floor = string.format, math.floor
 local DISTRICTS = tpcc.DISTRICTS
 local PARTS = 10 -- pieces of a warehouse's stock, and of the items
+load.PARTS = PARTS
 
 local function fail(...) error(format(...), 0) end
 
@@ -51,25 +52,32 @@ end
 
 -- Pieces (4.3.3.1) ---------------------------------------------------------------------------------------------------
 
+-- The tables; each refers to none that comes before it.
+local DROP_ORDER = {
+  "order_line", "new_orders", "history", "orders", "stock", "item", "customer", "district", "warehouse",
+}
+
+--- The columns of each table, in the order of its loaded rows.
+load.columns = {
+  warehouse = "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, w_ytd",
+  district = "d_id, d_w_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax, d_ytd, d_next_o_id",
+  customer = "c_id, c_d_id, c_w_id, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone,"
+    .. " c_since, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data",
+  history = "h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data",
+  new_orders = "no_o_id, no_d_id, no_w_id",
+  orders = "o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local",
+  order_line = "ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount,"
+    .. " ol_dist_info",
+  item = "i_id, i_im_id, i_name, i_price, i_data",
+  stock = "s_i_id, s_w_id, s_quantity, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05, s_dist_06, s_dist_07,"
+    .. " s_dist_08, s_dist_09, s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data",
+}
+
 --- Loaders of a table set, made when they are first needed.
 local function loaders(connection, set)
-  local columns = {
-    warehouse = "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, w_ytd",
-    district = "d_id, d_w_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax, d_ytd, d_next_o_id",
-    customer = "c_id, c_d_id, c_w_id, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone,"
-      .. " c_since, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data",
-    history = "h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data",
-    new_orders = "no_o_id, no_d_id, no_w_id",
-    orders = "o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local",
-    order_line = "ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount,"
-      .. " ol_dist_info",
-    item = "i_id, i_im_id, i_name, i_price, i_data",
-    stock = "s_i_id, s_w_id, s_quantity, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05, s_dist_06, s_dist_07,"
-      .. " s_dist_08, s_dist_09, s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data",
-  }
   return setmetatable({}, {
     __index = function(made, table_name)
-      local loader = connection:loader(table_name .. set, columns[table_name])
+      local loader = connection:loader(table_name .. set, load.columns[table_name])
       made[table_name] = loader
       return loader
     end,
@@ -165,24 +173,84 @@ local function pieces(warehouses) return PARTS + warehouses * (PARTS + DISTRICTS
 --- these: a third of the stock, which takes as long.
 local function pieces_beside_indexes(warehouses) return floor(warehouses * PARTS / 3) end
 
--- Work of piece `n` of a table set, counted from 0. Districts are spread evenly between the other pieces, items and
--- then stock, so that few sessions append to the same table at the same time; but for the last pieces, which are of
--- stock alone.
+-- Kind and number of piece `n` of a table set, counted from 0. Districts are spread evenly between the other pieces,
+-- items and then stock, so that few sessions append to the same table at the same time; but for the last pieces, which
+-- are of stock alone.
 local function piece_of(n, warehouses)
   local districts = warehouses * DISTRICTS
   local spread = pieces(warehouses) - pieces_beside_indexes(warehouses)
   local before = floor(math.min(n, spread) * districts / spread) -- districts before this piece
   if n < spread and floor((n + 1) * districts / spread) > before then
-    local w, d = floor(before / DISTRICTS) + 1, before % DISTRICTS + 1
-    return "piece district", before + 1, function(to, context) return load_district(to, w, d, context) end
+    return "piece district", before + 1
   end
   local other = n - before
-  if other < PARTS then
-    return "piece item", other + 1, function(to, context) load_items(to, other + 1, context) end
+  if other < PARTS then return "piece item", other + 1 end
+  return "piece stock", other - PARTS + 1
+end
+
+local MAKERS = {
+  ["piece item"] = load_items,
+  ["piece stock"] = function(to, number, context)
+    return load_stock(to, floor((number - 1) / PARTS) + 1, (number - 1) % PARTS + 1, context)
+  end,
+  ["piece district"] = function(to, number, context)
+    return load_district(to, floor((number - 1) / DISTRICTS) + 1, (number - 1) % DISTRICTS + 1, context)
+  end,
+}
+
+--- Makes the rows of a piece, always the same ones for a seed. `to`: table → what gets its rows. `context`: the seed,
+--- the constant of the load, and the numbers of customers and items.
+function load.make(kind, number, context, to)
+  assay.seed(context.seed, kind, number)
+  return MAKERS[kind](to, number, context)
+end
+
+--- The value of a cell that a loader would make.
+local function value(one)
+  if type(one) ~= "table" then return one end
+  return one.format and sysbench.rand.string(one.format) or assay.random_text(one.low, one.high)
+end
+
+--- A function that appends a row of this many values to a list, without a loop over its arguments.
+local function keeping(width, rows)
+  local names, values = {}, {}
+  for i = 1, width do names[i], values[i] = "v" .. i, "value(v" .. i .. ")" end
+  local text = "local value, rows = ...; local n = 0; return function(_, %s) n = n + 1; rows[n] = { %s } end"
+  return loadstring(text:format(table.concat(names, ", "), table.concat(values, ", ")))(value, rows)
+end
+
+--- Keeps rows instead of loading them, with the same values: table → list of rows.
+function load.keeper()
+  local kept = {}
+  local to = setmetatable({}, {
+    __index = function(made, name)
+      local rows = {}
+      kept[name] = rows
+      local width = select(2, load.columns[name]:gsub(",", "")) + 1
+      made[name] = { row = keeping(width, rows), flush = function() end }
+      return made[name]
+    end,
+  })
+  return to, kept
+end
+
+--- A number that tells whether this program makes the same rows from a seed as another: of a few rows of each table.
+function load.fingerprint(state)
+  local sum = 0
+  local function add(text)
+    for i = 1, #text do sum = (sum * 257 + text:byte(i)) % 2147483629 end
   end
-  other = other - PARTS
-  local w, part = floor(other / PARTS) + 1, other % PARTS + 1
-  return "piece stock", other + 1, function(to, context) return load_stock(to, w, part, context) end
+  local context = { seed = state.seed, c_last = state.c_last, customers = 20, items = 100, now = "" }
+  for _, kind in ipairs { "piece item", "piece stock", "piece district" } do
+    local to, kept = load.keeper()
+    load.make(kind, 1, context, to)
+    for i = #DROP_ORDER, 1, -1 do
+      for _, row in ipairs(kept[DROP_ORDER[i]] or {}) do
+        for at = 1, table.maxn(row) do add(tostring(row[at]) .. "|") end
+      end
+    end
+  end
+  return sum
 end
 
 --- Rows of a kind of piece; of order lines, of which there are 5 to 15 per order, the average.
@@ -192,11 +260,10 @@ local function rows_of(kind, context)
 end
 
 local function load_piece(connection, dialect, set, n, context)
-  local kind, number, work = piece_of(n, context.warehouses)
+  local kind, number = piece_of(n, context.warehouses)
   if context.pieces[kind .. " " .. number] then return end
-  assay.seed(context.seed, kind, number)
   connection:query(dialect.begin)
-  local note = work(context.to, context) or 1 -- what nothing changes from now on, and `check` compares: 2 or more
+  local note = load.make(kind, number, context, context.to) or 1 -- what nothing changes from now on, and `check` compares: 2 or more
   connection:query(dialect:enter(set, { { kind, number, note } }))
   connection:query(dialect.commit)
 end
@@ -215,11 +282,6 @@ local function existing(connection, dialect, names)
   for _ = 1, result.nrows do found[result:fetch_row()[1]] = true end
   return found
 end
-
--- From what refers to nothing that is still there.
-local DROP_ORDER = {
-  "order_line", "new_orders", "history", "orders", "stock", "item", "customer", "district", "warehouse",
-}
 
 local function drop_tables(connection, dialect, set)
   require("tpcc_procedures").drop(connection, dialect, set)
@@ -257,6 +319,8 @@ local function begin_set(connection, dialect, set, settings, wanted, c_last, see
   connection:query(dialect:enter(set, {
     { "warehouses", 0, wanted.warehouses }, { "customers", 0, wanted.customers }, { "items", 0, wanted.items },
     { "c_last", 0, c_last }, { "seed", 0, seed },
+    { "generator", 0, load.fingerprint { seed = seed, c_last = c_last } },
+    { "foreign_keys", 0, settings.foreign_keys and 1 or 0 },
   }))
 end
 
@@ -307,9 +371,9 @@ function load.prepare()
   }
   local lock = sysbench.tid == 0 and require("prepare_lock")(sysbench.sql.driver())
   if lock then
-    for set = 1, settings.sets do -- drawn for all of them, also for those that are there
-      begin_set(connection, dialect, set, settings, wanted, uniform(0, 255), uniform(0, 2147483647))
-    end
+    local drawn = {}
+    for set = 1, settings.sets do drawn[set] = { uniform(0, 255), uniform(0, 2147483647) } end -- also for those that are there
+    for set = 1, settings.sets do begin_set(connection, dialect, set, settings, wanted, unpack(drawn[set])) end
   end
   assay.barrier()
 
@@ -378,6 +442,8 @@ function load.prepare()
   if sysbench.tid == 0 then
     for set = 1, settings.sets do
       if contexts[set].complete ~= 1 then
+        -- Begun by a program that makes other rows: then nobody can make all of them again.
+        if contexts[set].generator ~= load.fingerprint(contexts[set]) then connection:query(dialect:forget(set, "generator")) end
         connection:query(dialect:enter(set, { { "complete", 0, 1 } }))
       end
       if settings.procedures then require("tpcc_procedures").make(connection, dialect, set) end

@@ -46,6 +46,15 @@ mysql.before_drop = mysql.before_load
 --- Texts joined: as bytes, because numbers have the connection's collation, which may differ from a column's.
 function mysql:joined(parts) return "CAST(CONCAT" .. parts .. " AS BINARY)" end
 
+-- Texts as bytes: in most collations 'bc' is 'BC', and blanks at the end do not count.
+mysql.text_functions = {
+  BYTES = "CAST(%s AS BINARY)", LETTERS = "%s REGEXP '^[0-9A-Za-z]*$'", DIGITS = "%s REGEXP '^[0-9]*$'", CODE = "ASCII(%s)",
+  ORIGINAL_AT = "INSTR(CAST(%s AS BINARY), 'ORIGINAL')",
+}
+
+mysql.all_indexes = "SELECT table_name, GROUP_CONCAT(column_name ORDER BY seq_in_index), CASE WHEN MAX(non_unique) = 0 THEN 1 ELSE 0 END"
+  .. " FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name IN (%s) GROUP BY table_name, index_name"
+
 -- See tpcc_procedures.
 mysql.language = {
   -- ROLLBACK: no handler sees that a statement is killed, and START TRANSACTION would commit what it left open.

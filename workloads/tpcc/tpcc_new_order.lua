@@ -2,6 +2,7 @@
 
 local tpcc = require("tpcc_common")
 local customers = require("tpcc_customers")
+local acknowledged = require("tpcc_verify")
 
 local session, uniform, chance, count = tpcc.session, sysbench.rand.uniform, tpcc.chance, assay.count
 local floor, tonumber = math.floor, tonumber
@@ -82,8 +83,10 @@ end
 local FAVORED = ("1"):byte()
 local favored_items -- see `tpcc.favored`
 
-local function count_order(input, home)
+local function count_order(input, home, district)
   local lines, item, supply = input.lines, input.item, input.supply
+  count("order_districts", input.d)
+  if input.d == district then count("orders_of_own_district") end
   count("order_lines", lines)
   if lines <= 7 then count("short_orders") end
   if lines >= 13 then count("long_orders") end
@@ -95,26 +98,42 @@ local function count_order(input, home)
     end
     count("far_lines", far)
   end
-  local drawn, favored = input.unused and lines - 1 or lines, 0
+  local drawn, favored, with_top_bit = input.unused and lines - 1 or lines, 0, 0
+  local number, first, second = input.number, nil, nil
   for n = 1, drawn do
     if favored_items:byte((item[n] - 1 - session.c_for_items) % session.items + 1) == FAVORED then favored = favored + 1 end
   end
+  for n = 1, drawn do
+    if tpcc.has_top_bit(item[n], 8191, session.c_for_items, 1, session.items) then with_top_bit = with_top_bit + 1 end
+    if number[n] == 1 then first = item[n] elseif number[n] == 2 then second = item[n] end
+  end
+  if first == second then count("orders_of_the_same_item") end
+  count("items_with_top_bit", with_top_bit)
   count("items", drawn)
   count("favored_items", favored)
   customers.count_number(input.c)
 end
 
+--- 2.4.2: the least number of statements, from BEGIN to COMMIT or ROLLBACK; an order that is rolled back has read its
+--- last item, and has done everything for the others.
+function new_order.least_statements(input)
+  return input.unused and 4 + 4 * input.lines or 7 + 4 * input.lines
+end
+
 --- Executes it as drawn, and counts what it did.
-function new_order.run(input, home)
+function new_order.run(input, home, district)
   local o, total = session.by.new_order(session.sets[input.set], home, input)
-  count_order(input, home)
+  count_order(input, home, district)
   if not o then return assay.rolled_back() end
   input.total = total
-  assay.acknowledge(input.set, home, input.d, o, input.c)
+  count("orders_weighted", tpcc.weight(home, input.d))
+  acknowledged.order(input.set, home, input.d, o, input.c)
 end
 
 function new_order.declare_rules(rule)
   rule("2.4.1.4", "new-orders rolled back", { rolled_back = "new_order", low = 0.009, high = 0.011 })
+  rule("2.4.1.2", "district of orders", { mean = "order_districts", low = 5.2, high = 5.8 })
+  rule("2.4.1.2", "orders of the terminal's district", { part = "orders_of_own_district", whole = "new_order", low = 0.08, high = 0.12 })
   rule("2.4.1.3", "lines per order", { mean = "order_lines", low = 9.5, high = 10.5 })
   rule("2.4.1.3", "orders with 5 to 7 lines", { part = "short_orders", whole = "new_order", low = 0.25, high = 0.295 })
   rule("2.4.1.3", "orders with 13 to 15 lines", { part = "long_orders", whole = "new_order", low = 0.25, high = 0.295 })
@@ -126,11 +145,15 @@ function new_order.declare_rules(rule)
     rule("2.4.1.5", "remote lines from far warehouses",
       { part = "far_lines", whole = "remote_lines", low = 0.85 * far, high = 1.15 * far })
   end
-  local items
-  favored_items, items = unpack(assay.constant("tpcc items favored of " .. session.items, function()
+  local items, items_with, alike
+  favored_items, items, items_with, alike = unpack(assay.constant("tpcc items favored of " .. session.items, function()
     return { tpcc.favored(8191, 1, session.items) }
   end))
   rule("2.1.6", "items favored by NURand", { part = "favored_items", whole = "items", low = 0.97 * items, high = 1.03 * items })
+  rule("2.1.6", "items with the top bit of NURand",
+    { part = "items_with_top_bit", whole = "items", low = 0.9 * items_with, high = 1 - 0.9 * (1 - items_with) })
+  rule("2.4.1.5", "first two lines with the same item",
+    { part = "orders_of_the_same_item", whole = "new_order", high = math.max(0.02, 2 * alike) })
 end
 
 return new_order

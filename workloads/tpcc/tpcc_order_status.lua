@@ -28,17 +28,22 @@ function order_status.by_statements(set, input)
   return balance, tonumber(o), found
 end
 
+--- 2.6.2: the least number of statements, from BEGIN to COMMIT.
+function order_status.least_statements(input) return input.name and 6 or 5 end
+
 --- Executes it as drawn, and counts what it did.
 function order_status.run(input)
   local balance, o, lines = session.by.order_status(session.sets[input.set], input)
   input.balance = balance
   if not (balance and o and lines and lines >= 5 and lines <= 15) then count("statuses_without_order") end
+  count("status_districts", input.c_d)
   if input.name then count("status_by_name") end
   if session.is_isolated then count("isolated") end
   customers.count(input)
 end
 
 function order_status.declare_rules(rule)
+  rule("2.6.1.1", "district of order-status", { mean = "status_districts", low = 5.2, high = 5.8 })
   rule("2.6.1.2", "order-status by last name", { part = "status_by_name", whole = "order_status", low = 0.57, high = 0.63 })
   rule("2.6.2.2", "order-status that found no order", { part = "statuses_without_order", whole = "order_status", high = 0 })
   rule("3.4.1", "order-status at " .. session.level_of_reading:lower(), { part = "isolated", whole = "order_status", low = 0.99 })

@@ -2,6 +2,7 @@
 
 local tpcc = require("tpcc_common")
 local customers = require("tpcc_customers")
+local acknowledged = require("tpcc_verify")
 
 local session, uniform, count = tpcc.session, sysbench.rand.uniform, assay.count
 
@@ -44,11 +45,22 @@ function payment.by_statements(set, w, input)
   session.commit:execute()
 end
 
+--- 2.5.2: the least number of statements, from BEGIN to COMMIT.
+function payment.least_statements(input) return input.name and 10 or 9 end
+
 --- Executes it as drawn, and counts what it did.
 function payment.run(input, home)
   session.by.payment(session.sets[input.set], home, input)
+  local cents = math.floor(input.amount * 100 + 0.5)
+  -- One of 10.00 cannot be told from those of the load.
+  if cents ~= 1000 then acknowledged.payment(input.set, home, input.d, input.c_w, input.c_d, cents) end
+  count("cents_paid", cents)
+  count("cents_paid_weighted", cents * tpcc.weight(home, input.d))
+  if cents % 100 == 0 then count("whole_dollars") end
+  count("payment_districts", input.d)
   if input.c_w ~= home then
     count("remote_payments")
+    if input.c_d == input.d then count("remote_payments_of_same_district") end
     if tpcc.is_far(home, input.c_w) then count("far_payments") end
   end
   if input.name then count("payments_by_name") end
@@ -56,7 +68,11 @@ function payment.run(input, home)
 end
 
 function payment.declare_rules(rule)
+  rule("2.5.1.1", "district of payments", { mean = "payment_districts", low = 5.2, high = 5.8 })
+  rule("2.5.1.3", "payments of whole dollars", { part = "whole_dollars", whole = "payment", low = 0.005, high = 0.02 })
   if session.warehouses > 1 then
+    rule("2.5.1.2", "remote payments in the same district",
+      { part = "remote_payments_of_same_district", whole = "remote_payments", low = 0.07, high = 0.13 })
     rule("2.5.1.2", "remote payments", { part = "remote_payments", whole = "payment", low = 0.14, high = 0.16 })
   end
   if session.warehouses > 2 then

@@ -14,6 +14,7 @@ local pgsql = setmetatable({
   note_text = "INSERT INTO {tpcc_load} (what, n, v) VALUES %s ON CONFLICT DO NOTHING",
   amount = "CAST(h_amount AS TEXT)", -- as text, with two decimals
   money = "%s", -- a sum to be compared, without the noise of binary fractions
+  instant = "SELECT CAST(CURRENT_TIMESTAMP AS TIMESTAMP(0))",
   existing = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     .. " AND table_name IN (%s)",
   procedures = "SELECT routine_name FROM information_schema.routines WHERE routine_schema = current_schema()"
@@ -42,6 +43,16 @@ function pgsql:create_table(definition, set, settings)
 end
 
 function pgsql:joined(parts) return (parts:gsub(", ", " || ")) end
+
+pgsql.text_functions = {
+  BYTES = "%s", LETTERS = "%s ~ '^[0-9A-Za-z]*$'", DIGITS = "%s ~ '^[0-9]*$'", CODE = "ASCII(%s)", ORIGINAL_AT = "STRPOS(%s, 'ORIGINAL')",
+}
+
+-- All indexes of the named tables: rows of the table, the columns, and 1 if it is unique.
+pgsql.all_indexes = "SELECT t.relname, (SELECT STRING_AGG(a.attname, ',' ORDER BY k.place) FROM UNNEST(i.indkey) WITH ORDINALITY"
+  .. " k(attribute, place) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attribute), CASE WHEN i.indisunique THEN 1"
+  .. " ELSE 0 END FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace"
+  .. " WHERE n.nspname = current_schema() AND t.relname IN (%s) AND i.indisvalid AND i.indpred IS NULL"
 
 -- See tpcc_procedures.
 pgsql.language = {

@@ -1,13 +1,15 @@
 --- What TPC-C says to a SQL database, where all dialects agree.
 --
---
 -- A dialect is a module that is called `tpcc_` and the name of the driver: it has the texts of all statements, and says
 -- what the product can do. The workload decides what is executed and when. Clauses are those of the TPC-C standard
 -- specification, revision 5.11.
 --
 -- In texts, {name} is a table of the set; in those of transactions, <name> is a field of the dialect.
 
-local sql = { begin = "BEGIN", begin_reading = "BEGIN", commit = "COMMIT", rollback = "ROLLBACK" }
+local sql = {
+  begin = "BEGIN", begin_reading = "BEGIN", commit = "COMMIT", rollback = "ROLLBACK", instant = "SELECT NOW()",
+  cents = "ROUND(%s * 100)", -- a sum of money in cents
+}
 
 local format = string.format
 local DISTRICTS = 10
@@ -127,6 +129,54 @@ statements.stock_level = {
       .. " AND ol_o_id < ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?", "iiiiii",
   },
 }
+
+--- What transactions change: the numbers of orders made and delivered, and cents paid, over all districts; the same
+--- with a weight for each district, which shows work done in the wrong one; and cents paid over all warehouses. Reads
+--- an index entry for each district, and no table that grows.
+function sql:totals(set)
+  local paid = self.cents:format("d_ytd")
+  return of_set(format("SELECT SUM(d_next_o_id), SUM(d_next_o_id * weight), SUM(oldest), SUM(oldest * weight), SUM(%s), SUM(%s * weight),"
+    .. " (SELECT SUM(%s) FROM {warehouse}) FROM (SELECT d_next_o_id, d_ytd, (d_w_id * 10 + d_id) %% 97 + 1 AS weight,"
+    .. " COALESCE((SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = d_w_id AND no_d_id = d_id), d_next_o_id) AS oldest"
+    .. " FROM {district}) d", paid, paid, self.cents:format("w_ytd")), set)
+end
+
+--- The next order of a district, and the next to deliver.
+function sql:progress(set, w, d)
+  return of_set(format("SELECT d_next_o_id, COALESCE((SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = d_w_id AND no_d_id = d_id),"
+    .. " d_next_o_id) FROM {district} WHERE d_w_id = %d AND d_id = %d", w, d), set)
+end
+
+--- How many of a run's last orders of a district there are, and how many have a date from the run. `from`: the first
+--- one's number; `start`, `finish`: `instant` before and after the run.
+function sql:dated_orders(set, w, d, from, start, finish)
+  return of_set(format("SELECT COUNT(*), SUM(CASE WHEN o_entry_d >= '%s' AND o_entry_d <= '%s' THEN 1 ELSE 0 END) FROM"
+    .. " (SELECT o_entry_d FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d ORDER BY o_id DESC LIMIT 20) o",
+    start, finish, w, d, from), set)
+end
+
+--- The same for the lines of orders that were delivered, before number `to`.
+function sql:dated_lines(set, w, d, from, to, start, finish)
+  return of_set(format("SELECT COUNT(*), SUM(CASE WHEN ol_delivery_d >= '%s' AND ol_delivery_d <= '%s' THEN 1 ELSE 0 END) FROM"
+    .. " (SELECT ol_delivery_d FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id >= %d AND ol_o_id < %d"
+    .. " ORDER BY ol_o_id DESC LIMIT 100) l", start, finish, w, d, from, to), set)
+end
+
+--- A run's last orders of a district, the last one first, with their customers. `from`: the first one's number.
+function sql:last_orders(set, w, d, from, most)
+  return of_set(format("SELECT o_id, o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d ORDER BY o_id DESC LIMIT %d",
+    w, d, from, most), set)
+end
+
+--- The items of all order lines of a district from that order on.
+function sql:lines_from(set, w, d, from)
+  return of_set(format("SELECT ol_i_id FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id >= %d", w, d, from), set)
+end
+
+--- How many payments there are, and how many since then. Reads the whole table.
+function sql:dated_payments(set, start)
+  return of_set(format("SELECT COUNT(*), SUM(CASE WHEN h_date >= '%s' THEN 1 ELSE 0 END) FROM {history}", start), set)
+end
 
 --- The statement of a definition above, for a table set.
 function sql:statement(definition, set) return (of_set(definition[1], set):gsub("<(%w+)>", self)) end
@@ -274,6 +324,17 @@ function sql:indexes(set, settings)
   return list
 end
 
+--- Keys and indexes that a table set has: lists of table, columns, and whether the index is unique.
+function sql:wanted_indexes(set, settings)
+  local list = {
+    { "customer" .. set, "c_w_id,c_d_id,c_last,c_first", false }, { "orders" .. set, "o_w_id,o_d_id,o_c_id,o_id", false },
+  }
+  for _, definition in ipairs(self.tables) do
+    if definition.key then list[#list + 1] = { definition.name .. set, (definition.key:gsub(" ", "")), true } end
+  end
+  return list
+end
+
 --- The same for foreign keys.
 function sql:foreign_keys(set)
   local list = {}
@@ -324,6 +385,9 @@ function sql:before_load() return {} end
 function sql:before_drop() return {} end
 
 -- Check --------------------------------------------------------------------------------------------------------------
+
+--- A function of a text that a condition uses (see there), of `text_functions`.
+function sql:of_text(name, argument) return (self.text_functions[name]:gsub("%%s", function() return argument end)) end
 
 --- The module with the conditions and questions of `check`, `isolation` and `verify`.
 sql.check_module = "tpcc_sql_check"

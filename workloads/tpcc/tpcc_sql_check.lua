@@ -23,30 +23,50 @@ local function lengths(low, high, columns)
   return table.concat(parts, " AND ")
 end
 
-local function address(prefix)
-  return lengths(10, 20, (("_street_1 _street_2 _city"):gsub("_street_[12]", prefix .. "%0"):gsub(" _city", " " .. prefix .. "_city")))
-    .. " AND " .. lengths(2, 2, prefix .. "_state") .. " AND " .. lengths(9, 9, prefix .. "_zip")
+--- `column`s, each an a-string: nothing but letters and digits (4.3.2.2).
+local function letters(low, high, columns)
+  local parts = {}
+  for column in columns:gmatch("[%w_]+") do parts[#parts + 1] = format("LETTERS(%s)", column) end
+  return lengths(low, high, columns) .. " AND " .. table.concat(parts, " AND ")
 end
 
+-- A zip code ends with 11111 (4.3.2.7).
+local function address(prefix)
+  return letters(10, 20, (("_street_1 _street_2 _city"):gsub("_street_[12]", prefix .. "%0"):gsub(" _city", " " .. prefix .. "_city")))
+    .. " AND " .. letters(2, 2, prefix .. "_state") .. format(" AND LENGTH(%s_zip) = 9 AND DIGITS(%s_zip) AND %s_zip LIKE '____11111'",
+      prefix, prefix, prefix)
+end
+
+-- The texts of a row of stock differ: two of 24 characters are not the same by chance.
 local DISTRICT_TEXTS, DISTRICT_TEXT = {}, { "CASE ol_d_id" }
 for d = 1, tpcc.DISTRICTS do
-  DISTRICT_TEXTS[d] = format("s_dist_%02d", d)
-  DISTRICT_TEXT[d + 1] = format("WHEN %d THEN s_dist_%02d", d, d)
+  DISTRICT_TEXTS[d] = format("LENGTH(s_dist_%02d) = 24", d)
+  if d > 1 then DISTRICT_TEXTS[d] = DISTRICT_TEXTS[d] .. format(" AND s_dist_%02d <> s_dist_%02d", d - 1, d) end
+  DISTRICT_TEXT[d + 1] = format("WHEN %d THEN BYTES(s_dist_%02d)", d, d)
 end
-DISTRICT_TEXTS, DISTRICT_TEXT = table.concat(DISTRICT_TEXTS, " IS NOT NULL AND "), table.concat(DISTRICT_TEXT, " ") .. " END"
+DISTRICT_TEXTS, DISTRICT_TEXT = table.concat(DISTRICT_TEXTS, " AND "), table.concat(DISTRICT_TEXT, " ") .. " END"
 
--- 4.3.2.3, for the number c_id - 1
+-- 4.3.2.3, not shared with the load: a wrong syllable there must not be right here.
+local PARTS_OF_NAMES = { [0] = "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING" }
+
+--- The last name of a number from 0 to 999.
+function check.last_name(n)
+  return (format("%03d", n):gsub("%d", function(figure) return PARTS_OF_NAMES[tonumber(figure)] end))
+end
+
+-- For the number c_id - 1.
 local SYLLABLES = {}
 for place, ones in ipairs { 100, 10, 1 } do
   local cases = { format("CASE ((c_id - 1) %% %d - (c_id - 1) %% %d) / %d", ones * 10, ones, ones) }
-  for n = 0, 9 do cases[n + 2] = format("WHEN %d THEN '%s'", n, tpcc.SYLLABLES[n]) end
+  for n = 0, 9 do cases[n + 2] = format("WHEN %d THEN '%s'", n, PARTS_OF_NAMES[n]) end
   SYLLABLES[place] = table.concat(cases, " ") .. " END"
 end
 local NAMES = {}
-for n = 0, 999 do NAMES[n + 1] = "'" .. tpcc.last_name(n) .. "'" end
+for n = 0, 999 do NAMES[n + 1] = "'" .. check.last_name(n) .. "'" end
 
 -- Clause, condition, statement. {name} is a table of the set; <…> makes a sum of money comparable; JOINED(a, b)
--- concatenates texts; #name is a number from the load.
+-- concatenates texts; BYTES(a) compares a text with its case and blanks; LETTERS(a) and DIGITS(a): a text has nothing
+-- else than letters and digits, or digits; CODE(a) is the code of a character; #name is a number from the load.
 check.conditions = {
   {
     "3.3.2.1", "w_ytd is the sum of its districts' d_ytd",
@@ -190,12 +210,12 @@ check.conditions = {
   {
     "1.3", "columns of warehouse are in their ranges",
     "SELECT w_id, w_name, w_tax, w_ytd FROM {warehouse} WHERE "
-      .. unless { lengths(6, 10, "w_name"), address("w"), "w_tax BETWEEN 0 AND 0.2", "w_ytd >= 0" },
+      .. unless { letters(6, 10, "w_name"), address("w"), "w_tax BETWEEN 0 AND 0.2", "w_ytd >= 0" },
   },
   {
     "1.3", "columns of district are in their ranges",
     "SELECT d_w_id, d_id, d_name, d_tax, d_ytd, d_next_o_id FROM {district} WHERE " .. unless {
-      "d_id BETWEEN 1 AND 10", lengths(6, 10, "d_name"), address("d"), "d_tax BETWEEN 0 AND 0.2", "d_ytd >= 0",
+      "d_w_id BETWEEN 1 AND #warehouses", "d_id BETWEEN 1 AND 10", letters(6, 10, "d_name"), address("d"), "d_tax BETWEEN 0 AND 0.2", "d_ytd >= 0",
       "d_next_o_id > #customers",
     },
   },
@@ -203,15 +223,16 @@ check.conditions = {
     "1.3", "columns of customer are in their ranges",
     "SELECT c_w_id, c_d_id, c_id, c_first, c_middle, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt,"
       .. " c_delivery_cnt FROM {customer} WHERE " .. unless {
-        lengths(8, 16, "c_first"), "c_middle = 'OE'", address("c"), lengths(16, 16, "c_phone"), "c_since IS NOT NULL",
-        "c_credit IN ('GC', 'BC')", "c_credit_lim = 50000", "c_discount BETWEEN 0 AND 0.5", "c_balance IS NOT NULL",
+        "c_w_id BETWEEN 1 AND #warehouses", "c_d_id BETWEEN 1 AND 10", "c_id BETWEEN 1 AND #customers", letters(8, 16, "c_first"),
+        "BYTES(c_middle) = 'OE'", address("c"), "LENGTH(c_phone) = 16 AND DIGITS(c_phone)", "c_since IS NOT NULL",
+        "BYTES(c_credit) IN ('GC', 'BC')", "c_credit_lim = 50000", "c_discount BETWEEN 0 AND 0.5", "c_balance IS NOT NULL",
         "c_ytd_payment >= 10", "c_payment_cnt >= 1", "c_delivery_cnt >= 0", lengths(300, 500, "c_data"),
       },
   },
   {
     "4.3.2.3", "c_last is the name of c_id - 1 for the first customers, and a valid name for the others",
     "SELECT c_w_id, c_d_id, c_id, c_last FROM {customer} WHERE CASE WHEN c_id <= #names AND c_last = JOINED("
-      .. table.concat(SYLLABLES, ", ") .. ") OR c_id > #names AND c_last IN (#all_names) THEN 0 ELSE 1 END = 1",
+      .. table.concat(SYLLABLES, ", ") .. ") OR c_id > #names AND BYTES(c_last) IN (#all_names) THEN 0 ELSE 1 END = 1",
   },
   {
     "1.3", "columns of history are in their ranges, and a customer of the warehouse pays in the customer's district",
@@ -224,7 +245,7 @@ check.conditions = {
   {
     "1.3", "columns of orders are in their ranges",
     "SELECT o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local FROM {orders} WHERE " .. unless {
-      "o_c_id BETWEEN 1 AND #customers", "o_entry_d IS NOT NULL", "(o_carrier_id IS NULL OR o_carrier_id BETWEEN 1 AND 10)",
+      "o_w_id BETWEEN 1 AND #warehouses", "o_d_id BETWEEN 1 AND 10", "o_c_id BETWEEN 1 AND #customers", "o_entry_d IS NOT NULL", "(o_carrier_id IS NULL OR o_carrier_id BETWEEN 1 AND 10)",
       "o_ol_cnt BETWEEN 5 AND 15", "o_all_local BETWEEN 0 AND 1",
     },
   },
@@ -236,18 +257,19 @@ check.conditions = {
         -- Orders are loaded with 5 pieces per line, and delivered ones with an amount of 0.
         "ol_amount <= 9999.99", "(ol_o_id > #customers OR ol_quantity = 5)", lengths(24, 24, "ol_dist_info"),
         "CASE WHEN ol_o_id <= #delivered THEN ol_amount = 0 ELSE ol_amount > 0 END",
+        "(ol_o_id > #customers OR ol_supply_w_id = ol_w_id)",
       },
   },
   {
     "1.3", "columns of item are in their ranges",
     "SELECT i_id, i_im_id, i_name, i_price, i_data FROM {item} WHERE " .. unless {
-      "i_im_id BETWEEN 1 AND 10000", lengths(14, 24, "i_name"), "i_price BETWEEN 1 AND 100", lengths(26, 50, "i_data"),
+      "i_im_id BETWEEN 1 AND 10000", letters(14, 24, "i_name"), "i_price BETWEEN 1 AND 100", letters(26, 50, "i_data"),
     },
   },
   {
     "2.4.2.2", "columns of stock are in their ranges: s_quantity from 10 to 100, since 91 are added if fewer would be left",
     "SELECT s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt FROM {stock} WHERE " .. unless {
-      "s_quantity BETWEEN 10 AND 100", DISTRICT_TEXTS .. " IS NOT NULL", "s_ytd >= 0", "s_order_cnt >= 0", "s_remote_cnt >= 0",
+      "s_w_id BETWEEN 1 AND #warehouses", "s_i_id BETWEEN 1 AND #items", "s_quantity BETWEEN 10 AND 100", DISTRICT_TEXTS, "s_ytd >= 0", "s_order_cnt >= 0", "s_remote_cnt >= 0",
       lengths(26, 50, "s_data"),
     },
   },
@@ -266,7 +288,70 @@ check.conditions = {
         JOIN {tpcc_load} ON what = 'piece district' AND n = (w - 1) * 10 + d AND v > 1 GROUP BY w, d) t
       WHERE loaded_cents <> found_cents]],
   },
+  {
+    "4.3.3.1", "one item in ten of each piece has ORIGINAL",
+    [[SELECT part, COUNT(*) AS items, SUM(original) AS with_original FROM (
+        SELECT ((i_id - 1) - (i_id - 1) % (#items / 10)) / (#items / 10) + 1 AS part,
+          CASE WHEN ORIGINAL_AT(i_data) > 0 THEN 1 ELSE 0 END AS original FROM {item}) t
+      GROUP BY part HAVING SUM(original) * 100 <> #items]],
+  },
+  {
+    "4.3.3.1", "one row of stock in ten of each piece has ORIGINAL",
+    [[SELECT w, part, COUNT(*) AS stock_rows, SUM(original) AS with_original FROM (
+        SELECT s_w_id AS w, ((s_i_id - 1) - (s_i_id - 1) % (#items / 10)) / (#items / 10) + 1 AS part,
+          CASE WHEN ORIGINAL_AT(s_data) > 0 THEN 1 ELSE 0 END AS original FROM {stock}) t
+      GROUP BY w, part HAVING SUM(original) * 100 <> #items]],
+  },
+  {
+    "4.3.3.1", "one customer in ten of each district has bad credit",
+    [[SELECT c_w_id, c_d_id, COUNT(*) AS customers, SUM(bad) AS with_bad_credit FROM (
+        SELECT c_w_id, c_d_id, CASE WHEN BYTES(c_credit) = 'BC' THEN 1 ELSE 0 END AS bad FROM {customer}) t
+      GROUP BY c_w_id, c_d_id HAVING SUM(bad) * 10 <> #customers]],
+  },
+  {
+    -- Two of them are not the same by chance.
+    "4.3.2.2", "random texts are different in each warehouse, district and piece of the load",
+    [[SELECT a.s_w_id AS w, a.s_i_id AS id, a.s_data AS text FROM {stock} a JOIN {stock} b
+        ON b.s_w_id = a.s_w_id AND b.s_i_id = a.s_i_id + #items / 10 AND b.s_data = a.s_data WHERE a.s_i_id <= 10
+      UNION ALL SELECT a.s_w_id, a.s_i_id, a.s_data FROM {stock} a JOIN {stock} b
+        ON b.s_w_id = a.s_w_id + 1 AND b.s_i_id = a.s_i_id AND b.s_data = a.s_data WHERE a.s_i_id <= 10
+      UNION ALL SELECT 0, a.i_id, a.i_data FROM {item} a JOIN {item} b
+        ON b.i_id = a.i_id + #items / 10 AND b.i_data = a.i_data WHERE a.i_id <= 10
+      UNION ALL SELECT a.c_w_id, a.c_id, a.c_street_1 FROM {customer} a JOIN {customer} b
+        ON b.c_w_id = a.c_w_id AND b.c_d_id = a.c_d_id + 1 AND b.c_id = a.c_id AND b.c_street_1 = a.c_street_1 WHERE a.c_id <= 10
+      UNION ALL SELECT a.c_w_id, a.c_id, a.c_street_1 FROM {customer} a JOIN {customer} b
+        ON b.c_w_id = a.c_w_id + 1 AND b.c_d_id = a.c_d_id AND b.c_id = a.c_id AND b.c_street_1 = a.c_street_1 WHERE a.c_id <= 10
+      UNION ALL SELECT d_w_id, MIN(d_id), d_street_1 FROM {district} GROUP BY d_w_id, d_street_1 HAVING COUNT(*) > 1
+      UNION ALL SELECT d_w_id, MIN(d_id), d_name FROM {district} GROUP BY d_w_id, d_name HAVING COUNT(*) > 1
+      UNION ALL SELECT MIN(w_id), 0, w_street_1 FROM {warehouse} GROUP BY w_street_1 HAVING COUNT(*) > 1]],
+  },
+  {
+    "4.3.3.1", "the rows of a district that were loaded have one date",
+    [[SELECT w, d, MIN(low) AS first_date, MAX(high) AS last_date FROM (
+        SELECT c_w_id AS w, c_d_id AS d, MIN(c_since) AS low, MAX(c_since) AS high FROM {customer} GROUP BY c_w_id, c_d_id
+        UNION ALL SELECT o_w_id, o_d_id, MIN(o_entry_d), MAX(o_entry_d) FROM {orders} WHERE o_id <= #customers GROUP BY o_w_id, o_d_id
+        UNION ALL SELECT ol_w_id, ol_d_id, MIN(ol_delivery_d), MAX(ol_delivery_d) FROM {order_line} WHERE ol_o_id <= #delivered
+          GROUP BY ol_w_id, ol_d_id
+        UNION ALL SELECT h_w_id, h_d_id, MIN(h_date), MAX(h_date) FROM {history} WHERE h_data NOT LIKE '%    %'
+          GROUP BY h_w_id, h_d_id) t
+      GROUP BY w, d HAVING MIN(low) <> MAX(high)]],
+  },
   -- What transactions wrote.
+  {
+    "2.4.2.2", "orders, payments and deliveries have dates from their load until today",
+    [[SELECT w, d, o, what, date_found FROM (
+        SELECT o_w_id AS w, o_d_id AS d, o_id AS o, 'o_entry_d' AS what, o_entry_d AS date_found FROM {orders}
+          WHERE NOT o_entry_d BETWEEN #earliest AND #latest
+        UNION ALL SELECT h_w_id, h_d_id, h_c_id, 'h_date of the customer', h_date FROM {history}
+          WHERE NOT h_date BETWEEN #earliest AND #latest
+        UNION ALL SELECT ol_w_id, ol_d_id, ol_o_id, 'ol_delivery_d', ol_delivery_d FROM {order_line}
+          WHERE NOT ol_delivery_d BETWEEN #earliest AND #latest) t]],
+  },
+  {
+    "2.7.4.2", "the lines of an order are delivered at one time",
+    [[SELECT ol_w_id, ol_d_id, ol_o_id, MIN(ol_delivery_d) AS first_date, MAX(ol_delivery_d) AS last_date FROM {order_line}
+      WHERE ol_o_id > #delivered GROUP BY ol_w_id, ol_d_id, ol_o_id HAVING MIN(ol_delivery_d) <> MAX(ol_delivery_d)]],
+  },
   {
     -- s_quantity is counted down by what is sold, and s_ytd up; 91 are added to the former.
     "2.4.2.2", "s_quantity decreased by s_ytd since the load, plus a multiple of 91",
@@ -282,7 +367,7 @@ check.conditions = {
     "2.4.2.2", "an order line has its ol_quantity times i_price, and the text of its stock for the district",
     [[SELECT ol_w_id, ol_d_id, ol_o_id, ol_number, ol_quantity, i_price, ol_amount, ol_dist_info, s_i_id FROM {order_line}
       LEFT JOIN {item} ON i_id = ol_i_id LEFT JOIN {stock} ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id
-      WHERE ol_o_id > #customers AND CASE WHEN <(ol_amount)> = <(ol_quantity * i_price)> AND ol_dist_info = ]] .. DISTRICT_TEXT
+      WHERE ol_o_id > #customers AND CASE WHEN <(ol_amount)> = <(ol_quantity * i_price)> AND BYTES(ol_dist_info) = ]] .. DISTRICT_TEXT
       .. " THEN 0 ELSE 1 END = 1",
   },
   {
@@ -311,9 +396,16 @@ check.conditions = {
     [[SELECT h_c_w_id, h_c_d_id, h_c_id, MAX(c_credit) AS c_credit, MAX(c_payment_cnt) AS c_payment_cnt FROM {history}
       JOIN {customer} ON c_w_id = h_c_w_id AND c_d_id = h_c_d_id AND c_id = h_c_id
       GROUP BY h_c_w_id, h_c_d_id, h_c_id HAVING MAX(CASE
-        WHEN c_credit = 'BC' AND c_payment_cnt > 1 THEN CASE WHEN c_data LIKE
+        WHEN BYTES(c_credit) = 'BC' AND c_payment_cnt > 1 THEN CASE WHEN c_data LIKE
           JOINED(c_id, ' ', c_d_id, ' ', c_w_id, ' ', h_d_id, ' ', h_w_id, ' ', <amount>, '|%') THEN 1 ELSE 0 END
         WHEN c_data LIKE '%|%' THEN 0 ELSE 1 END) = 0]],
+  },
+  {
+    -- What was there goes on behind each payment, and the text is cut after 500 characters.
+    "2.5.2.2", "c_data of a customer with bad credit has all payments, unless it is full",
+    [[SELECT c_w_id, c_d_id, c_id, c_payment_cnt, LENGTH(c_data) AS characters, c_data FROM {customer}
+      WHERE BYTES(c_credit) = 'BC' AND (LENGTH(c_data) - LENGTH(REPLACE(c_data, '|', '')) > c_payment_cnt - 1
+        OR LENGTH(c_data) < 500 AND LENGTH(c_data) - LENGTH(REPLACE(c_data, '|', '')) <> c_payment_cnt - 1)]],
   },
   {
     "2.7.4.2", "c_delivery_cnt counts the customer's orders delivered since the load",
@@ -374,6 +466,14 @@ check.shares = {
   },
 }
 
+--- A statement in the database's dialect, for a table set.
+function check.translated(text, set, dialect)
+  for _, one in ipairs { "BYTES", "LETTERS", "DIGITS", "CODE", "ORIGINAL_AT" } do
+    text = text:gsub(one .. "(%b())", function(argument) return dialect:of_text(one, argument:sub(2, -2)) end)
+  end
+  return dialect.of_set(text, set)
+end
+
 --- A condition's statement in the database's dialect.
 function check.statement(condition, set, dialect, state)
   local names = tpcc.last_names(state.customers)
@@ -383,9 +483,14 @@ function check.statement(condition, set, dialect, state)
   }
   local text = condition[3]:gsub("<([%u(][^<>]*)>", function(sum) return dialect.money:format(sum) end):gsub("<amount>", dialect.amount)
   text = text:gsub("JOINED(%b())", function(parts) return dialect:joined(parts) end)
-  text = text:gsub("#all_names", table.concat(NAMES, ", ", 1, names)):gsub("#(%l+)", function(name) return format("%d", numbers[name]) end)
-  return dialect.of_set(text, set)
+  text = text:gsub("#all_names", table.concat(NAMES, ", ", 1, names)):gsub("#(%l+)", function(name)
+    return numbers[name] and format("%d", numbers[name]) or format("'%s'", state[name])
+  end)
+  return check.translated(text, set, dialect)
 end
+
+-- Dates: what the server's clock says, and when a district was loaded.
+check.dates = "SELECT <now>, MIN(c_since) FROM {customer} WHERE c_w_id = 1 AND c_d_id = 1"
 
 --- The same, for at most `most` rows.
 function check.violations(condition, set, dialect, state, most)
@@ -411,6 +516,8 @@ end
 
 check.questions = {
   last_order = "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d",
+  bad_customer = "SELECT MIN(c_id) FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_credit = 'BC'",
+  data = "SELECT c_data FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_id = %d",
   balance = "SELECT c_balance FROM {customer} WHERE c_w_id = %d AND c_d_id = %d AND c_id = %d",
   lines = "SELECT COUNT(*) FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id = %d",
   last_customer = "SELECT o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d ORDER BY o_id DESC LIMIT 1",
@@ -419,7 +526,9 @@ check.questions = {
   items_sold = "SELECT DISTINCT ol_i_id, s_quantity FROM {order_line}, {stock} WHERE ol_w_id = %d AND ol_d_id = %d"
     .. " AND ol_o_id > %d AND ol_o_id <= %d AND s_w_id = ol_w_id AND s_i_id = ol_i_id",
   next_order = "SELECT d_next_o_id FROM {district} WHERE d_w_id = %d AND d_id = %d",
-  orders_from = "SELECT o_id, o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d",
+  orders_from = "SELECT o_id, o_c_id, o_carrier_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d",
+  -- Those of the load are all of 10.00.
+  payments = "SELECT h_w_id, h_d_id, h_c_w_id, h_c_d_id, h_amount FROM {history} WHERE h_amount <> 10",
   orders_of_customer_from = "SELECT COUNT(*) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_c_id = %d AND o_id >= %d",
   oldest_new_order = "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = %d AND no_d_id = %d",
   customer_of_order = "SELECT o_c_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id = %d",

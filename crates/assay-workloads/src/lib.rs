@@ -99,11 +99,16 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc_order_status", false),
     workload!("tpcc", "tpcc_payment", false),
     workload!("tpcc", "tpcc_pgsql", false),
+    workload!("tpcc", "tpcc_population", false),
     workload!("tpcc", "tpcc_procedures", false),
     workload!("tpcc", "tpcc_sql", false),
     workload!("tpcc", "tpcc_sql_check", false),
     workload!("tpcc", "tpcc_sqlite", false),
     workload!("tpcc", "tpcc_stock_level", false),
+    workload!("tpcc", "tpcc_thorough", false),
+    workload!("tpcc", "tpcc_totals", false),
+    workload!("tpcc", "tpcc_verify", false),
+    workload!("tpcc", "tpcc_watch", false),
 ];
 
 #[cfg(test)]

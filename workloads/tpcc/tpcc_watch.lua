@@ -1,0 +1,147 @@
+--- Watches what the statements of a session are executed with, so that the audit can compare it with what was entered.
+--
+-- The transactions do not know of it: they execute statements as before. A transaction is verified after its end, with
+-- the values that its last statements had, and the first columns of the rows they returned; nothing is asked of the
+-- server. The bodies of stored procedures cannot be watched.
+
+local tpcc = require("tpcc_common")
+
+local watch = {}
+
+local WATCHED = {
+  "customers_of_name", "order_customer", "order_district", "insert_order", "insert_line", "pay_warehouse", "pay_district",
+  "paying_customer", "customer_data", "pay_bad_customer", "insert_history", "customer_status", "last_order", "lines_of_order",
+  "oldest_new_order", "set_carrier", "deliver_to_customer", "district_level", "low_stock",
+}
+
+-- Name → the values of the last execution, in order, and the first columns that it returned in `row`, or `result`.
+local seen = {}
+-- Of the order or the delivery in progress: the amounts of its lines; its carriers, and whether they differ.
+local sum, lines, carrier, carriers_differ = 0, 0, nil, false
+
+local function remember(of, a, b, c, d, e, f, g, h)
+  of[1], of[2], of[3], of[4], of[5], of[6], of[7], of[8] = a, b, c, d, e, f, g, h
+end
+
+local also = {} -- name → what else to do with the values
+
+function also.insert_order() sum, lines = 0, 0 end
+
+function also.insert_line(_, _, _, _, _, _, _, amount) sum, lines = sum + amount, lines + 1 end
+
+function also.set_carrier(number)
+  if carrier and carrier ~= number then carriers_differ = true end
+  carrier = number
+end
+
+local function keep(of, a, b, c, d, ...)
+  local row = of.row
+  row[1], row[2], row[3], row[4] = a, b, c, d
+  return a, b, c, d, ...
+end
+
+local function watched(name, statement)
+  local of, more = seen[name] or { row = {} }, also[name]
+  seen[name] = of
+  local function note(...)
+    remember(of, ...)
+    if more then more(...) end
+  end
+  return {
+    real = statement, note = note,
+    row = function(_, ...)
+      note(...)
+      return keep(of, statement:row(...))
+    end,
+    execute = function(_, ...)
+      note(...)
+      of.result = statement:execute(...)
+      return of.result
+    end,
+  }
+end
+
+--- Replaces the statements of a table set by such as are watched.
+function watch.set(prepared)
+  for _, name in ipairs(WATCHED) do prepared[name] = watched(name, prepared[name]) end
+  return prepared
+end
+
+--- Replaces the function that executes a statement whose answer nothing waits for.
+function watch.defer(defer)
+  return function(statement, ...)
+    local note = statement.note
+    if not note then return defer(statement, ...) end
+    note(...)
+    return defer(statement.real, ...)
+  end
+end
+
+--- A transaction starts.
+function watch.begin() carrier, carriers_differ = nil, false end
+
+local function has(name, a, b, c)
+  local of = seen[name]
+  return tonumber(of[1]) == a and tonumber(of[2]) == b and (c == nil or tonumber(of[3]) == c)
+end
+
+--- Whether the customer was the drawn one: by number, or by last name.
+local function has_customer(name, w, d, input)
+  return has(name, w, d, input.c) and (input.c or has("customers_of_name", w, d) and seen.customers_of_name[3] == tpcc.last_name(input.name))
+end
+
+local verify = {}
+
+--- 2.4.2: the rows that were read, the order, and the total that the terminal would show.
+function verify.new_order(input, home)
+  local order, customer, district = seen.insert_order, seen.order_customer.row, seen.order_district.row
+  if not (has("order_customer", home, input.d, input.c) and has("order_district", home, input.d)) then return false end
+  if not (order[1] == tonumber(district[1]) and order[2] == input.d and order[3] == home and order[4] == input.c) then return false end
+  if order[5] ~= input.lines then return false end
+  if input.unused then return lines == input.lines - 1 end
+  local total = sum * (1 - tonumber(customer[1])) * (1 + tonumber(customer[4]) + tonumber(district[2]))
+  return lines == input.lines and input.total ~= nil and math.abs(total - input.total) < 0.005
+end
+
+--- 2.5.2: the rows that were changed, the amount, and for bad credit the customer's data.
+function verify.payment(input, home)
+  local d, amount, history, customer = input.d, input.amount, seen.insert_history, seen.paying_customer
+  if not (has("pay_warehouse", amount, home) and has("pay_district", amount, home, d)) then return false end
+  if not has_customer("paying_customer", input.c_w, input.c_d, input) then return false end
+  local c = customer[3]
+  if not (history[1] == c and history[2] == input.c_d and history[3] == input.c_w and history[4] == d and history[5] == home) then
+    return false
+  end
+  if history[6] ~= amount then return false end
+  if customer.row[1] ~= "BC" then return true end
+  local entry = ("%d %d %d %d %d %.2f|"):format(c, input.c_d, input.c_w, d, home, amount)
+  return seen.pay_bad_customer[3] == (entry .. seen.customer_data.row[1]):sub(1, 500)
+end
+
+--- 2.6.2: the rows that were read.
+function verify.order_status(input, home)
+  local c = seen.customer_status[3]
+  return has_customer("customer_status", home, input.c_d, input) and has("last_order", home, input.c_d, tonumber(c))
+    and has("lines_of_order", home, input.c_d, tonumber(seen.last_order.row[1]))
+    and not seen.lines_of_order.result:fetch_row() -- all of them have been read
+end
+
+--- 2.7.4: the warehouse, and one carrier for all districts.
+function verify.delivery(input, home)
+  return seen.oldest_new_order[1] == home and not carriers_differ and (carrier == nil or carrier == input.carrier)
+end
+
+--- 2.8.2: the rows that were read.
+function verify.stock_level(input, home, district)
+  local level = seen.low_stock
+  return has("district_level", home, district) and has("low_stock", home, district) and level[5] == home
+    and level[6] == input.threshold and level[4] - level[3] == 20 and level[4] == tonumber(seen.district_level.row[1])
+end
+
+--- Whether the last transaction, of this name, did what was entered. Values that are missing are an error here, and no.
+function watch.is_as_entered(name, input, home, district)
+  local known, is_right = pcall(verify[name], input, home, district)
+  return known and is_right
+end
+
+return watch
