@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::common::Folder;
 
 /// A defect of the workload: the file, its text and the replacement, and the rule that notices.
-struct Defect {
-    file: &'static str,
-    text: &'static str,
-    instead: &'static str,
-    noticed: Noticed,
+pub(super) struct Defect {
+    pub(super) file: &'static str,
+    pub(super) text: &'static str,
+    pub(super) instead: &'static str,
+    pub(super) noticed: Noticed,
 }
 
 /// The check that notices, by a rule's name or by its message.
 #[derive(Clone, Copy)]
-enum Noticed {
+pub(super) enum Noticed {
     /// The audit of the run.
     Audit(&'static str),
     /// The check of the tables after it.
@@ -28,7 +28,7 @@ enum Noticed {
 
 use Noticed::{Audit, Check};
 
-const fn defect(file: &'static str, text: &'static str, instead: &'static str, noticed: Noticed) -> Defect {
+pub(super) const fn defect(file: &'static str, text: &'static str, instead: &'static str, noticed: Noticed) -> Defect {
     Defect { file, text, instead, noticed }
 }
 
@@ -328,7 +328,12 @@ const DEFECTS: &[Defect] = &[
         "input.amount = uniform(100, 500000) / 200",
         Check("payments are from 1 to 5,000, each amount equally often"),
     ),
-    defect("tpcc_sql", "ORDER BY o_id DESC", "ORDER BY o_id", Check("Order-Status answers with the balance")),
+    defect(
+        "tpcc_sql",
+        "ORDER BY o_id DESC LIMIT 1",
+        "ORDER BY o_id LIMIT 1",
+        Check("Order-Status answers with the balance"),
+    ),
     // The load.
     defect("tpcc_load", "uniform(1, 999999)", "uniform(0, 0)", Check("columns of order_line are in their ranges")),
 ];
@@ -337,6 +342,11 @@ const DEFECTS: &[Defect] = &[
 const DEFECT_OF_ITEMS: Defect =
     defect("tpcc_new_order", "nurand(8191, session", "nurand(1023, session", Audit("items favored by NURand"));
 
+/// How many defects are seeded here.
+pub(super) fn number() -> usize {
+    DEFECTS.len() + 1
+}
+
 /// Length of a run, in cards: 100 decks. Each district has enough orders for all deliveries.
 const RUN: &str = "--sessions 1 --transactions 2300 --seed 1";
 
@@ -344,14 +354,15 @@ const TABLES: &str = "--warehouses 3 --customers 360 --items 200 --seed 3";
 const TABLES_OF_MANY_ITEMS: &str = "--warehouses 1 --customers 360 --items 20000 --seed 3";
 
 /// Tables are loaded once, and copied for each defect.
-fn prepare(folder: &Folder, tables: &str) {
+pub(super) fn prepare(folder: &Folder, tables: &str) {
     let url = format!("sqlite:{}?synchronous=off", folder.path().join("tpcc.db").display());
     folder.expect(&format!("prepare tpcc --db {url} {tables}"), 0);
 }
 
-/// Runs the workload with the files of `folder` on a copy of the tables of `prepared`. Returns the names of the audit's
-/// rules that failed, and the conditions that the check found broken; or the output of a command that failed otherwise.
-fn judged(folder: &Folder, prepared: &Path) -> Result<(Vec<String>, Vec<String>), String> {
+/// Runs the workload with the files of `folder` and these options on a copy of the tables of `prepared`. Returns the
+/// names of the audit's rules that failed, and the conditions that the check found broken; or the output of a command
+/// that failed otherwise.
+pub(super) fn judged(folder: &Folder, prepared: &Path, run: &str) -> Result<(Vec<String>, Vec<String>), String> {
     let database = folder.path().join("tpcc.db");
     if !database.exists() {
         std::fs::copy(prepared.join("tpcc.db"), &database).unwrap();
@@ -359,7 +370,7 @@ fn judged(folder: &Folder, prepared: &Path) -> Result<(Vec<String>, Vec<String>)
     let url = format!("sqlite:{}?synchronous=off", database.display());
     // A file replaces the workload itself only by its path, and its parts by their names.
     let workload = if folder.path().join("tpcc.lua").exists() { "./tpcc.lua" } else { "tpcc" };
-    let ran = folder.run(&format!("run {workload} --db {url} {RUN} --format json --no-record"));
+    let ran = folder.run(&format!("run {workload} --db {url} {run} --format json --no-record"));
     if ran.code != Some(0) {
         return Err(ran.shown());
     }
@@ -378,7 +389,7 @@ fn judged(folder: &Folder, prepared: &Path) -> Result<(Vec<String>, Vec<String>)
 }
 
 /// Whether the intended rule noticed a defect; if not, the output.
-fn notices(defect: &Defect, prepared: &Path) -> Result<(), String> {
+pub(super) fn notices(defect: &Defect, prepared: &Path, run: &str) -> Result<(), String> {
     let builtin = assay_workloads::builtin().iter().find(|workload| workload.name == defect.file).unwrap();
     if builtin.text.matches(defect.text).count() != 1 {
         return Err(format!("{}: not once in the file: {}", defect.file, defect.text));
@@ -389,7 +400,7 @@ fn notices(defect: &Defect, prepared: &Path) -> Result<(), String> {
         prepare(&folder, TABLES);
     }
     let (failed, broken) =
-        judged(&folder, prepared).map_err(|said| format!("{}: {}\n{said}", defect.file, defect.instead))?;
+        judged(&folder, prepared, run).map_err(|said| format!("{}: {}\n{said}", defect.file, defect.instead))?;
     let noticed = match defect.noticed {
         Audit(rule) => failed.iter().any(|name| name == rule),
         Check(rule) => broken.iter().any(|line| line.contains(rule)),
@@ -407,14 +418,20 @@ fn each_defect_is_noticed_by_its_rule_and_the_workload_has_none() {
     let prepared = Folder::new();
     prepare(&prepared, TABLES);
     let right = Folder::new();
-    let (failed, broken) = judged(&right, prepared.path()).unwrap();
+    let (failed, broken) = judged(&right, prepared.path(), RUN).unwrap();
     assert_eq!((failed, broken), (vec!["new-orders on full-size tables".to_owned()], vec![]));
 
+    expect_notices(DEFECTS, prepared.path(), RUN);
+}
+
+/// Fails unless each defect is noticed by its rule in such a run.
+#[track_caller]
+pub(super) fn expect_notices(defects: &[Defect], prepared: &Path, run: &str) {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut unnoticed = Vec::new();
-        while let Some(defect) = DEFECTS.get(next.fetch_add(1, Ordering::Relaxed)) {
-            unnoticed.extend(notices(defect, prepared.path()).err());
+        while let Some(defect) = defects.get(next.fetch_add(1, Ordering::Relaxed)) {
+            unnoticed.extend(notices(defect, prepared, run).err());
         }
         unnoticed
     };
@@ -422,14 +439,14 @@ fn each_defect_is_noticed_by_its_rule_and_the_workload_has_none() {
         let workers = [scope.spawn(work), scope.spawn(work)];
         workers.map(|worker| worker.join().unwrap()).concat()
     });
-    assert!(unnoticed.is_empty(), "{} of {}:\n{}", unnoticed.len(), DEFECTS.len(), unnoticed.join("\n"));
+    assert!(unnoticed.is_empty(), "{} of {}:\n{}", unnoticed.len(), defects.len(), unnoticed.join("\n"));
 }
 
 #[test]
 fn a_smaller_constant_of_nurand_is_noticed_where_there_are_items_enough() {
     let prepared = Folder::new();
     prepare(&prepared, TABLES_OF_MANY_ITEMS);
-    let (failed, broken) = judged(&Folder::new(), prepared.path()).unwrap();
+    let (failed, broken) = judged(&Folder::new(), prepared.path(), RUN).unwrap();
     assert_eq!((failed, broken), (vec!["new-orders on full-size tables".to_owned()], vec![]));
-    assert_eq!(notices(&DEFECT_OF_ITEMS, prepared.path()), Ok(()));
+    assert_eq!(notices(&DEFECT_OF_ITEMS, prepared.path(), RUN), Ok(()));
 }

@@ -9,8 +9,12 @@ mod batching;
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
 mod common;
 mod consistency;
+mod counts;
 mod defects;
+mod defects_data;
+mod defects_run;
 mod deliveries;
+mod further;
 mod isolation;
 mod life;
 mod procedures;
@@ -26,7 +30,7 @@ use common::{Folder, Ran};
 const SMALL: &str = "--warehouses 2 --customers 60 --items 200";
 
 /// What `check` examines in each table set, one line each.
-const RULES: usize = 46;
+const RULES: usize = 63;
 
 /// A database to work on, and the folder that commands run in.
 struct Place {
