@@ -13,11 +13,12 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 34] = [
+const ARROWS: [(&str, &[&str], &[&str]); 35] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
     ("assay-measure", &[], &[]),
+    ("assay-isolation", &[], &["assay-random"]),
     ("assay-wire", &["assay-seam"], &[]),
     ("assay-postgres", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-mysql", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),

@@ -1,0 +1,113 @@
+//! The result of a check.
+
+use serde::{Deserialize, Serialize};
+
+use crate::level::Level;
+use crate::phenomenon::{Form, Phenomenon};
+
+/// What a history shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Committed transactions.
+    pub committed: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those whose outcome is unknown.
+    pub unknown: u64,
+    /// Sessions with transactions.
+    pub sessions: u64,
+    /// Reads of committed transactions.
+    pub reads: u64,
+    /// Writes of committed transactions.
+    pub writes: u64,
+    /// Keys that were read or written.
+    pub keys: u64,
+    /// The limit of the history was reached, and later transactions were not checked.
+    #[serde(default)]
+    pub partial: bool,
+    /// What is wrong, the worst first.
+    #[serde(default)]
+    pub anomalies: Vec<Anomaly>,
+}
+
+impl Verdict {
+    /// Anomalies that a level forbids.
+    pub fn violations(&self, level: Level) -> impl Iterator<Item = &Anomaly> {
+        self.anomalies.iter().filter(move |anomaly| level.forbids(anomaly.phenomenon, anomaly.form))
+    }
+
+    /// Whether nothing was found that the level forbids.
+    pub fn holds(&self, level: Level) -> bool {
+        self.violations(level).next().is_none()
+    }
+}
+
+/// A phenomenon, with the shortest example that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anomaly {
+    /// What is wrong.
+    pub phenomenon: Phenomenon,
+    /// What its cycle needs.
+    pub form: Form,
+    /// How many were found. There may be more: long cycles are counted once for all transactions that they connect.
+    pub count: u64,
+    /// A counterexample.
+    pub example: Example,
+}
+
+/// Transactions that cannot have happened as the level promises.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Example {
+    /// In the order of the cycle, if there is one.
+    pub steps: Vec<Step>,
+    /// Why each transaction must be before another. Empty if the transactions alone show it.
+    pub links: Vec<Link>,
+}
+
+/// A transaction of an example.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its place in the history.
+    pub transaction: u64,
+    /// Its session.
+    pub session: u32,
+    /// When it was started, in nanoseconds of the history's clock.
+    pub begin: u64,
+    /// When its end was known; absent: never.
+    #[serde(default)]
+    pub end: Option<u64>,
+    /// `ok`, `failed` or `unknown`.
+    pub outcome: String,
+    /// What it did, such as `append(3, 7)` or `read(3): 5 7`. Long lists are shortened at their start.
+    pub operations: Vec<String>,
+}
+
+/// Why a transaction of an example is before another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Index of a step.
+    pub from: usize,
+    /// Index of a step.
+    pub to: usize,
+    /// The reason.
+    pub relation: Relation,
+    /// The key that both accessed, if that is the reason.
+    #[serde(default)]
+    pub key: Option<u32>,
+}
+
+/// Why a transaction is before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// `ww`: the other one wrote a later version.
+    WriteWrite,
+    /// `wr`: the other one read its version.
+    WriteRead,
+    /// `rw`: the other one wrote the version after the one that it read.
+    ReadWrite,
+    /// Both are of one session, in this order.
+    Session,
+    /// It ended before the other one began.
+    RealTime,
+}
