@@ -284,6 +284,11 @@ impl Bus {
         Ok(())
     }
 
+    /// Whether the server can be reached at this moment.
+    pub fn is_connected(&self) -> bool {
+        self.wire.is_connected()
+    }
+
     /// Runs something beside whatever else is done, until it ends or the bus is dropped.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
         self.runtime.spawn(task)

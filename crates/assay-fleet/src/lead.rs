@@ -21,6 +21,10 @@ pub enum LeadEvent {
     Silent(u32, Duration),
     /// There is a message from it again.
     Back(u32),
+    /// The bus has been unreachable for this long.
+    Unreachable(Duration),
+    /// The bus can be reached again.
+    Reachable,
     /// An agent has been silent for the length of the lease: the run no longer waits for it.
     Lost(u32),
 }
@@ -198,6 +202,20 @@ impl Lead {
         events
     }
 
+    /// The bus has been unreachable for this long. Agents give up after the length of the lease, and so do we: nothing
+    /// that they send could arrive any more.
+    pub fn on_unreachable(&mut self, since: Duration) -> Vec<LeadEvent> {
+        if since < self.lease {
+            return Vec::new();
+        }
+        let mut events = Vec::new();
+        for (number, agent) in (0..).zip(&mut self.agents).filter(|(_, agent)| !agent.is_out()) {
+            agent.lost = true;
+            events.push(LeadEvent::Lost(number));
+        }
+        events
+    }
+
     /// The gate at which every agent waits that is still there, unless it is open.
     pub fn gate(&self) -> Option<Gate> {
         let mut gates = self.agents.iter().filter(|agent| !agent.is_out()).map(|agent| agent.report.waits);
@@ -249,6 +267,16 @@ mod tests {
         let mut lead = Lead::new(agents, 15 * SECOND, SECOND);
         lead.watch(SECOND);
         lead
+    }
+
+    #[test]
+    fn a_bus_that_stays_unreachable_loses_all_agents_when_the_lease_ends() {
+        let mut lead = lead(2);
+        assert_eq!(lead.on_unreachable(14 * SECOND), []);
+        assert!(!lead.is_over());
+        assert_eq!(lead.on_unreachable(15 * SECOND), [LeadEvent::Lost(0), LeadEvent::Lost(1)]);
+        assert!(lead.is_over());
+        assert_eq!(lead.on_unreachable(16 * SECOND), []);
     }
 
     /// Every second from one instant to another.

@@ -13,6 +13,8 @@ use crate::bus::{Bus, BusError, Wire, claim_subject, orders_subject, report_subj
 use crate::lead::{Lead, LeadEvent};
 use crate::messages::Report;
 
+/// A bus that cannot be reached for this long is reported; one that restarts is back sooner.
+const UNREACHABLE: Duration = Duration::from_secs(2);
 /// How often a coordinator repeats its orders.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -71,12 +73,27 @@ impl Bus {
         let (wire, of_task, news) = (self.wire.clone(), lead.clone(), changed.clone());
         let subject = orders_subject(run);
         tasks.push(self.spawn(async move {
+            let mut connected_at = wire.now();
+            let mut is_reported = false;
             loop {
+                let now = wire.now();
+                let mut events = Vec::new();
                 // While we are disconnected, agents are not silent: their reports cannot reach us.
-                let events = if wire.is_connected() { lock(&of_task).on_time(wire.now()) } else { Vec::new() };
+                if wire.is_connected() {
+                    connected_at = now;
+                    events.extend(std::mem::take(&mut is_reported).then_some(LeadEvent::Reachable));
+                    events.extend(lock(&of_task).on_time(now));
+                } else {
+                    let since = now.saturating_sub(connected_at);
+                    if since >= UNREACHABLE && !std::mem::replace(&mut is_reported, true) {
+                        events.push(LeadEvent::Unreachable(since));
+                    }
+                    events.extend(lock(&of_task).on_unreachable(since));
+                }
                 events.into_iter().for_each(|event| drop(sender.send(event)));
                 let bytes = serde_json::to_vec(lock(&of_task).orders()).expect("text");
-                wire.publish(subject.clone(), bytes).await;
+                // Without a connection it would wait for one.
+                let _ = tokio::time::timeout(EVERY, wire.publish(subject.clone(), bytes)).await;
                 let _ = tokio::time::timeout(EVERY, news.notified()).await;
             }
         }));

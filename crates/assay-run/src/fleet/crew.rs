@@ -244,6 +244,12 @@ impl Crew {
             LeadEvent::Silent(agent, silence) => {
                 screen.warning(&format!("agent {} has been silent for {:.0} s", name(agent), silence.as_secs_f64()))
             }
+            LeadEvent::Unreachable(silence) => screen.warning(&format!(
+                "NATS at {} has been unreachable for {:.0} s: the run ends when the lease does, unless it comes back",
+                self.bus.url(),
+                silence.as_secs_f64()
+            )),
+            LeadEvent::Reachable => screen.warning(&format!("NATS at {} can be reached again", self.bus.url())),
             LeadEvent::Back(agent) => screen.warning(&format!("agent {} is back", name(agent))),
             LeadEvent::Lost(agent) => screen.warning(&format!(
                 "agent {} is lost: the run continues without it, and the result is partial",
@@ -255,11 +261,13 @@ impl Crew {
     /// What agents have measured: their records, and their clocks once more.
     pub fn shares(&self, course: &Course) -> Vec<Share> {
         let ids: Vec<String> = self.agents.iter().map(|agent| agent.id.clone()).collect();
-        let after = self.bus.clocks(&ids);
+        let after = if self.bus.is_connected() { self.bus.clocks(&ids) } else { vec![None; ids.len()] };
+        // A server that is restarting is back by then; one that is not is waited for once, not for each agent.
+        let give_up = Instant::now() + GATHER_TIME;
         let mut shares = Vec::new();
         for (number, agent) in (0..).zip(&self.agents) {
             let ended = course.ended[number as usize].as_ref();
-            let fetched = self.fetch(number, ended.is_some_and(|ended| ended.stored));
+            let fetched = self.fetch(number, ended.is_some_and(|ended| ended.stored), give_up);
             let record = fetched.and_then(|bytes| Record::from_bytes(&bytes));
             let status = match ended {
                 None => Status::Running,
@@ -286,10 +294,18 @@ impl Crew {
         shares
     }
 
-    /// `is_stored`: the agent says so, and the server may be restarting.
-    fn fetch(&self, number: u32, is_stored: bool) -> Option<Vec<u8>> {
+    /// `is_stored`: the agent says so, and the server may be restarting. `give_up`: when a server that cannot be
+    /// reached is no longer waited for.
+    fn fetch(&self, number: u32, is_stored: bool, give_up: Instant) -> Option<Vec<u8>> {
         let begun = Instant::now();
         loop {
+            if !self.bus.is_connected() {
+                if Instant::now() > give_up {
+                    return None;
+                }
+                std::thread::sleep(LOOK_AROUND);
+                continue;
+            }
             match self.bus.fetch(&self.run, number) {
                 Ok(Some(bytes)) => return Some(bytes),
                 Ok(None) if !is_stored => return None,
@@ -302,6 +318,9 @@ impl Crew {
     /// Agents are free, and nothing of the run is kept on the bus: its record is safe.
     pub fn dismiss(self) {
         self.leader.with(|lead| lead.end());
+        if !self.bus.is_connected() {
+            return;
+        }
         let _ = self.bus.forget(&self.run);
         // The next command wants them.
         let begun = Instant::now();
