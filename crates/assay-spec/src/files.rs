@@ -49,6 +49,9 @@ pub struct IoSpec {
     /// Bypass the page cache.
     #[serde(deserialize_with = "read::switch")]
     pub direct: bool,
+    /// Writes are done when they are on the drive.
+    #[serde(deserialize_with = "read::switch")]
+    pub dsync: bool,
     /// Duration of each step.
     #[serde(serialize_with = "read::write_duration", deserialize_with = "read::duration")]
     pub time: Nanos,
@@ -61,7 +64,7 @@ pub struct IoSpec {
 }
 
 /// Options of `assay io` that set its values.
-const OPTIONS: [SpecOption; 14] = [
+const OPTIONS: [SpecOption; 15] = [
     of("folder", "folder", OptionForm::Value),
     of("keep", "keep", OptionForm::Switch),
     of("size", "size", OptionForm::Value),
@@ -74,6 +77,7 @@ const OPTIONS: [SpecOption; 14] = [
     of("log-block", "log_block", OptionForm::Value),
     of("log-size", "log_size", OptionForm::Value),
     of("direct", "direct", OptionForm::Switch),
+    of("dsync", "dsync", OptionForm::Switch),
     of("time", "time", OptionForm::Value),
     of("tag", "tags", OptionForm::Each),
 ];
@@ -93,6 +97,7 @@ impl Default for IoSpec {
             log_block: 8 << 10,
             log_size: 64 << 20,
             direct: false,
+            dsync: false,
             time: Nanos::from_secs(10),
             seed: None,
             tags: BTreeMap::new(),

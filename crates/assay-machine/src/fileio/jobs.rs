@@ -37,6 +37,8 @@ pub struct Jobs {
     pub log_size: u64,
     /// Data files are opened with O_DIRECT. Logs are not: they are made safe by fdatasync.
     pub direct: bool,
+    /// Data files are opened with O_DSYNC: a write is done when it is on the drive.
+    pub dsync: bool,
     /// Threads that read.
     pub readers: usize,
     /// Threads that write.
@@ -149,9 +151,10 @@ impl Jobs {
 
     /// Runs all jobs until `time` is over, or `stopped` says so. The first error ends all of them.
     pub fn run(&self, time: Duration, stopped: &dyn Fn() -> bool) -> io::Result<JobsOutcome> {
-        let files = (0..self.files).map(|number| self.open(&self.data(number), self.direct));
+        let of_data = Flags { direct: self.direct, dsync: self.dsync, ..Flags::default() };
+        let files = (0..self.files).map(|number| open(&self.data(number), of_data));
         let files = files.collect::<io::Result<Vec<File>>>()?;
-        let logs = (0..self.loggers).map(|number| self.open(&self.log(number), false));
+        let logs = (0..self.loggers).map(|number| open(&self.log(number), Flags::default()));
         let logs = logs.collect::<io::Result<Vec<File>>>()?;
         let ended = AtomicBool::new(false);
         let counts: [AtomicU64; 3] = Default::default();
@@ -216,12 +219,6 @@ impl Jobs {
             }
         }
         Ok(outcome)
-    }
-
-    fn open(&self, path: &Path, direct: bool) -> io::Result<File> {
-        let flags = Flags { direct, ..Flags::default() };
-        let opened = OpenOptions::new().read(true).write(true).custom_flags(flags.bits()).open(path);
-        opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
 
     fn file_size(&self) -> u64 {
@@ -301,6 +298,11 @@ fn ends<T>(done: io::Result<T>, ended: &AtomicBool) -> io::Result<T> {
     done
 }
 
+fn open(path: &Path, flags: Flags) -> io::Result<File> {
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags.bits()).open(path);
+    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,6 +318,7 @@ mod tests {
             log_block: 8 << 10,
             log_size: 64 << 10,
             direct: false,
+            dsync: false,
             readers: 2,
             writers: 1,
             write_depth: 4,

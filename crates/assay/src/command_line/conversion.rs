@@ -126,6 +126,7 @@ impl IoOptions {
             log_block: self.log_block,
             log_size: self.log_size,
             direct: self.direct,
+            dsync: self.dsync,
             time: self.time,
             seed: self.result.seed,
             tags: self.result.tags.iter().cloned().collect(),

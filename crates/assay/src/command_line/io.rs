@@ -47,6 +47,9 @@ pub struct IoOptions {
     /// Open data files with O_DIRECT, bypassing the page cache
     #[arg(long)]
     pub direct: bool,
+    /// Open data files with O_DSYNC: a write is done when it is on the drive
+    #[arg(long)]
+    pub dsync: bool,
     /// Duration of each step
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub time: Nanos,

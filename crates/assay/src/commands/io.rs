@@ -84,6 +84,9 @@ pub fn run(spec: &IoSpec, output: &OutputSpec, words: &[String]) -> Result<Exit,
     Ok(if status == Status::Interrupted { interrupt::exit() } else { Exit::Success })
 }
 
+/// Share of a file system that stays free.
+const LEFT_PERCENT: u64 = 5;
+
 /// Refuses a folder that is missing: it may be the mount point of a drive that is not mounted, and creating it would
 /// measure another drive. Refuses one without space, before anything is written.
 fn check_space(folder: &Path, bytes: u64) -> Result<(), Trouble> {
@@ -95,10 +98,12 @@ fn check_space(folder: &Path, bytes: u64) -> Result<(), Trouble> {
     // Some file systems do not know their free space: writing will show it.
     let Ok(found) = nix::sys::statvfs::statvfs(folder) else { return Ok(()) };
     let free = found.blocks_available().saturating_mul(found.fragment_size());
-    if free < bytes {
-        let (free, bytes) = (size_text(free), size_text(bytes));
+    // Others on the same file system need some, and a nearly full one is slow.
+    let left = found.blocks().saturating_mul(found.fragment_size()) / 100 * LEFT_PERCENT;
+    if free < bytes.saturating_add(left) {
+        let [free, bytes, left] = [free, bytes, left].map(size_text);
         return Err(Trouble::environment(format!(
-            "no space in {} for files of {bytes}: {free} are free",
+            "no space in {} for files of {bytes}: {free} are free, and {left} are left to others",
             folder.display()
         ))
         .hint("free some space, lower --size and --log-size, or choose another --folder"));
@@ -123,6 +128,7 @@ fn jobs(spec: &IoSpec, seed: u64, readers: u64) -> Result<Jobs, Trouble> {
         log_block: small("log-block", spec.log_block)?,
         log_size: spec.log_size,
         direct: spec.direct,
+        dsync: spec.dsync,
         readers: small("readers", readers)?,
         writers: small("writers", spec.writers)?,
         write_depth: small("write-depth", spec.write_depth.min(assay_machine::fileio::BACKLOG_MAX as u64))?,
@@ -150,6 +156,7 @@ fn record_of_stages(
         ("log_block", number(spec.log_block)),
         ("log_size", number(spec.log_size)),
         ("direct", OptionValue::Bool(spec.direct)),
+        ("dsync", OptionValue::Bool(spec.dsync)),
     ];
     let asked: BTreeMap<String, OptionValue> =
         asked.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
