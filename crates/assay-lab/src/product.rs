@@ -243,6 +243,12 @@ pub trait Configure {
     /// Settings that are fixed when the data directory is created.
     fn layout(&self) -> &'static [&'static str];
 
+    /// Whether a server must be given the layout settings at every start, too, and not only when its data directory is
+    /// created.
+    fn layout_at_every_start(&self) -> bool {
+        false
+    }
+
     /// Settings that make it use huge pages, or fail.
     fn huge_page_settings(&self) -> Vec<ServerSetting>;
 

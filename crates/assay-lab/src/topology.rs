@@ -295,7 +295,10 @@ struct Start<'a> {
 impl Start<'_> {
     fn all(&mut self, fronts: &[(&'static dyn Front, Binaries)]) -> Result<Topology> {
         let description = self.description;
-        let (_, mut settings) = settings::divide(self.product, &description.settings);
+        let mut settings = match self.product.layout_at_every_start() {
+            true => description.settings.clone(),
+            false => settings::divide(self.product, &description.settings).1,
+        };
         let all = settings::all(self.product, description.file.as_deref(), &description.settings);
         let (layout, _) = settings::divide(self.product, &all);
         if description.placement.huge_pages_bytes.is_some() {
@@ -466,10 +469,11 @@ impl Start<'_> {
     fn make_empty(&self, contents: &Contents, layout: &[ServerSetting]) -> Result<()> {
         let name = format!("making-{}-{}", contents.key(), std::process::id());
         let data = self.home.server(&name).join("data");
+        let at_start = if self.product.layout_at_every_start() { layout.to_vec() } else { Vec::new() };
         let what = What::Database {
             data: data.clone(),
             role: Role::Alone,
-            settings: self.product.first_settings(),
+            settings: self.product.first_settings().into_iter().chain(at_start).collect(),
             file: None,
             access: Vec::new(),
             in_effect: Vec::new(),

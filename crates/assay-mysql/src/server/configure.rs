@@ -18,6 +18,10 @@ impl Configure for Member {
         &["innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces", "lower_case_table_names"]
     }
 
+    fn layout_at_every_start(&self) -> bool {
+        true
+    }
+
     fn huge_page_settings(&self) -> Vec<ServerSetting> {
         vec![ServerSetting { name: "large-pages".to_owned(), value: None }]
     }
