@@ -1,11 +1,11 @@
 //! What an experiment came to: its journal and records, as the report shows them.
 
 use assay_process::diagnostics::{Trouble, nearest};
-use assay_recipe::{Show, TrialResult};
+use assay_recipe::{Part, Show, TrialResult};
 use assay_record::{Record, TrialId};
 use assay_report::{
     ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Factor, FailedTrial, Findings, LabResults,
-    Level, NoChart, OfTrials, PivotAsked, ShowAsked, Shown,
+    Level, NoChart, NoWindow, OfTrials, PivotAsked, ShowAsked, Shown,
 };
 use assay_spec::values;
 
@@ -25,7 +25,7 @@ pub fn text(folder: &Folder) -> Result<String, Trouble> {
 /// The page: the results, then the records by cell.
 pub fn page(folder: &Folder) -> Result<String, Trouble> {
     let recipe = &folder.recipe;
-    let (experiment, _) = trials(folder, recipe.last.as_deref())?;
+    let Measured { experiment, .. } = trials(folder, recipe.part.as_ref())?;
     let mut cells: Vec<(String, Vec<(String, Findings)>)> =
         recipe.cells.iter().map(|cell| (cell.name.clone(), Vec::new())).collect();
     for trial in experiment.trials {
@@ -65,26 +65,38 @@ fn without_measurements(folder: &Folder) -> LabResults<'_> {
 
 /// What the recipe wants to show, as far as it was measured, with the whole experiment.
 fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Trouble> {
-    let last = folder.recipe.last.as_deref();
+    let usual = folder.recipe.part.as_ref();
+    let (mut measured, mut left_out) = (Vec::new(), Vec::new());
     // By the part of the time; loading the records takes longer than finding one of a few.
-    let mut experiments = vec![(last, experiment(folder, last)?)];
-    let mut unfit: Vec<(&str, String)> = Vec::new();
-    let asked: Vec<(Option<&str>, ShowAsked)> = asked(folder);
-    for own in asked.iter().filter_map(|(own, _)| *own) {
-        if !experiments.iter().any(|(known, _)| *known == Some(own)) && !unfit.iter().any(|(known, _)| *known == own) {
-            match experiment(folder, Some(own)) {
-                Ok(experiment) => experiments.push((Some(own), experiment)),
-                Err(trouble) => unfit.push((own, trouble.cause)),
+    let mut experiments: Vec<(Option<Part>, Experiment)> = Vec::new();
+    let mut unfit: Vec<(Part, String)> = Vec::new();
+    let asked: Vec<(Option<Part>, ShowAsked)> = asked(folder);
+    for part in [usual.cloned()].into_iter().chain(asked.iter().map(|(own, _)| own.clone()).filter(Option::is_some)) {
+        let is_tried = unfit.iter().any(|(known, _)| Some(known) == part.as_ref());
+        if is_tried || experiments.iter().any(|(known, _)| *known == part) {
+            continue;
+        }
+        match experiment_of(folder, part.as_ref()) {
+            Ok((experiment, 0)) => experiments.push((part, experiment)),
+            Ok((experiment, unsteady)) => {
+                let all = unsteady + experiment.trials.len();
+                left_out.push(format!(
+                    "{unsteady} of {all} trials were not steady, or were too short to tell: their steady part is not shown."
+                ));
+                experiments.push((part, experiment));
             }
+            Err(trouble) => match part {
+                Some(part) if usual != Some(&part) => unfit.push((part, trouble.cause)),
+                _ => return Err(trouble),
+            },
         }
     }
-    let of = |own: &Option<&str>| {
+    let of = |own: &Option<Part>| {
         let found = experiments.iter().find(|(known, _)| own.is_some() && known == own);
         found.map_or(&experiments[0].1, |(_, experiment)| experiment)
     };
-    let (mut measured, mut left_out) = (Vec::new(), Vec::new());
     for (own, asked) in &asked {
-        if let Some((_, cause)) = unfit.iter().find(|(known, _)| *own == Some(*known)) {
+        if let Some((_, cause)) = unfit.iter().find(|(known, _)| own.as_ref() == Some(known)) {
             left_out.push(format!("not shown: {cause}"));
             continue;
         }
@@ -94,9 +106,15 @@ fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Troub
             Err(NoChart::Unfit(words)) => return Err(unknown(NoChart::Unfit(words))),
             Err(NoChart::Empty) => left_out.push("not measured, so not shown: a chart of the recipe".to_owned()),
             Err(NoChart::Unknown(error)) => {
-                let near = nearest(&error.name, error.known.split(", "));
-                let near = near.map_or(String::new(), |near| format!(" (there is {near})"));
-                left_out.push(format!("not measured, so not shown: {}{near}", error.name));
+                let reasons = experiment.why_absent(&error.name);
+                let near = assay_report::meant_metric(&error.name).map(str::to_owned);
+                let near = near.or_else(|| nearest(&error.name, error.known.split(", ")).map(str::to_owned));
+                let words = match (reasons.is_empty(), near) {
+                    (false, _) => format!(": {}", reasons.join("; ")),
+                    (true, Some(near)) => format!(" (there is {near}; see `assay list metrics`)"),
+                    (true, None) => " (see `assay list metrics`)".to_owned(),
+                };
+                left_out.push(format!("not measured, so not shown: {}{words}", error.name));
             }
         }
     }
@@ -105,10 +123,10 @@ fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Troub
 }
 
 /// Each with the last part of the time that is its own.
-fn asked(folder: &Folder) -> Vec<(Option<&str>, ShowAsked)> {
+fn asked(folder: &Folder) -> Vec<(Option<Part>, ShowAsked)> {
     let recipe = &folder.recipe;
     if !recipe.shows.is_empty() {
-        return recipe.shows.iter().map(|show| (show.last(), one_asked(show))).collect();
+        return recipe.shows.iter().map(|show| (show.part(), one_asked(show))).collect();
     }
     // A recipe that shows nothing gets the most suitable table.
     let first = recipe.factors.first();
@@ -118,6 +136,8 @@ fn asked(folder: &Folder) -> Vec<(Option<&str>, ShowAsked)> {
         value: "tps".to_owned(),
         ratio_to: recipe.factors.get(1).or(first).map(|factor| factor.levels[0].name.clone()),
         of: OfTrials::All,
+        best_of: None,
+        fault_above: None,
     });
     vec![(None, table)]
 }
@@ -130,6 +150,8 @@ fn one_asked(show: &Show) -> ShowAsked {
             value: table.value.clone(),
             ratio_to: table.ratio_to.clone(),
             of: table.of.as_deref().and_then(OfTrials::of_name).unwrap_or_default(),
+            best_of: table.best_of.clone(),
+            fault_above: table.fault_above,
         }),
         Show::Chart(kind, chart) => ShowAsked::Chart(ChartAsked {
             kind: ChartKind::of_name(kind).expect("a test compares the names of recipes and reports"),
@@ -148,26 +170,42 @@ fn one_asked(show: &Show) -> ShowAsked {
                 .iter()
                 .filter_map(|(name, value)| Some((name.clone(), value.0.parse().ok()?)))
                 .collect(),
+            best_of: chart.best_of.clone(),
+            whole_run: chart.whole_run,
         }),
     }
 }
 
-/// Everything measured so far, by case where statements are timed. `last`: only this last part of each run.
-pub fn experiment(folder: &Folder, last: Option<&str>) -> Result<Experiment, Trouble> {
-    let (experiment, records) = trials(folder, last)?;
+/// Everything measured so far, by case where statements are timed. `part`: only this part of each run.
+pub fn experiment(folder: &Folder, part: Option<&Part>) -> Result<Experiment, Trouble> {
+    experiment_of(folder, part).map(|(experiment, _)| experiment)
+}
+
+/// With the number of trials that have no such part.
+fn experiment_of(folder: &Folder, part: Option<&Part>) -> Result<(Experiment, usize), Trouble> {
+    let Measured { experiment, records, unsteady } = trials(folder, part)?;
     let mut names: Vec<String> = Vec::new();
     for case in folder.recipe.cells.iter().flat_map(|cell| &cell.setup.run.case) {
         if !names.contains(&case.name) {
             names.push(case.name.clone());
         }
     }
-    Ok(if names.is_empty() { experiment } else { by_case(experiment, &records, names) })
+    Ok((if names.is_empty() { experiment } else { by_case(experiment, &records, names) }, unsteady))
 }
 
-/// The trials measured so far, and their records.
-fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record>), Trouble> {
+/// The trials measured so far.
+struct Measured {
+    experiment: Experiment,
+    /// Their records, in the same order.
+    records: Vec<Record>,
+    /// Trials that are left out because they have no steady part.
+    unsteady: usize,
+}
+
+fn trials(folder: &Folder, part: Option<&Part>) -> Result<Measured, Trouble> {
     let recipe = &folder.recipe;
     let (mut trials, mut records, mut known) = (Vec::new(), Vec::new(), Vec::<(String, TrialId)>::new());
+    let mut unsteady = 0;
     for (key, outcome) in &folder.progress.outcomes {
         let TrialResult::Done { record, parts, values, .. } = outcome else { continue };
         if key.round <= recipe.trials.drop {
@@ -185,9 +223,19 @@ fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record
                 .hint("restore the record, or repeat the experiment in another folder"));
         }
         known.push((path.display().to_string(), record.trial()));
-        let findings = match last {
+        let findings = match part {
             None => assay_report::findings(&record),
-            Some(last) => within(&record, last)?,
+            Some(Part::Last(last)) => within(&record, last)?,
+            Some(Part::Steady) => {
+                match assay_report::findings_within(&record, assay_report::Window::Steady { to_ns: None }) {
+                    Ok(findings) => findings,
+                    Err(NoWindow::NotSteady) => {
+                        unsteady += 1;
+                        continue;
+                    }
+                    Err(error) => return Err(Trouble::usage(format!("from = steady: {error}"))),
+                }
+            }
         };
         let (round, parts, values) = ((key.round - recipe.trials.drop) as usize - 1, parts.clone(), values.clone());
         trials.push(ExperimentTrial { cell: key.cell, round, findings, parts, values });
@@ -216,7 +264,7 @@ fn trials(folder: &Folder, last: Option<&str>) -> Result<(Experiment, Vec<Record
     let factors = recipe.factors.iter().map(factor).collect();
     let cells = recipe.cells.iter().enumerate().map(cell).collect();
     let experiment = Experiment::new(factors, cells, trials, rounds);
-    Ok((experiment, records))
+    Ok(Measured { experiment, records, unsteady })
 }
 
 /// Where no run is a ladder and the number of sessions is no axis, it is a part of a cell like any other, and not

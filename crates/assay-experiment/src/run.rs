@@ -13,7 +13,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
 use assay_recipe::{JournalEvent, Recipe, TrialKey, When, remaining, seconds_left};
-use assay_record::Record;
+use assay_record::{Record, RecordedTrial};
 use assay_report::{Advice, Findings, Progress, Warning, trial_words, warning_words};
 
 use crate::arguments::ArgumentParser;
@@ -130,6 +130,8 @@ fn one(
         record: folder.path.join(&record),
         log,
         reached: Mutex::default(),
+        noted: Mutex::default(),
+        files: Mutex::default(),
         bar,
     };
     let watch = Instant::now();
@@ -143,6 +145,7 @@ fn one(
         parts.seconds.extend(more.seconds);
         parts.values.extend(more.values);
         parts.outside = more.outside;
+        parts.steps = more.steps;
         let record = Record::read(&trial.record).map_err(|error| Trouble::environment(error.to_string()))?;
         Ok(assay_report::findings(&record))
     });
@@ -160,6 +163,15 @@ fn one(
                 trial.steps(When::AfterRound, &[], &mut parts)?;
             }
             let seconds = watch.elapsed().as_secs_f64();
+            let of_experiment = RecordedTrial {
+                experiment: recipe.hash.clone(),
+                round,
+                cell: name.clone(),
+                rejected: if kept { Vec::new() } else { spoiled.clone() },
+                steps: parts.steps,
+            };
+            let added = assay_record::change(&trial.record, |record| record.environment.trial = Some(of_experiment));
+            added.map_err(|error| Trouble::environment(format!("the record of the trial: {error}")))?;
             folder.add(JournalEvent::Done {
                 round,
                 cell: number,
@@ -177,6 +189,13 @@ fn one(
         Err(trouble) => {
             // If our own folder is full, the cell is not to blame.
             folder.can_write()?;
+            // A server with a full disk says nothing about its cell either, and the next trial would meet it, too.
+            let is_full = assay_lab::fault::is_full;
+            if is_full(&trouble.cause) || trouble.details.iter().any(|line| is_full(line)) {
+                let cause = format!("the disk became full during the trial: {}", trouble.cause);
+                return Err(Trouble { cause, exit: Exit::Environment, ..trouble }
+                    .hint("free some space, then run the same command again to resume"));
+            }
             say(bar, &format!("  failed: {}", trouble.cause));
             let hints = trouble.hints.iter().map(|hint| format!("hint: {hint}"));
             let details = trouble.details.into_iter().chain(hints).collect();
@@ -209,6 +228,7 @@ fn server_prefix(recipe: &Recipe) -> String {
 /// Servers of this folder's trials that a killed process left.
 fn remove_left_over(home: &Home, folder: &Folder) -> Result<(), Trouble> {
     let prefix = server_prefix(&folder.recipe);
+    assay_lab::filesystem::remove_stale(&home.cache.join("filesystems"), &prefix);
     let is_ours = |server: &assay_lab::Server| server.name().starts_with(&prefix) && server.status() == Status::Stale;
     for server in server::all(home).into_iter().filter(is_ours) {
         terminal::say(&format!("stopping {}, left behind by a killed process\n", server.name()));

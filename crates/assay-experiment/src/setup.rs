@@ -8,7 +8,7 @@ use assay_lab::{Behind, Description, FrontDescription, Placement, ServerSetting}
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
-use assay_recipe::{Action, Cell, Recipe, RecipeServer, Setup, Step, When, Word};
+use assay_recipe::{Action, Cell, Part, Recipe, RecipeServer, Setup, Step, When, Word};
 use assay_run::assignment::Assignment;
 use assay_run::plan::TIME_DEFAULT;
 use assay_seam::Nanos;
@@ -77,7 +77,7 @@ impl Runs {
             Ok(runs)
         };
         for (last, key) in lasts(recipe) {
-            duration("last", last).map_err(|trouble| WrongKey { key, trouble })?;
+            duration("last", &last).map_err(|trouble| WrongKey { key, trouble })?;
         }
         recipe.cells.iter().map(of_cell).collect()
     }
@@ -385,13 +385,18 @@ fn seconds_of_load(spec: &RunSpec) -> f64 {
 }
 
 /// Everywhere the recipe names a last part of the time, and the key there.
-fn lasts(recipe: &Recipe) -> Vec<(&str, Vec<String>)> {
+fn lasts(recipe: &Recipe) -> Vec<(String, Vec<String>)> {
     let of_shows = recipe
         .shows
         .iter()
         .zip(1..)
-        .filter_map(|(show, number): (_, u32)| Some((show.last()?, vec!["show".to_owned(), number.to_string()])));
-    recipe.last.iter().map(|last| (last.as_str(), vec!["last".to_owned()])).chain(of_shows).collect()
+        .filter_map(|(show, number): (_, u32)| Some((show.part()?, vec!["show".to_owned(), number.to_string()])));
+    let all = recipe.part.iter().map(|part| (part.clone(), vec!["last".to_owned()])).chain(of_shows);
+    let last = |(part, key)| match part {
+        Part::Last(last) => Some((last, key)),
+        Part::Steady => None,
+    };
+    all.filter_map(last).collect()
 }
 
 /// How long a step waits or runs its own load; 0 for a step whose duration nobody knows.

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use assay_io::clock::Clock;
+use assay_lab::filesystem::MadeFilesystem;
 use assay_lab::product::Settled;
 use assay_lab::{Description, Home, Placement, Status, Topology};
 use assay_process::bar::Bar;
@@ -20,7 +21,7 @@ use assay_process::interrupt;
 use assay_process::terminal;
 use assay_process::url_text;
 use assay_recipe::{Action, Cell, Step, When};
-use assay_record::{Attribute, Event, Record};
+use assay_record::{Attribute, Event, Record, StepTime};
 use assay_report::MetricUnit;
 use assay_run::assignment::Assignment;
 use assay_run::client::{self, Client, text};
@@ -54,6 +55,10 @@ pub(crate) struct Trial<'a> {
     pub(crate) log: PathBuf,
     /// What the steps that settle its servers have reached.
     pub(crate) reached: Mutex<Vec<Attribute>>,
+    /// Durations of parts of its steps, in seconds.
+    pub(crate) noted: Mutex<Vec<(String, f64)>>,
+    /// The folder of its files, if it measures a filesystem made for it.
+    pub(crate) files: Mutex<Option<PathBuf>>,
     /// The line about the experiment on a terminal.
     pub(crate) bar: Option<&'a Bar>,
 }
@@ -67,6 +72,8 @@ pub(crate) struct Timed {
     pub(crate) values: Vec<(String, f64)>,
     /// What disturbed the measured run from outside.
     pub(crate) outside: Vec<String>,
+    /// When steps ran during the measured run, in the order of their start.
+    pub(crate) steps: Vec<StepTime>,
 }
 
 /// The value of a step.
@@ -97,6 +104,8 @@ pub(crate) struct Node<'a> {
     url: String,
     /// Its data directory, where the recipe names a folder for it. Gone after the servers.
     _data: Option<DataFolder>,
+    /// The filesystem that was made for it. Gone after the data.
+    _filesystem: Option<MadeFilesystem>,
 }
 
 /// A data directory outside the lab's own folder, which is removed at the end.
@@ -133,6 +142,12 @@ impl Trial<'_> {
     /// Runs it. Afterwards nothing of it is left running, however it ended.
     pub(crate) fn run(&self) -> Result<Timed, Trouble> {
         let mut parts = Timed::default();
+        let made = match &self.cell.setup.run.filesystem {
+            Some(words) => Some(MadeFilesystem::make(&self.place_for_files(None), &self.server, words)?),
+            None => None,
+        };
+        let folder = made.as_ref().map(|made| made.folder().to_owned());
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = folder;
         let mut nodes = Vec::new();
         for (name, described) in &self.cell.setup.server {
             nodes.push(self.start(name, described, &mut parts)?);
@@ -157,7 +172,13 @@ impl Trial<'_> {
             self.complete_record(recorded)?;
         }
         self.steps(When::AfterTrial, &[], &mut parts)?;
+        parts.seconds.append(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(parts)
+    }
+
+    /// Where the file of a filesystem is made: in the folder of the recipe, or among the lab's own.
+    fn place_for_files(&self, folder: Option<&Path>) -> PathBuf {
+        folder.map_or_else(|| self.home.cache.join("filesystems"), Path::to_owned)
     }
 
     /// Starts a server, from its image if data is loaded.
@@ -169,11 +190,17 @@ impl Trial<'_> {
     ) -> Result<Node<'a>, Trouble> {
         if let Some(url) = &described.url {
             let url = with_parameters(url.clone(), described);
-            return Ok(Node { name, described, kept: None, url, _data: None });
+            return Ok(Node { name, described, kept: None, url, _data: None, _filesystem: None });
         }
         let several = self.cell.setup.server.len() > 1;
         let own = if several { format!("{}-{name}", self.server) } else { self.server.clone() };
-        let data = described.data.as_ref().map(|folder| DataFolder(PathBuf::from(folder).join(&own)));
+        let folder = described.data.as_ref().map(PathBuf::from);
+        let filesystem = match &described.filesystem {
+            Some(words) => Some(MadeFilesystem::make(&self.place_for_files(folder.as_deref()), &own, words)?),
+            None => None,
+        };
+        let folder = filesystem.as_ref().map(|made| made.folder().to_owned()).or(folder);
+        let data = folder.map(|folder| DataFolder(folder.join(&own)));
         let mut description = Description {
             name: Some(own),
             data: data.as_ref().map(|folder| folder.0.clone()),
@@ -194,7 +221,14 @@ impl Trial<'_> {
         }
         let topology = kept.topology();
         let url = if described.socket { topology.primary.socket_url("app") } else { topology.url() };
-        Ok(Node { name, described, kept: Some(kept), url: with_parameters(url, described), _data: data })
+        Ok(Node {
+            name,
+            described,
+            kept: Some(kept),
+            url: with_parameters(url, described),
+            _data: data,
+            _filesystem: filesystem,
+        })
     }
 
     /// The image with the loaded data, and whether it was created now. It is loaded with the layout settings and those
@@ -232,7 +266,7 @@ impl Trial<'_> {
         let run = self.load(&self.runs.measured, &urls, &self.record)?;
         let outside = Outside::look(nodes.iter().all(|node| node.kept.is_some()));
         let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
-        let beside: Vec<&Step> = self.steps.iter().filter(|step| step.when == When::DuringMeasure).collect();
+        let beside: Vec<&Step> = self.own_steps(When::DuringMeasure).collect();
         let (ran, beside) = std::thread::scope(|scope| {
             let (begun, ended) = (&begun, &ended);
             let start = |step| (step, scope.spawn(move || self.beside(step, nodes, begun, ended)));
@@ -247,9 +281,12 @@ impl Trial<'_> {
         ran?;
         parts.outside = outside.since();
         for (step, done) in beside {
-            let (took, value) = done.map_err(|trouble| of_step(step, trouble))?;
+            let (started, took, value) = done.map_err(|trouble| of_step(step, trouble))?;
             parts.add(&step.name, took, value);
+            let length_ns = (took * 1e9) as u64;
+            parts.steps.push(StepTime { name: step.name.clone(), started: started.into(), length_ns });
         }
+        parts.steps.sort_by_key(|step| step.started);
         self.steps(When::AfterMeasure, nodes, parts)
     }
 
@@ -262,15 +299,15 @@ impl Trial<'_> {
         }
     }
 
-    /// A step during the run; returns its seconds and its value. If the run is over before the step is due, the recipe
-    /// is wrong.
+    /// A step during the run; returns its start, its seconds and its value. If the run is over before the step is due,
+    /// the recipe is wrong.
     fn beside(
         &self,
         step: &Step,
         nodes: &[Node<'_>],
         begun: &OnceLock<Instant>,
         ended: &AtomicBool,
-    ) -> Result<(f64, Option<Amount>), Trouble> {
+    ) -> Result<(SystemTime, f64, Option<Amount>), Trouble> {
         let after = step.after.as_deref().unwrap_or("0s");
         let after = Duration::from_nanos(duration("after", after)?.0);
         while begun.get().is_none_or(|begun| Instant::now() < *begun + after) {
@@ -280,9 +317,9 @@ impl Trial<'_> {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let watch = Instant::now();
+        let (started, watch) = (SystemTime::now(), Instant::now());
         let value = self.step(step, nodes)?;
-        Ok((watch.elapsed().as_secs_f64(), value))
+        Ok((started, watch.elapsed().as_secs_f64(), value))
     }
 
     /// Runs this program to its end. Its output is kept, and is the cause if it fails.
@@ -301,7 +338,10 @@ impl Trial<'_> {
                 return Err(Trouble::usage(cause).hint("choose one of them with run.on"));
             }
             ChildWork::Sql(spec) => spec.url = databases.next(),
-            ChildWork::Io(_) => {}
+            ChildWork::Io(spec) => {
+                let made = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+                spec.folder = made.clone().unwrap_or_else(|| spec.folder.clone());
+            }
         }
         Ok(trial)
     }
@@ -339,9 +379,14 @@ impl Trial<'_> {
         urls.collect()
     }
 
+    /// The steps that are due then in this cell.
+    fn own_steps(&self, when: When) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(move |step| step.when == when && step.is_for(&self.levels))
+    }
+
     /// The steps that are due now. `nodes`: the servers, where they run.
     pub(crate) fn steps(&self, when: When, nodes: &[Node<'_>], parts: &mut Timed) -> Result<(), Trouble> {
-        for step in self.steps.iter().filter(|step| step.when == when) {
+        for step in self.own_steps(when) {
             stopped()?;
             let watch = Instant::now();
             let value = self.step(step, nodes).map_err(|trouble| of_step(step, trouble))?;
@@ -354,6 +399,12 @@ impl Trial<'_> {
     fn keep(&self, step: &Step, settled: Settled) {
         let reached = Attribute::step(&step.name, &settled.reached, settled.complete);
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).extend(reached);
+    }
+
+    /// Keeps the duration of a part of a step, for results: `restart stop`.
+    fn note(&self, step: &Step, part: &str, since: Instant) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.push((format!("{} {part}", step.name), since.elapsed().as_secs_f64()));
     }
 
     /// Does what a step says; its value, where it has one.
@@ -380,11 +431,21 @@ impl Trial<'_> {
             }
             Action::Checkpoint => self.keep(step, ours()?.checkpoint(PATIENCE)?),
             Action::Settle => self.keep(step, ours()?.settle(PATIENCE)?),
-            Action::Restart => server_of(ours()?, step.node.as_deref())?.restart(PATIENCE)?,
+            Action::Restart => {
+                let server = server_of(ours()?, step.node.as_deref())?;
+                let watch = Instant::now();
+                server.stop(PATIENCE)?;
+                self.note(step, "stop", watch);
+                let watch = Instant::now();
+                server.restart(PATIENCE)?;
+                self.note(step, "start", watch);
+            }
             Action::Crash => {
                 let server = server_of(ours()?, step.node.as_deref())?;
                 server.kill()?;
+                let watch = Instant::now();
                 server.restart(PATIENCE)?;
+                self.note(step, "start", watch);
             }
             Action::Rest(text) => rest(Duration::from_nanos(duration("rest", text)?.0))?,
             Action::DropCaches => lab::drop_caches()?,

@@ -32,11 +32,20 @@ pub struct Fault {
 }
 
 /// Whether this output of a program says that a disk is full.
-pub(crate) fn is_full(words: &str) -> bool {
+pub fn is_full(words: &str) -> bool {
     // The messages of the kernel, PostgreSQL and InnoDB.
-    ["No space left on device", "Check free disk space", "Disk is full", "disk full"]
-        .iter()
-        .any(|said| words.contains(said))
+    [
+        "No space left on device",
+        "Check free disk space",
+        "Disk is full",
+        "disk full",
+        "errno: 28",
+        "Got error 28",
+        "error number 28",
+        "OS errno 28",
+    ]
+    .iter()
+    .any(|said| words.contains(said))
 }
 
 /// What to do about a full disk.

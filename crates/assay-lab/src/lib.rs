@@ -11,6 +11,7 @@ pub mod account;
 pub mod binaries;
 pub mod container;
 pub mod fault;
+pub mod filesystem;
 pub mod front;
 pub mod home;
 pub mod image;

@@ -26,7 +26,7 @@ pub use fuzz::fuzz_recipe;
 pub use grid::{Cell, Factor, Level};
 pub use journal::{JournalEvent, TrialKey, TrialProgress, TrialResult, line};
 pub use plan::{alternating, order, remaining, seconds_left};
-pub use recipe::{ChartAsked, Recipe, Show, TableAsked, Trials, schema};
+pub use recipe::{ChartAsked, Part, Recipe, Show, TableAsked, Trials, schema};
 pub use setup::{Data, Generator, RecipeFront, RecipeServer, Run, Setup};
 pub use shipped::{from_words, shipped};
 pub use step::{Action, Step, When};

@@ -35,8 +35,8 @@ pub struct Recipe {
     pub steps: Vec<Step>,
     /// The tables and charts of its results.
     pub shows: Vec<Show>,
-    /// Show only the last part of each run, such as `30m`; `None`: all of it.
-    pub last: Option<String>,
+    /// The part of each run that is shown; `None`: all of it.
+    pub part: Option<Part>,
     /// Names of its scales.
     pub scales: Vec<String>,
     /// The document after applying scale and `--set`.
@@ -84,12 +84,46 @@ pub struct TableAsked {
     #[serde(default, deserialize_with = "word")]
     #[schemars(with = "Option<Word>")]
     pub ratio_to: Option<String>,
-    /// `worst` or `best`: the one trial that stands for a cell; `None`: all of them, with an interval.
+    /// `worst`, `best` or `second-best`: the one trial that stands for a cell; `None`: all of them, with an interval.
     pub of: Option<String>,
+    /// A factor of which only the best level is shown, in each place by itself; it is no axis.
+    pub best_of: Option<String>,
+    /// Percent: a level that is worse than `ratio_to` by more than this is named as a fault.
+    pub fault_above: Option<u32>,
     /// Only the last part of each run, such as `30m`; `None`: as the recipe says.
     #[serde(default, deserialize_with = "word")]
     #[schemars(with = "Option<Word>")]
     pub last: Option<String>,
+    /// `steady`: only the steady part of each run.
+    pub from: Option<PartStart>,
+}
+
+/// A part of each run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The last part, such as `30m`.
+    Last(String),
+    /// From where throughput is steady to the end; runs that are not steady are left out.
+    Steady,
+}
+
+/// Where a part of a run starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PartStart {
+    /// Where throughput is steady.
+    Steady,
+}
+
+impl Part {
+    fn of(last: Option<String>, from: Option<PartStart>) -> Result<Option<Part>, RecipeError> {
+        match (last, from) {
+            (Some(_), Some(_)) => Err(RecipeError::new("both last and from: give one")),
+            (Some(last), None) => Ok(Some(Part::Last(last))),
+            (None, Some(PartStart::Steady)) => Ok(Some(Part::Steady)),
+            (None, None) => Ok(None),
+        }
+    }
 }
 
 fn tps() -> String {
@@ -138,6 +172,7 @@ struct WrittenRecipe {
     #[serde(default)]
     show: Vec<WrittenShow>,
     last: Option<Word>,
+    from: Option<PartStart>,
     /// Paths and their values, by the name of the scale.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, JsonTable>")]
@@ -169,19 +204,26 @@ pub struct ChartAsked {
     pub ratio_to: Option<String>,
     /// Values that others are held against, by name, such as what the device does without a server.
     pub reference: BTreeMap<String, Word>,
+    /// A factor of which only the best level is shown, in each place by itself; it is no axis.
+    pub best_of: Option<String>,
+    /// Over time: all steps of a ladder one after the other, instead of a panel for each.
+    pub whole_run: bool,
     /// Only the last part of each run, such as `30m`; `None`: as the recipe says.
     #[serde(deserialize_with = "word")]
     #[schemars(with = "Option<Word>")]
     pub last: Option<String>,
+    /// `steady`: only the steady part of each run.
+    pub from: Option<PartStart>,
 }
 
 impl Show {
-    /// Only this last part of each run is shown; `None`: as the recipe says.
-    pub fn last(&self) -> Option<&str> {
-        match self {
-            Show::Table(table) => table.last.as_deref(),
-            Show::Chart(_, chart) => chart.last.as_deref(),
-        }
+    /// Only this part of each run is shown; `None`: as the recipe says.
+    pub fn part(&self) -> Option<Part> {
+        let (last, from) = match self {
+            Show::Table(table) => (&table.last, table.from),
+            Show::Chart(_, chart) => (&chart.last, chart.from),
+        };
+        Part::of(last.clone(), from).expect("both together are refused when a recipe is read")
     }
 }
 
@@ -209,7 +251,7 @@ macro_rules! shown {
 }
 
 // The kinds that assay-report draws: a test of the binary compares them.
-shown! { boxes dots lines bars curves }
+shown! { boxes dots lines bars curves stack }
 
 /// The JSON Schema of recipes, for editors. It follows from the types that parse them.
 pub fn schema() -> serde_json::Value {
@@ -257,6 +299,9 @@ impl Recipe {
             step.step(number).map_err(|error| error.at(place_in("step", number, "name")))
         };
         let steps = numbered.map(step).collect::<Result<Vec<_>, _>>()?;
+        for (step, number) in steps.iter().zip(1..) {
+            known_levels(step, &factors).map_err(|error| error.at(place_in("step", number, "only")))?;
+        }
         for ((step, number), cell) in steps.iter().zip(1..).flat_map(|step| cells.iter().map(move |cell| (step, cell)))
         {
             let checked = cell.setup.check_targets(&format!("step {}", step.name), &step.on);
@@ -286,7 +331,7 @@ impl Recipe {
             trials: written.trials,
             steps,
             shows,
-            last: written.last.map(|Word(last)| last),
+            part: Part::of(written.last.map(|Word(last)| last), written.from)?,
             scales,
             document,
             text: text.to_owned(),
@@ -310,6 +355,25 @@ impl Recipe {
         let own: Table = self.text.parse().ok()?;
         (at(&own, path)? == at(&self.document, path)?).then(|| place_of(&self.text, path))?
     }
+}
+
+/// Checks the factors and levels that a step is for.
+fn known_levels(step: &Step, factors: &[Factor]) -> Result<(), RecipeError> {
+    let names: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
+    for (name, levels) in &step.only {
+        let Some(factor) = factors.iter().find(|factor| factor.name == *name) else {
+            let error = RecipeError::new(format!("step {}: only: there is no factor {name}", step.name));
+            return Err(error.meant(name, &names));
+        };
+        let known: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
+        // A scale may have fewer levels than the recipe.
+        if !levels.iter().any(|level| known.contains(&level.as_str())) {
+            let level = levels.first().map_or("", String::as_str);
+            let error = RecipeError::new(format!("step {}: only: {name} has no level {level}", step.name));
+            return Err(error.meant(level, &known));
+        }
+    }
+    Ok(())
 }
 
 /// Sets a value in the document, which must still be a recipe afterwards.
@@ -338,7 +402,7 @@ const CASE: &str = "case";
 /// Not a level: whichever is best.
 const BEST: &str = "best";
 /// Which trial may stand for a cell.
-const OF: [&str; 2] = ["worst", "best"];
+const OF: [&str; 3] = ["worst", "best", "second-best"];
 
 fn shows(
     shown: Vec<WrittenShow>,
@@ -357,7 +421,12 @@ fn shows(
             Show::Table(table) => check(table, axes),
             Show::Chart(_, chart) => {
                 let places = [&chart.x, &chart.color, &chart.facet].into_iter().flatten();
-                places.map(|axis| axes.know(axis)).chain(chart.reference.iter().map(is_number)).collect()
+                let part = Part::of(chart.last.clone(), chart.from).map(|_| ());
+                let best = axes.is_left_out(chart.best_of.as_ref(), &places.clone().collect::<Vec<_>>());
+                [part, best]
+                    .into_iter()
+                    .chain(places.map(|axis| axes.know(axis)).chain(chart.reference.iter().map(is_number)))
+                    .collect()
             }
         };
         checked.map_err(|error| error.within(&format!("show {number}")).at(place(number)))?;
@@ -374,6 +443,21 @@ struct Axes<'a> {
 }
 
 impl Axes<'_> {
+    /// Checks the factor of `best_of`: one of which only the best level is shown has no place of its own.
+    fn is_left_out(&self, best_of: Option<&String>, places: &[&String]) -> Result<(), RecipeError> {
+        let Some(factor) = best_of else { return Ok(()) };
+        let names: Vec<&str> = self.factors.iter().map(|factor| factor.name.as_str()).collect();
+        if !names.contains(&factor.as_str()) {
+            return Err(RecipeError::new(format!("best_of: there is no factor {factor}")).meant(factor, &names));
+        }
+        match places.contains(&factor) {
+            true => {
+                Err(RecipeError::new(format!("best_of = {factor}: only its best level is shown, so it is no axis")))
+            }
+            false => Ok(()),
+        }
+    }
+
     fn know(&self, axis: &str) -> Result<(), RecipeError> {
         let mut names: Vec<&str> = self.factors.iter().map(|factor| factor.name.as_str()).collect();
         names.push(SESSIONS);
@@ -397,6 +481,12 @@ fn check(table: &TableAsked, axes: &Axes<'_>) -> Result<(), RecipeError> {
     if table.columns.as_ref() == Some(&table.rows) {
         return Err(RecipeError::new(format!("rows and columns are both {}", table.rows)));
     }
+    Part::of(table.last.clone(), table.from)?;
+    if table.fault_above.is_some() && table.ratio_to.as_ref().is_none_or(|base| base == BEST) {
+        return Err(RecipeError::new("fault_above needs a level to compare with: ratio_to"));
+    }
+    let places: Vec<&String> = [Some(&table.rows), table.columns.as_ref()].into_iter().flatten().collect();
+    axes.is_left_out(table.best_of.as_ref(), &places)?;
     if let Some(of) = table.of.as_ref().filter(|of| !OF.contains(&of.as_str())) {
         return Err(RecipeError::new(format!("of = {of}")).meant(of, &OF));
     }
@@ -528,7 +618,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
     #[test]
     fn what_is_wrong_is_said_with_its_place_and_the_nearest_name() {
         assert_snapshot!(wrong(&BASE.replace("time = ", "tiem = ")), @r"
-        13:1: unknown field `tiem`, expected one of `workload`, `case`, `io`, `on`, `sessions`, `rate`, `warmup`, `time`, `options`, `session_sql`
+        13:1: unknown field `tiem`, expected one of `workload`, `case`, `io`, `filesystem`, `on`, `sessions`, `rate`, `warmup`, `time`, `options`, `session_sql`
         did you mean `time`?
         ");
         assert_snapshot!(wrong(&BASE.replace("[1, 4]", "{ a = 1 }")), @r"12:12: invalid type: map, expected one value, or a list of them");

@@ -57,6 +57,9 @@ pub struct RecipeServer {
     pub parameters: BTreeMap<String, Word>,
     /// The folder in which its data directory is made for each trial, such as one on another drive.
     pub data: Option<String>,
+    /// A filesystem that is made for its data directory, with its mount options: `ext4`, `btrfs:compress=zstd` (root
+    /// only).
+    pub filesystem: Option<String>,
 }
 
 /// A pooler or proxy.
@@ -93,6 +96,8 @@ pub struct Run {
     pub case: Vec<StatementCase>,
     /// Arguments of `assay io`: `--size 4G --direct`. Needs no server.
     pub io: Option<String>,
+    /// A filesystem that is made for the files of `io`: `ext4`, `btrfs:compress=zstd` (root only).
+    pub filesystem: Option<String>,
     /// The servers to load, by name, or parts of them, such as `db.replica1`; empty: all.
     pub on: Words,
     /// A number, or the steps of a ladder.
@@ -184,6 +189,11 @@ impl Setup {
             }
             (Some(one), Some(other)) => Err(RecipeError::new(format!("run has both {one} and {other}: give one"))),
             (Some("io"), None) => Ok(()),
+            (Some(_), None) if self.run.filesystem.is_some() => {
+                let mut error = RecipeError::new("run.filesystem is for run.io");
+                error.hint = Some("for a server, use server.NAME.filesystem".into());
+                Err(error)
+            }
             (Some(kind), None) => {
                 if self.server.is_empty() {
                     let mut error = RecipeError::new(format!("run.{kind} needs a server"));

@@ -1,5 +1,7 @@
 //! Timed actions before and after a trial.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -22,6 +24,8 @@ pub struct Step {
     pub node: Option<String>,
     /// Whether the number that SQL or a command returns is its value in results, instead of its seconds.
     pub value: bool,
+    /// Levels of factors, by factor: the step is for their cells only; empty: for all.
+    pub only: BTreeMap<String, Vec<String>>,
     /// With `When::DuringMeasure`: how long after the start of the measured run, such as `10s`.
     pub after: Option<String>,
 }
@@ -44,6 +48,13 @@ pub enum When {
     AfterTrial,
     /// After the last trial of a round; no server runs.
     AfterRound,
+}
+
+impl Step {
+    /// Whether it is for a cell with these levels, by factor.
+    pub fn is_for(&self, levels: &[(String, String)]) -> bool {
+        self.only.iter().all(|(factor, only)| levels.iter().any(|(name, level)| name == factor && only.contains(level)))
+    }
 }
 
 impl When {
@@ -118,6 +129,9 @@ pub(crate) struct WrittenStep {
     on: Words,
     node: Option<String>,
     value: Option<Word>,
+    /// Levels of factors, by factor: the step is for their cells only.
+    #[serde(default)]
+    only: BTreeMap<String, Words>,
     after: Option<Word>,
 }
 
@@ -200,6 +214,7 @@ impl WrittenStep {
             on: self.on.0,
             node: self.node,
             value: value.is_some() && !is_run,
+            only: self.only.into_iter().map(|(factor, Words(levels))| (factor, levels)).collect(),
             after: self.after.map(|Word(after)| after),
         })
     }

@@ -90,4 +90,7 @@ pub struct QueryPlan {
     /// As JSON in the server's own form; `None`: the server has none.
     #[serde(default)]
     pub json: Option<String>,
+    /// The text without estimates: plans that share it are the same. Empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shape: String,
 }

@@ -12,6 +12,7 @@ mod attribute;
 mod cases;
 mod disk;
 mod event;
+mod experiment;
 mod file;
 mod fleet;
 mod fuzz;
@@ -44,6 +45,7 @@ pub use event::{
     Connected, Connecting, Ended, Event, Exited, Fold, KnownScope, Moment, Notice, Readings, ScopeReadings, ServerName,
     StageInterval, StageStarted, Started, Totals, WaitReadings,
 };
+pub use experiment::{RecordedTrial, StepTime};
 pub use fleet::Share;
 pub use fuzz::fuzz_record;
 pub use host::Host;

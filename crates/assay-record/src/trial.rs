@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::agents::AgentPart;
 use crate::attribute::Attribute;
 use crate::cases::Cases;
+use crate::experiment::RecordedTrial;
 use crate::host::Host;
 use crate::stage::Stage;
 use crate::started::StartedServer;
@@ -413,6 +414,9 @@ pub struct Environment {
     /// The server that was started for this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<StartedServer>,
+    /// The trial of an experiment that this run was; `None`: it belongs to no experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<RecordedTrial>,
 }
 
 /// One server.

@@ -185,6 +185,23 @@
       ctx.fillText(mark.text, beside ? at + 5 * ratio : at - width - 5 * ratio, bbox.top + bbox.height - 18 * ratio);
       free = at + width + 12 * ratio;
     }
+    // A step of an experiment: a line with its name, and a bar for as long as it took.
+    const rows = [-Infinity, -Infinity, -Infinity];
+    const stages = chart.marks.some((mark) => mark.kind === "stage");
+    for (const mark of chart.marks.filter((mark) => mark.kind === "step")) {
+      const [left, right] = [place(mark.from), place(mark.to)];
+      ctx.fillStyle = style("--soft");
+      for (let y = bbox.top; y < bbox.top + bbox.height; y += 6 * ratio) ctx.fillRect(left - ratio / 2, y, ratio, 4 * ratio);
+      if (right - left > 3 * ratio) ctx.fillRect(left, bbox.top + bbox.height - 4 * ratio, right - left, 4 * ratio);
+      const width = ctx.measureText(mark.text).width;
+      const fits = left + width + 4 * ratio < bbox.left + bbox.width;
+      const start = fits ? left + 4 * ratio : left - width - 4 * ratio;
+      const row = rows.findIndex((free) => free <= start);
+      if (row < 0) continue;
+      ctx.fillStyle = style("--ink");
+      ctx.fillText(mark.text, start, bbox.top + (4 + 14 * (row + (stages ? 1 : 0))) * ratio);
+      rows[row] = start + width + 6 * ratio;
+    }
     ctx.fillStyle = style("--warn");
     const foot = bbox.top + bbox.height;
     for (const mark of chart.marks.filter((mark) => mark.kind === "errors")) {

@@ -53,8 +53,11 @@ fn interval_words(value: f64, low: f64, high: f64, lopsided: f64) -> String {
     }
     let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
     let shown = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
+    // A small value within a wide interval has digits of its own: it is not zero.
+    let is_lost = value > 0.0 && shown(value).chars().all(|c| "0.".contains(c));
+    let own = if is_lost { figure(value) } else { shown(value) };
     match half > value / 2.0 || half > below.min(above) * lopsided {
-        true => format!("{} [{}, {}]", shown(value), shown(low.max(0.0)), shown(high)),
+        true => format!("{own} [{}, {}]", shown(low.max(0.0)), shown(high)),
         false => format!("{} ±{}", shown(value), shown(half)),
     }
 }

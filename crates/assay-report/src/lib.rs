@@ -40,6 +40,7 @@ pub use findings::comparison::{
     ChangeFindings, Comparison, MetricComparison, Side, SideFindings, StageComparison, compare,
 };
 pub use findings::condition::{BadCondition, Beyond, Condition, metric_names};
+pub use findings::derived::{DERIVED, DerivedFigure, meant_metric};
 pub use findings::experiment::{
     BEST, Experiment, ExperimentCell, ExperimentTrial, Factor, Level, OfTrials, PivotAsked, Unknown,
 };

@@ -506,13 +506,31 @@ fn grid() -> Report {
 
 fn table(rows: &str, columns: Option<&str>, ratio_to: Option<&str>, of: OfTrials) -> ShowAsked {
     let [columns, ratio_to] = [columns, ratio_to].map(|name| name.map(str::to_owned));
-    ShowAsked::Table(PivotAsked { rows: rows.into(), columns, value: "tps".into(), ratio_to, of })
+    ShowAsked::Table(PivotAsked {
+        rows: rows.into(),
+        columns,
+        value: "tps".into(),
+        ratio_to,
+        of,
+        best_of: None,
+        fault_above: None,
+    })
 }
 
 fn drawn(kind: ChartKind, x: Option<&str>, color: Option<&str>, facet: Option<&str>, values: &[&str]) -> ChartAsked {
     let [x, color, facet] = [x, color, facet].map(|name| name.map(str::to_owned));
     let values = values.iter().map(|value| (*value).to_owned()).collect();
-    ChartAsked { kind, x, color, facet, values, ratio_to: None, references: Vec::new() }
+    ChartAsked {
+        kind,
+        x,
+        color,
+        facet,
+        values,
+        ratio_to: None,
+        references: Vec::new(),
+        best_of: None,
+        whole_run: false,
+    }
 }
 
 fn show(report: &Report, asked: &[ShowAsked], axes: &[&str]) -> Result<Vec<Shown>, NoChart> {
@@ -597,7 +615,7 @@ fn what_differs_beside_the_factors_is_never_pooled() {
     let missing = table("shared_buffers", None, Some("2GB"), OfTrials::All);
     insta::assert_snapshot!(show(&report, &[missing], &["shared_buffers"]).err().unwrap(), @r#"no level of shared_buffers to divide by: "2GB"; there are: 16MB, 128MB, 1GB, best"#);
     let unfit = ShowAsked::Chart(drawn(ChartKind::Dots, Some("sessions"), None, None, &["tps"]));
-    insta::assert_snapshot!(show(&report, &[unfit], &["setting"]).err().unwrap(), @"dots and lines are drawn over time: name factors as color or facet");
+    insta::assert_snapshot!(show(&report, &[unfit], &["setting"]).err().unwrap(), @"dots, lines and stack are drawn over time: name factors as color or facet");
     let unknown = ShowAsked::Chart(drawn(ChartKind::Lines, None, None, None, &["tpmC"]));
     insta::assert_snapshot!(show(&report, &[unknown], &["setting"]).err().unwrap(), @r#"no trial has over time a value "tpmC"; there are: tps, qps, p50, p90, p95, p99, p999, mean, max, errors, retries, failed, backlog, cpus_used, shop.tps"#);
 }
@@ -973,6 +991,8 @@ fn a_level_shows_what_was_in_effect_and_what_was_asked_for() {
             value: "tps".into(),
             ratio_to: Some(base.into()),
             of: OfTrials::All,
+            best_of: None,
+            fault_above: None,
         })]
     };
     let levels = vec![level("4MB", memory), level("8MB", memory), level("much", memory)];

@@ -72,6 +72,8 @@ fn asked(report: &Report) -> Vec<Shown> {
         value: "tps".into(),
         ratio_to: Some(BEST.into()),
         of: OfTrials::All,
+        best_of: None,
+        fault_above: None,
     };
     let chart = |kind| {
         let values = vec!["tps".into()];
@@ -83,6 +85,8 @@ fn asked(report: &Report) -> Vec<Shown> {
             values,
             ratio_to: None,
             references: Vec::new(),
+            best_of: None,
+            whole_run: false,
         })
     };
     let asked = [ShowAsked::Table(table), chart(ChartKind::Dots), chart(ChartKind::Bars)];

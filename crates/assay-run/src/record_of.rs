@@ -279,6 +279,7 @@ pub fn this_machine() -> record::Environment {
             memory_bytes: host.memory_bytes,
         },
         started: None,
+        trial: None,
         facts: telemetry::machine_facts(),
         servers: Vec::new(),
     }

@@ -45,7 +45,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Check(options) => execute(assignment(), &options.output(), options.fleet.spec().as_ref()),
         Subcommand::Cleanup(options) => execute(assignment(), &options.common.output(), None),
         Subcommand::Exec(options) => execute(assignment(), &options.common.output(), None),
-        Subcommand::List => list::run(words),
+        Subcommand::List(options) => list::run(options.what, words),
         Subcommand::Show(options) => show::run(options),
         Subcommand::Tag(options) => tag::run(options),
         Subcommand::Compare(options) => compare::run(options),

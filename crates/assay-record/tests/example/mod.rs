@@ -222,6 +222,17 @@ fn environment() -> Environment {
             memory_bytes: 16 << 30,
         },
         facts: BTreeMap::new(),
+        trial: Some(RecordedTrial {
+            experiment: "0123456789abcdef".into(),
+            round: 2,
+            cell: "memory=1G".into(),
+            rejected: vec!["the machine swapped 200 pages per second".into()],
+            steps: vec![StepTime {
+                name: "crash".into(),
+                started: Time::from_unix_ms(1_773_500_000_000),
+                length_ns: 7,
+            }],
+        }),
         servers: vec![server(None), server(Some("TLSv1.3 TLS_AES_256_GCM_SHA384"))],
         started: Some(StartedServer {
             product: "postgres".into(),
@@ -397,7 +408,7 @@ pub(crate) fn example_of_cases() -> Record {
         rows: Some(1),
         digest: Some("00000000000000ff".into()),
         result_changed: false,
-        plans: vec![QueryPlan { text: "Result".into(), json: Some("[]".into()) }],
+        plans: vec![QueryPlan { text: "Result".into(), json: Some("[]".into()), shape: "Result".into() }],
         counters: [("blks_hit".to_owned(), 3)].into(),
         failure: None,
     };

@@ -5,18 +5,19 @@
 use std::collections::BTreeMap;
 
 use crate::charts::chart::{
-    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, LINES_MAX, NAME_WIDTH, POINTS_MAX, Panel, PanelBody,
-    axis, rounded,
+    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, LINES_MAX, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, Panel,
+    PanelBody, axis, rounded,
 };
 use crate::charts::spread::boxed;
-use crate::charts::time::time_axis;
-use crate::findings::arithmetic::rolling_median;
+use crate::charts::time::{checkpoint_marks, step_mark, time_axis};
+use crate::findings::arithmetic::{median, rolling_median};
 use crate::findings::course::{FigureOverTime, course, course_names};
-use crate::findings::experiment::{BEST, Experiment, FactorAxis, SETTING, Unknown};
+use crate::findings::experiment::{BEST, Experiment, ExperimentTrial, FactorAxis, SETTING, Unknown};
 use crate::findings::metric::Better;
 use crate::findings::setting::SESSIONS;
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
+use crate::words::run::sessions as sessions_words;
 
 /// Presentation of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +32,8 @@ pub enum ChartKind {
     Bars,
     /// A metric by sessions, or by another numeric factor: a line per setting.
     Curves,
+    /// Several metrics over time, each on top of the one before it, such as CPU time by kind.
+    Stack,
 }
 
 /// Everything that distinguishes a kind from the others.
@@ -62,8 +65,8 @@ enum KindAxis {
 
 impl ChartKind {
     /// Every kind.
-    pub const ALL: [ChartKind; 5] =
-        [ChartKind::Dots, ChartKind::Lines, ChartKind::Boxes, ChartKind::Bars, ChartKind::Curves];
+    pub const ALL: [ChartKind; 6] =
+        [ChartKind::Dots, ChartKind::Lines, ChartKind::Boxes, ChartKind::Bars, ChartKind::Curves, ChartKind::Stack];
 
     fn facts(self) -> KindFacts {
         match self {
@@ -101,6 +104,13 @@ impl ChartKind {
                 has_colors: true,
                 caption: "band: range",
                 draw: |cells, value| cells.curves(value),
+            },
+            ChartKind::Stack => KindFacts {
+                name: "stack",
+                x: KindAxis::Time,
+                has_colors: false,
+                caption: "stacked",
+                draw: |cells, values| cells.stack(values),
             },
         }
     }
@@ -149,6 +159,10 @@ pub struct ChartAsked {
     pub ratio_to: Option<String>,
     /// Values that others are held against, by name: a line across each panel of dots, lines or curves.
     pub references: Vec<(String, f64)>,
+    /// A factor of which only the best level is shown, by the first value, in each place by itself.
+    pub best_of: Option<String>,
+    /// Over time: all steps of a ladder one after the other, instead of a panel for each.
+    pub whole_run: bool,
 }
 
 /// Why a chart cannot be drawn.
@@ -172,10 +186,27 @@ const ACROSS_MAX: usize = 4;
 /// Most dots of one color in one panel; above that, an evenly spaced selection is drawn.
 const DOTS_MAX: usize = 20_000;
 const MEDIANS: usize = 40;
+/// Most steps, outages and stages marked in one panel.
+const MARKS_MAX: usize = 200;
 
 impl Experiment {
     /// The chart; `number` distinguishes charts of one report.
     pub(crate) fn chart(&self, asked: &ChartAsked, number: usize) -> Result<Chart, NoChart> {
+        if !asked.whole_run {
+            return self.chart_with_marks(asked, number, self);
+        }
+        if asked.kind.facts().x != KindAxis::Time {
+            let kinds = ChartKind::names(|x| x == KindAxis::Time);
+            return Err(NoChart::Unfit(format!("whole_run is for charts over time: {kinds}")));
+        }
+        if [&asked.color, &asked.facet].into_iter().flatten().any(|axis| axis == SESSIONS) {
+            return Err(NoChart::Unfit("whole_run shows all numbers of sessions in one panel".to_owned()));
+        }
+        self.as_whole_runs().chart_with_marks(asked, number, self)
+    }
+
+    /// `measured`: the experiment with the stages as they were measured, for marks.
+    fn chart_with_marks(&self, asked: &ChartAsked, number: usize, measured: &Experiment) -> Result<Chart, NoChart> {
         let kind = asked.kind.facts();
         let unfit = |words: String| Err(NoChart::Unfit(words));
         let is_over_levels = kind.x == KindAxis::Levels;
@@ -190,6 +221,9 @@ impl Experiment {
         if !asked.references.is_empty() && is_over_levels {
             let kinds = ChartKind::names(|x| x != KindAxis::Levels);
             return unfit(format!("references are drawn across {kinds} only"));
+        }
+        if asked.kind == ChartKind::Stack && asked.color.is_some() {
+            return unfit("stack has a color for each metric: name factors as facet".to_owned());
         }
         if asked.ratio_to.is_some() && !is_over_levels {
             let kinds = ChartKind::names(|x| x == KindAxis::Levels);
@@ -210,7 +244,12 @@ impl Experiment {
         let rest: Vec<FactorAxis> = self.others(&[x, color]);
         let mut facets = self.combinations(&rest);
         facets.retain(|facet| self.has_trials(facet));
-        let rows = asked.values.len().max(1);
+        // A stack has all metrics in one panel.
+        let values = match asked.kind {
+            ChartKind::Stack => vec![asked.values.join(",")],
+            _ => asked.values.clone(),
+        };
+        let rows = values.len().max(1);
         if facets.len() * rows > PANELS_MAX {
             return Err(NoChart::Unfit(format!(
                 "{} panels are too many for one picture (at most {PANELS_MAX}): name fewer records, or give factors a place",
@@ -220,12 +259,13 @@ impl Experiment {
         let across = if rows > 1 { facets.len() } else { facets.len().min(ACROSS_MAX) }.max(1);
         let mut panels = Vec::new();
         let mut x_axis = time_axis(self.trials.iter().map(|trial| &trial.findings));
-        for value in &asked.values {
+        for value in &values {
             for facet in &facets {
                 let name = clean(&self.facet_name(facet), NAME_WIDTH);
                 let cells = PanelCells { experiment: self, facet, x, color };
                 let (label, body) = (kind.draw)(&cells, value)?;
-                let mut panel = Panel { name, y: axis(&label, AxisScale::Linear), body };
+                let marks = if kind.x == KindAxis::Time { cells.marks(measured) } else { Vec::new() };
+                let mut panel = Panel { name, y: axis(&label, AxisScale::Linear), marks, body };
                 if asked.ratio_to.is_some() {
                     panel.by_best(value, self.better(value));
                 }
@@ -241,13 +281,21 @@ impl Experiment {
         let chart = Chart::new(
             format!("asked-{}", number + 1),
             &self.title(asked, x),
-            caption(kind.caption, asked),
+            caption(self.caption_of(asked.kind, &asked.values), asked),
             [x_axis, axis("", AxisScale::Linear)],
             ChartBody::Panels { across, panels },
         );
         let values: Vec<String> = asked.values.iter().map(|value| value.replace(['.', '_'], "-")).collect();
         let chart = Chart { file: format!("{}-{}", kind.name, values.join("-")), ..chart };
         if chart.is_empty() { Err(NoChart::Empty) } else { Ok(chart) }
+    }
+
+    /// How to read a kind; boxes show trials where a value has no seconds.
+    fn caption_of(&self, kind: ChartKind, values: &[String]) -> &'static str {
+        match kind {
+            ChartKind::Boxes if values.iter().all(|value| self.is_of_trial(value)) => "boxes of trials",
+            kind => kind.facts().caption,
+        }
     }
 
     /// The first factor without a place, or the sessions.
@@ -306,7 +354,9 @@ fn name_of(value: &str) -> &str {
 
 fn caption(of_kind: &str, asked: &ChartAsked) -> String {
     let best = if asked.ratio_to.is_some() { ", best = 100%" } else { "" };
-    format!("{of_kind}{best}").trim_start_matches(", ").to_owned()
+    let best_of = asked.best_of.as_ref();
+    let best_of = best_of.map_or(String::new(), |factor| format!(", best {}", clean(factor, NAME_WIDTH)));
+    format!("{of_kind}{best}{best_of}").trim_start_matches(", ").to_owned()
 }
 
 impl PanelBody {
@@ -396,13 +446,9 @@ impl PanelCells<'_> {
             }
             label = label_of(value, courses[0].unit);
             let trials = courses.len();
-            let points = together(courses);
+            let points = if dots || trials == 1 { together(courses) } else { by_second(courses) };
             let is_only = name.is_empty();
-            let width = match (dots, trials) {
-                // The median of all trials, per second.
-                (false, trials) => trials | 1,
-                (true, trials) => ((points.len() / MEDIANS) | 1).max((5 * trials) | 1),
-            };
+            let width = if dots { ((points.len() / MEDIANS) | 1).max((5 * trials) | 1) } else { 1 };
             let group = if self.color.is_some() { number } else { 0 };
             if dots {
                 let step = points.len().div_ceil(DOTS_MAX).max(1);
@@ -429,6 +475,93 @@ impl PanelCells<'_> {
         Ok((label, PanelBody::Lines { lines }))
     }
 
+    /// Each metric on top of the one before it; of several trials, the median of each second. `values`: their names,
+    /// separated by commas.
+    fn stack(&self, values: &str) -> Result<(String, PanelBody), NoChart> {
+        let stages = self.stages(None, None);
+        let mut lines: Vec<ChartLine> = Vec::new();
+        let mut label = "";
+        let mut below: Vec<(f64, f64)> = Vec::new();
+        for (group, value) in values.split(',').enumerate().take(LINES_MAX) {
+            if !self.is_known(value) {
+                return Err(self.unknown(value).into());
+            }
+            let courses: Vec<FigureOverTime> = stages.iter().filter_map(|stage| course(stage, value)).collect();
+            let Some(first) = courses.first() else { continue };
+            if !label.is_empty() && label != first.unit {
+                let words = format!("a stack needs metrics of one unit, and {value} is in {}", first.unit);
+                return Err(NoChart::Unfit(words));
+            }
+            label = first.unit;
+            let own: Vec<(f64, f64)> = by_second(courses).into_iter().filter_map(|(x, y)| Some((x, y?))).collect();
+            let sum_below = |x: f64| below.iter().find(|(at, _)| *at == x).map_or(0.0, |(_, sum)| *sum);
+            let mut line = ChartLine { stacked: true, ..ChartLine::new(stack_name(value), group) };
+            let mut sums = Vec::new();
+            for (x, y) in own {
+                let low = sum_below(x);
+                line.x.push(x);
+                line.y.push(Some(rounded(low + y)));
+                line.band.push(Some((rounded(low), rounded(low + y))));
+                sums.push((x, low + y));
+            }
+            below = sums;
+            lines.push(line);
+        }
+        Ok((label.to_owned(), PanelBody::Lines { lines }))
+    }
+
+    /// Steps of the recipe, outages, checkpoints of a single trial, and the stages of a whole run. `measured`: with the
+    /// stages as they were measured; their ladder is drawn as one if it is another experiment than this one.
+    fn marks(&self, measured: &Experiment) -> Vec<Mark> {
+        let whole = !std::ptr::eq(self.experiment, measured);
+        let cells: Vec<(usize, u32)> =
+            self.colors().into_iter().filter_map(|(_, color)| self.cell(color, None)).collect();
+        let trials: Vec<&ExperimentTrial> = measured
+            .trials
+            .iter()
+            .filter(|trial| cells.iter().any(|(cell, _)| *cell == trial.cell) && !trial.findings.stages.is_empty())
+            .collect();
+        let (mut steps, mut outages, mut stages): (Vec<Mark>, Vec<Mark>, Vec<Mark>) = Default::default();
+        for trial in &trials {
+            let sessions = cells.iter().find(|(cell, _)| *cell == trial.cell).map_or(0, |(_, sessions)| *sessions);
+            let of_panel = |stage: &&StageFindings| whole || stage.sessions == sessions;
+            let own: Vec<&StageFindings> = trial.findings.stages.iter().filter(of_panel).collect();
+            let Some((first, last)) = own.first().zip(own.last()) else { continue };
+            let begin =
+                |stage: &StageFindings| (stage.started.unix_ms().saturating_sub(first.started.unix_ms())) as f64 / 1e3;
+            let end = begin(last) + last.measured_ns as f64 / 1e9;
+            let of_trial = trial.findings.trial.iter().flat_map(|trial| &trial.steps);
+            steps.extend(of_trial.filter_map(|step| step_mark(step, first.started.unix_ms(), end)));
+            for stage in &own {
+                let begin = begin(stage);
+                if trials.len() == 1 {
+                    steps.extend(checkpoint_marks(stage, begin));
+                }
+                // Of several settings in one panel, an area would seem to be about all of them.
+                let own_outages = stage.throughput.outages.iter().filter(|_| cells.len() == 1);
+                outages.extend(own_outages.map(|outage| Mark {
+                    from: begin + outage.start_ns as f64 / 1e9,
+                    to: begin + outage.end_ns() as f64 / 1e9,
+                    kind: MarkKind::Outage,
+                    text: String::new(),
+                }));
+            }
+            if whole && own.len() > 1 && stages.is_empty() {
+                stages.extend(own.iter().map(|stage| Mark {
+                    from: begin(stage),
+                    to: begin(stage) + stage.measured_ns as f64 / 1e9,
+                    kind: MarkKind::Stage,
+                    text: sessions_words(stage.sessions),
+                }));
+            }
+        }
+        let mut marks = stages;
+        marks.extend(merged(outages));
+        marks.extend(merged(steps));
+        marks.truncate(MARKS_MAX);
+        marks
+    }
+
     fn columns(&self, bars: bool, of: &dyn Fn(Option<(FactorAxis, usize)>, usize) -> Option<Boxed>) -> PanelBody {
         let levels = self.x.map_or(vec![String::new()], |axis| self.experiment.levels(axis));
         let set = |(number, (name, color)): (usize, (String, Option<(FactorAxis, usize)>))| ColumnSet {
@@ -441,6 +574,15 @@ impl PanelCells<'_> {
     }
 
     fn boxes(&self, value: &str) -> Result<(String, PanelBody), NoChart> {
+        // A step has one value per trial: a box of its trials.
+        if self.experiment.is_of_trial(value) {
+            let (unit, scale) = self.experiment.unit(value)?;
+            let of_cell = |color: Option<(FactorAxis, usize)>, level: usize| {
+                let (cell, sessions) = self.cell(color, Some(level))?;
+                boxed(self.experiment.values(value, cell, sessions).iter().map(|one| rounded(one * scale)).collect())
+            };
+            return Ok((label_of(value, unit), self.columns(false, &of_cell)));
+        }
         if !self.is_known(value) {
             return Err(self.unknown(value).into());
         }
@@ -537,6 +679,45 @@ fn label_of(value: &str, unit: &str) -> String {
         ("p50" | "p90" | "p95" | "p99" | "p999" | "mean" | "max", "ms") => format!("response time, {value}, ms"),
         (value, unit) => format!("{}, {unit}", name_of(value)),
     }
+}
+
+/// Marks with the same text that overlap are one: from the first start to the last end.
+fn merged(mut marks: Vec<Mark>) -> Vec<Mark> {
+    /// Trials reach a step at slightly different times.
+    const NEAR: f64 = 1.0;
+    marks.sort_by(|a, b| a.from.total_cmp(&b.from));
+    let mut all: Vec<Mark> = Vec::new();
+    for mark in marks {
+        match all.iter_mut().find(|known| known.text == mark.text && mark.from <= known.to + NEAR) {
+            Some(known) => known.to = known.to.max(mark.to),
+            None => all.push(mark),
+        }
+    }
+    all
+}
+
+/// The name of a metric among others of its kind: `user` of `machine.cpu_user_percent`.
+fn stack_name(value: &str) -> &str {
+    let name = value.split_once('.').map_or(value, |(_, name)| name);
+    match name.strip_prefix("cpu_").and_then(|name| name.strip_suffix("_percent")) {
+        Some(kind) => kind,
+        None => name,
+    }
+}
+
+/// The median of the trials in each second; `None`: none of them has a value in it.
+fn by_second(courses: Vec<FigureOverTime>) -> Vec<(f64, Option<f64>)> {
+    let step = courses.iter().filter_map(|course| usual_step(&course.points)).fold(1.0, f64::max);
+    let mut seconds: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    for (x, y) in courses.into_iter().flat_map(|course| course.points) {
+        seconds.entry((x / step).round() as i64).or_default().extend(y);
+    }
+    seconds.into_iter().map(|(second, values)| (second as f64 * step, median(values))).collect()
+}
+
+/// The median distance of points, in whole seconds.
+fn usual_step(points: &[(f64, Option<f64>)]) -> Option<f64> {
+    median(points.windows(2).map(|two| two[1].0 - two[0].0)).map(|step| step.round().max(1.0))
 }
 
 /// The points of all trials in order of time, aligned at their start.

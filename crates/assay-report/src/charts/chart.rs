@@ -84,6 +84,8 @@ pub enum MarkKind {
     Outage,
     /// There were errors.
     Errors,
+    /// A step of an experiment, or an event of a server, such as a checkpoint.
+    Step,
 }
 
 /// The content of a chart.
@@ -125,6 +127,8 @@ pub struct Panel {
     pub name: String,
     /// The vertical axis; the same for all in a row.
     pub y: ChartAxis,
+    /// Spans of the horizontal axis with a remark, over time.
+    pub marks: Vec<Mark>,
     /// Its content.
     #[serde(flatten)]
     pub body: PanelBody,

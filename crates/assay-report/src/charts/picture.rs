@@ -3,7 +3,9 @@
 
 use tiny_skia::Pixmap;
 
-use crate::charts::chart::{AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, MarkKind, Panel, PanelBody};
+use crate::charts::chart::{
+    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, Mark, MarkKind, Panel, PanelBody,
+};
 use crate::charts::layout::{ChartLayout, LineStyle, Range, Tick, look, panel_ranges};
 use crate::charts::palette::{Color, Palette, Theme, hex};
 use crate::charts::shape::{Anchor, DENSITY, DrawnShape, width_of};
@@ -343,6 +345,7 @@ impl Drawing {
             });
         }
         self.line(vec![(x.from, bottom), (x.to, bottom)], palette.soft, 1.0);
+        self.panel_marks(&panel.marks, x, (top, bottom));
         match &panel.body {
             PanelBody::Lines { lines } => {
                 // The last label would run into the first one of the next panel.
@@ -360,6 +363,64 @@ impl Drawing {
                 self.lines(chart, lines, &looks, (x, y));
             }
             PanelBody::Columns { levels, sets, bars } => self.columns(levels, sets, *bars, (x, y), is_lowest),
+        }
+    }
+
+    /// Marks of a panel, below its lines: stages and outages as areas, steps as lines with their names.
+    fn panel_marks(&mut self, marks: &[Mark], x: &AxisSpan, (top, bottom): (f32, f32)) {
+        let palette = self.palette;
+        let span = |mark: &Mark| (x.of(mark.from), (x.of(mark.to).min(x.to) - x.of(mark.from)).max(1.0));
+        let of_kind = |kind: MarkKind| marks.iter().filter(move |mark| mark.kind == kind);
+        for mark in of_kind(MarkKind::Stage).step_by(2) {
+            let (left, width) = span(mark);
+            self.rect((left, top), (width, bottom - top), palette.shade);
+        }
+        for mark in of_kind(MarkKind::Outage) {
+            let (left, width) = span(mark);
+            self.rect((left, top), (width, bottom - top), palette.outage);
+            self.rect((left, top), (width, 3.0), palette.bad);
+        }
+        let mut free = f32::NEG_INFINITY;
+        for mark in of_kind(MarkKind::Stage) {
+            let left = x.of(mark.from) + 3.0;
+            let short = mark.text.split(' ').next().unwrap_or_default();
+            let room = x.of(mark.to) - left;
+            let text = [mark.text.as_str(), short].into_iter().find(|text| width_of(text, 11.0) < room);
+            if let Some(text) = text.filter(|_| left >= free) {
+                self.text((left, top + 11.0), text, 11.0, palette.soft, Anchor::Start);
+                free = left + width_of(text, 11.0) + 6.0;
+            }
+        }
+        self.steps(marks, x, (top, bottom), if free > f32::NEG_INFINITY { 24.0 } else { 11.0 });
+    }
+
+    /// A line at the start of each step, with its name where there is room, and one at its end if it took long.
+    fn steps(&mut self, marks: &[Mark], x: &AxisSpan, (top, bottom): (f32, f32), below_top: f32) {
+        /// A step shorter than this on the screen has one line.
+        const SHORT: f32 = 3.0;
+        /// Names in rows below each other, if they are too long for one.
+        const ROWS: usize = 3;
+        let palette = self.palette;
+        let mut free = [f32::NEG_INFINITY; ROWS];
+        for mark in marks.iter().filter(|mark| mark.kind == MarkKind::Step) {
+            let (from, to) = (x.of(mark.from), x.of(mark.to).min(x.to));
+            self.shapes.push(DrawnShape::Lines {
+                points: vec![(from, top), (from, bottom)],
+                color: palette.soft,
+                width: 1.0,
+                dash: &[4.0, 2.0],
+            });
+            if to - from > SHORT {
+                self.rect((from, bottom - 4.0), (to - from, 4.0), palette.soft);
+            }
+            let text = fitting(&mark.text, 11.0, (x.to - x.from) * 0.8);
+            let width = width_of(&text, 11.0);
+            let left = if from + 3.0 + width <= x.to { from + 3.0 } else { (from - 3.0 - width).max(x.from) };
+            if let Some(row) = (0..ROWS).find(|row| free[*row] <= left) {
+                let at = (left, top + below_top + 13.0 * row as f32);
+                self.text(at, &text, 11.0, palette.ink, Anchor::Start);
+                free[row] = left + width + 6.0;
+            }
         }
     }
 
@@ -492,6 +553,7 @@ impl Drawing {
                 free = middle + half + 6.0;
             }
         }
+        self.steps(&chart.marks, x, (top, bottom), 11.0);
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Errors) {
             let left = x.of(mark.from);
             self.rect((left, bottom - 6.0), ((x.of(mark.to) - left).max(1.5), 6.0), palette.warn);
@@ -533,8 +595,13 @@ impl Drawing {
             }
         }
         let kinds = [(MarkKind::Outage, self.palette.bad, "outage"), (MarkKind::Errors, self.palette.warn, "errors")];
+        let panels = match &chart.body {
+            ChartBody::Panels { panels, .. } => &panels[..],
+            _ => &[],
+        };
         for (kind, color, words) in kinds {
-            if chart.marks.iter().any(|mark| mark.kind == kind) {
+            let mut marks = chart.marks.iter().chain(panels.iter().flat_map(|panel| &panel.marks));
+            if marks.any(|mark| mark.kind == kind) {
                 entries.push((Swatch::Square(color), words.to_owned()));
             }
         }

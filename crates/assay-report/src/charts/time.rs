@@ -1,5 +1,7 @@
 //! Charts over time: throughput, latency, errors and the heat map of one record; several records stacked.
 
+use assay_record::{RecordedTrial, ScopeKind, StepTime};
+
 use crate::charts::chart::{
     AxisScale, Chart, ChartAxis, ChartBody, ChartLine, LINES_MAX, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, STAGES_MAX,
     axis, rounded,
@@ -178,6 +180,8 @@ pub(super) struct TimeLine<'a> {
     pub(super) stages: Vec<(f64, f64, &'a StageFindings)>,
     /// Stages are distinguished by their rates.
     by_rate: bool,
+    /// The trial of an experiment that the run was.
+    trial: Option<&'a RecordedTrial>,
 }
 
 /// One or more consecutive intervals of a stage.
@@ -193,7 +197,8 @@ impl<'a> TimeLine<'a> {
         let all: usize = findings.stages.iter().map(|stage| stage.intervals.len()).sum();
         let merged = all.div_ceil(POINTS_MAX).max(1);
         let by_rate = matches!(&findings.capacity, Some(CapacityFindings { of: Capacity::Rate { .. }, .. }));
-        let mut line = TimeLine { parts: Vec::new(), merged, stages: Vec::new(), by_rate };
+        let mut line =
+            TimeLine { parts: Vec::new(), merged, stages: Vec::new(), by_rate, trial: findings.trial.as_ref() };
         let start = findings.stages.first().map_or(0, |stage| stage.started.unix_ms());
         let mut end = 0.0;
         for (number, stage) in findings.stages.iter().enumerate().take(STAGES_MAX) {
@@ -350,6 +355,7 @@ impl<'a> TimeLine<'a> {
             })
         });
         marks.extend(outages.take(MARKS_MAX));
+        marks.extend(self.steps());
         let errors =
             |part: &Stretch| part.intervals.iter().fold(0, |sum: u64, interval| sum.saturating_add(interval.errors));
         marks.extend(self.runs(
@@ -363,6 +369,16 @@ impl<'a> TimeLine<'a> {
         marks
     }
 
+    /// Steps of the experiment that the run belongs to, and checkpoints.
+    fn steps(&self) -> Vec<Mark> {
+        let end = self.stages.last().map_or(0.0, |(_, end, _)| *end);
+        let start = self.stages.first().map_or(0, |(_, _, stage)| stage.started.unix_ms());
+        let steps = self.trial.iter().flat_map(|trial| &trial.steps);
+        let steps = steps.filter_map(|step| step_mark(step, start, end));
+        let checkpoints = self.stages.iter().flat_map(|(begin, _, stage)| checkpoint_marks(stage, *begin));
+        steps.chain(checkpoints).take(MARKS_MAX).collect()
+    }
+
     /// Consecutive parts that have something in common.
     fn runs(&self, kind: MarkKind, is: impl Fn(&Stretch) -> bool, text: impl Fn(&[Stretch]) -> String) -> Vec<Mark> {
         let runs = self.parts.chunk_by(|one, other| one.stage == other.stage && is(one) == is(other));
@@ -370,6 +386,41 @@ impl<'a> TimeLine<'a> {
         runs.filter(|run| is(&run[0])).map(mark).take(MARKS_MAX).collect()
     }
 }
+
+/// A step on an axis that starts at `start` (milliseconds) and ends after `end` seconds; `None`: it is not in that
+/// time.
+pub(super) fn step_mark(step: &StepTime, start_unix_ms: u64, end: f64) -> Option<Mark> {
+    let at = |unix_ms: u64| (unix_ms as f64 - start_unix_ms as f64) / 1e3;
+    let from = at(step.started.unix_ms());
+    let to = from + step.length_ns as f64 / 1e9;
+    let is_in = to > 0.0 && from < end;
+    is_in.then(|| Mark {
+        from: from.max(0.0),
+        to: to.min(end),
+        kind: MarkKind::Step,
+        text: clean(&step.name, NAME_WIDTH),
+    })
+}
+
+/// Seconds in which a server counted a checkpoint.
+pub(super) fn checkpoint_marks(stage: &StageFindings, begin: f64) -> Vec<Mark> {
+    let servers = stage.telemetry.iter().filter(|scope| scope.scope == ScopeKind::Server);
+    let counters = servers.flat_map(|scope| &scope.metrics).filter(|metric| CHECKPOINTS.contains(&&*metric.metric));
+    let mut marks: Vec<Mark> = counters
+        .flat_map(|metric| &metric.points)
+        .filter(|point| point.value.is_some_and(|value| value > 0.0))
+        .map(|point| {
+            let at = instant(begin, point.at_ns);
+            Mark { from: at, to: at, kind: MarkKind::Step, text: "checkpoint".to_owned() }
+        })
+        .collect();
+    marks.sort_by(|a, b| a.from.total_cmp(&b.from));
+    marks.dedup_by(|a, b| a.from <= b.from);
+    marks
+}
+
+/// Counters of checkpoints.
+const CHECKPOINTS: [&str; 2] = ["checkpoints_timed", "checkpoints_requested"];
 
 /// Seconds, to the millisecond; `ns` since `begin`.
 pub(super) fn instant(begin: f64, ns: u64) -> f64 {

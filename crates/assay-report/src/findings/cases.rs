@@ -92,6 +92,9 @@ pub struct PlanFindings {
     pub text: String,
     /// In the server's machine-readable form.
     pub json: Option<String>,
+    /// The text without estimates, by which plans of several records are recognized.
+    #[serde(skip)]
+    pub(crate) shape: String,
     /// Number of executions before which it was seen.
     pub executions: u64,
     /// The round in which it first appeared, from 1.
@@ -182,6 +185,7 @@ fn of_case(case: &Case, found: Option<&assay_stats::TrialCenter>, ratio: Option<
         PlanFindings {
             text: plan.text.clone(),
             json: plan.json.clone(),
+            shape: if plan.shape.is_empty() { plan.text.clone() } else { plan.shape.clone() },
             executions: with_it().count() as u64,
             first_round: with_it().map(|one| one.round).min(),
         }

@@ -8,6 +8,7 @@ use assay_record::{Reading, ScopeKind, Unit};
 use crate::findings::arithmetic::per_second;
 use crate::findings::interval::IntervalFindings;
 use crate::findings::latency::LatencyFindings;
+use crate::findings::shares::{ShareFindings, Shares, TelemetryPoint};
 use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
 
@@ -91,11 +92,23 @@ fn of_type(stage: &StageFindings, name: &str) -> Option<FigureOverTime> {
 fn telemetry(stage: &StageFindings, name: &str) -> Option<FigureOverTime> {
     let (of, metric) = name.split_once('.')?;
     let scope = stage.telemetry.iter().find(|scope| scope_name(scope) == of)?;
+    if let Some(share) = metric.strip_suffix("_percent").and_then(|name| share_of(&scope.shares, name)) {
+        let point = |one: &TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|share| share * 100.0));
+        return Some(FigureOverTime { unit: "percent", points: share.points.iter().map(point).collect() });
+    }
     let found = scope.metric(metric)?;
     let (unit, scale) = unit(found);
-    let point =
-        |one: &crate::findings::shares::TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
+    let point = |one: &TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
     Some(FigureOverTime { unit, points: found.points.iter().map(point).collect() })
+}
+
+/// A share over time: of CPU time by kind, or of pages found in the server's own memory.
+fn share_of<'a>(shares: &'a Shares, name: &str) -> Option<&'a ShareFindings> {
+    if name == "buffer_hit" {
+        return shares.hits.as_ref();
+    }
+    let kind = name.strip_prefix("cpu_")?;
+    shares.cpu.iter().find(|(known, _)| *known == kind).map(|(_, share)| share)
 }
 
 /// A metric's unit for display, and the divisor of its values.

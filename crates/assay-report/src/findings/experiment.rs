@@ -9,7 +9,7 @@ use assay_record::Attribute;
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
 
 use crate::findings::arithmetic::ratio;
-use crate::findings::course::scope_name;
+use crate::findings::derived::{derived, derived_names};
 use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions, trial_metrics};
 use crate::findings::run::Findings;
 use crate::findings::setting::{SESSIONS, not_as_asked};
@@ -120,6 +120,10 @@ pub struct PivotAsked {
     pub ratio_to: Option<String>,
     /// Which of its trials represent a cell.
     pub of: OfTrials,
+    /// A factor of which only the best level is shown, in each place by itself; it is no axis.
+    pub best_of: Option<String>,
+    /// Percent: a place that is worse than the base by more than this is named as a fault.
+    pub fault_above: Option<u32>,
 }
 
 /// A pseudo-level: the best value of a table or a chart is 100 %.
@@ -135,11 +139,13 @@ pub enum OfTrials {
     Worst,
     /// The best one.
     Best,
+    /// The best but one; of a cell with a single trial, that one.
+    SecondBest,
 }
 
 impl OfTrials {
     /// Every way.
-    pub const ALL: [OfTrials; 3] = [OfTrials::All, OfTrials::Worst, OfTrials::Best];
+    pub const ALL: [OfTrials; 4] = [OfTrials::All, OfTrials::Worst, OfTrials::Best, OfTrials::SecondBest];
 
     /// As users write it.
     pub fn name(self) -> &'static str {
@@ -147,6 +153,7 @@ impl OfTrials {
             OfTrials::All => "all",
             OfTrials::Worst => "worst",
             OfTrials::Best => "best",
+            OfTrials::SecondBest => "second-best",
         }
     }
 
@@ -185,6 +192,10 @@ pub(crate) struct Pivot {
     /// Effects of the levels against the base, averaged over all levels of the other factors.
     pub(crate) effects: Vec<LevelEffect>,
     pub(crate) of: OfTrials,
+    /// Which direction of the value is good.
+    pub(crate) better: Better,
+    /// Percent: what is worse than the base by more is a fault.
+    pub(crate) fault_above: Option<u32>,
     /// Whether it has one fit, not one for each step of a ladder.
     pub(crate) once: bool,
     /// Whether some cell has several trials.
@@ -350,7 +361,13 @@ impl Experiment {
             }
             facet
         });
-        let facets: Vec<Facet> = facets.collect();
+        let mut facets: Vec<Facet> = facets.collect();
+        // Of a step that only some cells have, the others would be empty tables.
+        let is_empty =
+            |facet: &Facet| facet.rows.iter().all(|(_, row)| row.iter().all(|one| *one == PivotCell::Nothing));
+        if !facets.iter().all(is_empty) {
+            facets.retain(|facet| !is_empty(facet));
+        }
         let trials_of: Vec<usize> =
             (0..self.cells.len()).map(|cell| self.trials.iter().filter(|trial| trial.cell == cell).count()).collect();
         let found = fits.iter().flatten();
@@ -359,6 +376,7 @@ impl Experiment {
             OfTrials::All => "",
             OfTrials::Worst => ", worst trial",
             OfTrials::Best => ", best trial",
+            OfTrials::SecondBest => ", second-best trial",
         };
         Ok(Pivot {
             value: if unit.is_empty() { format!("{}{of}", asked.value) } else { format!("{} {unit}{of}", asked.value) },
@@ -371,6 +389,8 @@ impl Experiment {
             facets,
             effects,
             of: asked.of,
+            better,
+            fault_above: asked.fault_above,
             once: once || sessions.len() < 2,
             repeated: trials_of.iter().any(|trials| *trials > 1),
             uneven: trials_of
@@ -513,10 +533,17 @@ impl Experiment {
     }
 
     fn extreme(&self, which: OfTrials, value: &str, cell: usize, sessions: u32) -> Option<f64> {
-        let values = self.values(value, cell, sessions).into_iter();
-        let least =
-            matches!((which, self.better(value)), (OfTrials::Best, Better::Lower) | (OfTrials::Worst, Better::Higher));
-        if least { values.min_by(f64::total_cmp) } else { values.max_by(f64::total_cmp) }
+        let mut values = self.values(value, cell, sessions);
+        // The best one first.
+        values.sort_by(f64::total_cmp);
+        if self.better(value) != Better::Lower {
+            values.reverse();
+        }
+        match which {
+            OfTrials::Worst => values.last().copied(),
+            OfTrials::SecondBest => values.get(1).or(values.first()).copied(),
+            OfTrials::All | OfTrials::Best => values.first().copied(),
+        }
     }
 
     /// Which direction of a value is good; durations are better when short.
@@ -526,10 +553,11 @@ impl Experiment {
         }
         let stages = self.trials.iter().flat_map(|trial| &trial.findings.stages);
         let found = stages.flat_map(metrics).find(|(metric, _)| metric.name == value).map(|(metric, _)| metric.better);
+        let stages = || self.trials.iter().flat_map(|trial| &trial.findings.stages);
+        let found = found.or_else(|| stages().find_map(|stage| derived(stage, value)).map(|found| found.better));
         match found {
             Some(Better::Neither) => Better::Higher,
             Some(better) => better,
-            None if name_per_second(value).is_some() => Better::Higher,
             None => Better::Lower,
         }
     }
@@ -562,7 +590,25 @@ impl Experiment {
         }
         let found = trial_metrics(&trial.findings, sessions);
         let found = found.into_iter().find(|(metric, _)| metric.name == name);
-        found.map_or_else(|| per_second(stage, name), |(_, value)| value)
+        found.map_or_else(|| derived(stage, name)?.value, |(_, value)| value)
+    }
+
+    /// Why no trial has a metric of a server or machine, as far as its samplers know; several reasons of several
+    /// trials.
+    pub fn why_absent(&self, name: &str) -> Vec<String> {
+        let Some((_, metric)) = name.split_once('.') else { return Vec::new() };
+        let mut reasons: Vec<String> = Vec::new();
+        for trial in &self.trials {
+            let of_stages = trial.findings.stages.iter().flat_map(|stage| &stage.telemetry);
+            let unmoved = of_stages.flat_map(|scope| &scope.absent).map(|one| (&one.metric, &one.reason));
+            let unread = trial.findings.sampling.iter().flat_map(|sampling| &sampling.absent);
+            for (absent, reason) in unmoved.chain(unread.map(|one| (&one.metric, &one.reason))) {
+                if metric.starts_with(absent.trim_end_matches("_bytes")) && !reasons.contains(reason) {
+                    reasons.push(reason.clone());
+                }
+            }
+        }
+        reasons
     }
 
     /// A value's unit, and the factor to it.
@@ -577,8 +623,10 @@ impl Experiment {
             Some(MetricUnit::Ns) => return Ok(("ms", 1e-6)),
             Some(_) => return Ok(("", 1.0)),
             None if name == PER_PRICE || self.trials.is_empty() => return Ok(("", 1.0)),
-            None if stages().any(|stage| per_second(stage, name).is_some()) => return Ok(("", 1.0)),
             None => {}
+        }
+        if let Some(found) = stages().find_map(|stage| derived(stage, name)) {
+            return Ok((found.unit, 1.0));
         }
         let parts = || self.trials.iter().flat_map(|trial| &trial.parts);
         if parts().any(|(part, _)| part == name) {
@@ -588,7 +636,8 @@ impl Experiment {
         if values().any(|(value, _)| value == name) {
             return Ok(("", 1.0));
         }
-        let mut names: Vec<String> = known.into_keys().chain([PER_PRICE.to_owned()]).collect();
+        let derived = derived_names().map(str::to_owned);
+        let mut names: Vec<String> = known.into_keys().chain(derived).chain([PER_PRICE.to_owned()]).collect();
         for (part, _) in parts().chain(values()) {
             if !names.contains(part) {
                 names.push(part.clone());
@@ -596,19 +645,6 @@ impl Experiment {
         }
         Err(Unknown { what: "trial has a value".into(), name: name.to_owned(), known: names.join(", ") })
     }
-}
-
-const PER_SECOND: &str = "_per_s";
-
-/// The name of the counter whose rate this is.
-fn name_per_second(name: &str) -> Option<&str> {
-    name.strip_suffix(PER_SECOND).filter(|name| name.contains('.'))
-}
-
-/// The rate of a counter of telemetry: `machine.device_written_bytes_per_s`.
-fn per_second(stage: &StageFindings, name: &str) -> Option<f64> {
-    let (scope, metric) = name_per_second(name)?.split_once('.')?;
-    stage.telemetry.iter().find(|one| scope_name(one) == scope)?.metric(metric)?.per_s
 }
 
 /// The best value is 1, and so is any equally good one.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use assay_record as record;
 use assay_record::{
-    Attribute, EventLoop, Limit, Load, OptionValue, Place, Policy, RatePoint, Record, Status, Terminals, Time, Trace,
+    Attribute, EventLoop, Limit, Load, OptionValue, Place, Policy, RatePoint, Record, RecordedTrial, Status, Terminals,
+    Time, Trace,
 };
 use serde::Serialize;
 
@@ -68,6 +69,9 @@ pub struct Findings {
     /// What distinguishes the servers that were started for the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub identity: Vec<Attribute>,
+    /// The trial of an experiment that this run was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial: Option<RecordedTrial>,
     /// Statements run on every new connection.
     pub session_sql: Vec<String>,
     /// Whether protocol-level prepared statements were used.
@@ -261,6 +265,7 @@ pub fn findings(record: &Record) -> Findings {
         elapsed_ns: record.elapsed_ns,
         attributes: record.attributes(),
         identity: record.environment.started.as_ref().map_or_else(Vec::new, |started| started.identity.clone()),
+        trial: record.environment.trial.clone(),
         session_sql: record.manifest.session_sql.clone(),
         prepared: record.manifest.prepared,
         policy: record.manifest.policy.clone(),

@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use crate::findings::experiment::Experiment;
+use crate::findings::plans::CellPlans;
 use crate::findings::report::report_of_cells;
 use crate::findings::run::Findings;
 use crate::findings::warning::{Advice, Warning};
 use crate::output::page::html;
 use crate::output::shown::{Shown, shown_markdown, shown_text};
+use crate::tables::as_markdown::escaped;
+use crate::tables::cases::counters_of_cells;
+use crate::words::plans::{differences_of, plans_of};
 
 /// What an experiment came to.
 #[derive(Default)]
@@ -68,6 +72,16 @@ impl<'a> LabResults<'a> {
             text += &format!("{}\n", self.question);
         }
         text += &format!("{}\n\n{}", self.counts(), shown_text(&self.shown, width));
+        let plans = self.plans();
+        for table in counters_of_cells(&plans) {
+            text += &format!("{}\n{}\n", table.caption, table.text(width));
+        }
+        for (head, lines) in plans_of(&plans) {
+            text += &format!("{head}\n");
+            lines.iter().for_each(|line| text += &format!("  {line}\n"));
+            text += "\n";
+        }
+        differences_of(&plans).iter().for_each(|words| text += &format!("{words}\n"));
         self.about_the_shown().for_each(|note| text += &format!("{note}\n"));
         for failure in self.failures() {
             text += &format!("failed: {}\n  {}\n", failure.what, failure.cause);
@@ -84,6 +98,14 @@ impl<'a> LabResults<'a> {
             text += &format!("{}\n\n", self.question);
         }
         text += &format!("{}\n\n{}", self.counts(), shown_markdown(&self.shown));
+        let plans = self.plans();
+        for table in counters_of_cells(&plans) {
+            text += &format!("### {}\n\n{}\n", escaped(&table.caption, 200), table.markdown());
+        }
+        for (head, lines) in plans_of(&plans) {
+            text += &format!("{}:\n\n```text\n{}\n```\n\n", escaped(&head, 200), lines.join("\n"));
+        }
+        differences_of(&plans).iter().for_each(|words| text += &format!("{}\n\n", escaped(words, 400)));
         self.about_the_shown().for_each(|note| text += &format!("{note}\n\n"));
         for failure in self.failures() {
             text += &format!("Failed: {}: {}\n\n", failure.what, failure.cause);
@@ -102,8 +124,14 @@ impl<'a> LabResults<'a> {
         head.extend(self.about_the_shown());
         head.extend(self.failures().into_iter().map(|failure| format!("Failed: {}: {}", failure.what, failure.cause)));
         head.extend(self.notes());
+        head.extend(differences_of(&self.plans()));
         head.retain(|sentence| !sentence.is_empty());
         html(&report_of_cells(self.title, head, cells), &self.shown)
+    }
+
+    /// Plans and counters of timed statements, where the recipe asks for them.
+    fn plans(&self) -> Vec<CellPlans> {
+        self.experiment.as_ref().map_or(Vec::new(), Experiment::plans)
     }
 
     /// `8 of 12 trials · seed 1 · experiment 0123456789abcdef`.

@@ -3,9 +3,12 @@
 use assay_stats::{Ratio, Verdict};
 
 use crate::charts::asked::{ChartAsked, NoChart};
-use crate::charts::chart::Chart;
+use crate::charts::chart::{Chart, MarkKind};
+use crate::charts::layout::clock;
 use crate::digits::{figure, percent};
+use crate::findings::best::BestLevel;
 use crate::findings::experiment::{Experiment, OfTrials, Pivot, PivotAsked, PivotCell};
+use crate::findings::metric::Better;
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
 use crate::tables::experiment::ratio_words;
@@ -46,18 +49,29 @@ pub fn shown_of<'a>(asked: impl IntoIterator<Item = (&'a Experiment, &'a ShowAsk
     let mut files = Vec::new();
     let one = |(number, (experiment, asked)): (usize, (&Experiment, &ShowAsked))| match asked {
         ShowAsked::Table(asked) => {
+            let best = asked.best_of.as_ref().map(|factor| experiment.best_of(factor, &asked.value)).transpose()?;
+            let chosen = best.as_ref().map_or(Vec::new(), |(_, chosen)| best_words(chosen));
+            let experiment = best.as_ref().map_or(experiment, |(best, _)| best);
             let pivot = experiment.pivot(asked)?;
             let mut tables = pivot.tables();
+            if let Some(factor) = &asked.best_of {
+                let words = format!(", best {}", clean(factor, 80));
+                tables.iter_mut().for_each(|table| table.caption.push_str(&words));
+            }
             let stages = experiment.trials.iter().flat_map(|trial| &trial.findings.stages);
             // Times and values of steps do not belong to the window.
             let window = window_words(stages).filter(|_| !experiment.is_of_trial(&asked.value));
             for table in &mut tables {
                 table.caption.extend(window.iter().map(|window| format!(", {window}")));
             }
-            Ok(Shown(ShownContent::Tables { tables, notes: notes(&pivot), pivot: Box::new(pivot) }))
+            let notes = chosen.into_iter().chain(notes(&pivot)).collect();
+            Ok(Shown(ShownContent::Tables { tables, notes, pivot: Box::new(pivot) }))
         }
         ShowAsked::Chart(asked) => {
             let records = || experiment.trials.iter().map(|trial| &trial.findings);
+            let value = asked.values.first().map_or("tps", String::as_str);
+            let best = asked.best_of.as_ref().map(|factor| experiment.best_of(factor, value)).transpose()?;
+            let experiment = best.as_ref().map_or(experiment, |(best, _)| best);
             let mut chart =
                 Chart { subject: subject(records()), ..experiment.chart(asked, number)? }.of_records(records());
             let own = chart.file.clone();
@@ -107,6 +121,7 @@ pub fn shown_text(all: &[Shown], width: usize) -> String {
                 for table in chart.sketches() {
                     text += &format!("{}\n{}\n", table.caption, table.text(width));
                 }
+                marked(chart).into_iter().for_each(|line| text += &format!("{line}\n\n"));
             }
         }
     }
@@ -130,6 +145,7 @@ pub fn shown_markdown(all: &[Shown]) -> String {
                 for table in chart.sketches() {
                     text += &format!("{}\n\n{}\n", escaped(&table.caption, 200), table.markdown());
                 }
+                marked(chart).into_iter().for_each(|line| text += &format!("{}\n\n", escaped(&line, 400)));
             }
         }
     }
@@ -143,6 +159,46 @@ pub fn shown_csv(all: &[Shown]) -> String {
         ShownContent::Chart(chart) => chart.figures().csv(),
     };
     all.iter().map(csv).collect::<Vec<_>>().join("\n")
+}
+
+/// The steps that are marked in the panels of a chart.
+fn marked(chart: &Chart) -> Option<String> {
+    const NAMED_MAX: usize = 8;
+    let mut all: Vec<String> = Vec::new();
+    let steps = chart.panels().iter().flat_map(|panel| &panel.marks).filter(|mark| mark.kind == MarkKind::Step);
+    for mark in steps {
+        let to = if mark.to - mark.from >= 1.0 { format!(" to {}", clock(mark.to)) } else { String::new() };
+        let words = format!("{} at {}{to}", mark.text, clock(mark.from));
+        if !all.contains(&words) {
+            all.push(words);
+        }
+    }
+    let more = all.len().saturating_sub(NAMED_MAX);
+    all.truncate(NAMED_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    (!all.is_empty()).then(|| format!("Marked: {}{more}.", all.join("; ")))
+}
+
+/// The level that is best in each place: `Best at version=10.11: default (1 session), thread pool (16 and 64)`.
+fn best_words(chosen: &[BestLevel]) -> Vec<String> {
+    let is_ladder = chosen.iter().any(|one| one.sessions != chosen[0].sessions);
+    let line = |of_place: &[BestLevel]| {
+        let mut levels: Vec<(&str, Vec<String>)> = Vec::new();
+        for one in of_place {
+            match levels.iter_mut().find(|(level, _)| *level == one.level) {
+                Some((_, steps)) => steps.push(one.sessions.to_string()),
+                None => levels.push((&one.level, vec![one.sessions.to_string()])),
+            }
+        }
+        let words = |(level, steps): (&str, Vec<String>)| match is_ladder {
+            true => format!("{} with {} sessions", clean(level, 80), steps.join(", ")),
+            false => clean(level, 80),
+        };
+        let levels: Vec<String> = levels.into_iter().map(words).collect();
+        let place = if of_place[0].place.is_empty() { String::new() } else { format!(" at {}", of_place[0].place) };
+        format!("Best{}: {}.", clean(&place, 200), levels.join("; "))
+    };
+    chosen.chunk_by(|one, other| one.place == other.place).map(line).collect()
 }
 
 fn in_brackets(caption: &str) -> String {
@@ -176,6 +232,7 @@ fn notes(pivot: &Pivot) -> Vec<String> {
     }
     notes.extend(pivot.drift.as_ref().and_then(|drift| drift_words(drift, pivot.once)));
     notes.extend(effects(pivot));
+    notes.extend(faults(pivot));
     if pivot.base.is_some() && pivot.deviation.is_some() {
         let more = pivot.more_of;
         notes.push(format!(
@@ -184,6 +241,50 @@ fn notes(pivot: &Pivot) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// Which places are worse than the base by more than is allowed: certainly, or possibly.
+fn faults(pivot: &Pivot) -> Option<String> {
+    let limit = f64::from(pivot.fault_above?) / 100.0;
+    let (mut certain, mut possible, mut judged) = (Vec::new(), Vec::new(), 0);
+    for facet in &pivot.facets {
+        for (row, places) in &facet.rows {
+            for (column, place) in places.iter().enumerate() {
+                let PivotCell::Measured { ratio: Some(ratio), .. } = place else { continue };
+                let (low, high) = ratio.interval.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                let (is_certain, is_possible) = match pivot.better {
+                    Better::Lower => (low > 1.0 + limit, high > 1.0 + limit),
+                    Better::Higher | Better::Neither => (high < 1.0 - limit, low < 1.0 - limit),
+                };
+                judged += 1;
+                let column = pivot.column_levels.get(column).map(|column| format!("{} ", clean(column, 40)));
+                let column = column.unwrap_or_default();
+                let row = if pivot.columns.is_some() { format!("({} {row})", pivot.rows) } else { row.clone() };
+                let facet = if facet.name.is_empty() { String::new() } else { format!(" {}", clean(&facet.name, 80)) };
+                let words = format!("{column}{}{facet}", clean(&row, 60));
+                if is_certain {
+                    certain.push(words);
+                } else if is_possible {
+                    possible.push(words);
+                }
+            }
+        }
+    }
+    let percent = pivot.fault_above?;
+    let all = |names: &[String]| names.join(", ");
+    Some(match (judged, certain.is_empty(), possible.is_empty()) {
+        (0, ..) => return None,
+        (_, true, true) => format!("Nothing is more than {percent}% worse."),
+        (_, true, false) => {
+            format!("Nothing is certainly more than {percent}% worse; too uncertain to tell: {}.", all(&possible))
+        }
+        (_, false, true) => format!("More than {percent}% worse, a fault: {}.", all(&certain)),
+        (_, false, false) => format!(
+            "More than {percent}% worse, a fault: {}. Too uncertain to tell: {}.",
+            all(&certain),
+            all(&possible)
+        ),
+    })
 }
 
 /// A line for each step of a ladder: `Over all levels of memory: 0 / 1: 1.18 [1.03, 1.42]`.

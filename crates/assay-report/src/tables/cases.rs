@@ -2,6 +2,7 @@
 
 use crate::digits::with_interval;
 use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::plans::{CasePlans, CellPlans};
 use crate::plain::clean;
 use crate::tables::experiment::ratio_words;
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
@@ -78,4 +79,23 @@ pub(crate) fn counters(found: &CasesFindings) -> Option<Table> {
         [TableCell::foreign(name)].into_iter().chain(found.cases.iter().map(cell)).collect::<Vec<_>>()
     };
     Some(table.with_rows(names.iter().map(row)).with_caption("Counters, per execution"))
+}
+
+/// The same of the trials of an experiment: a table per cell.
+pub(crate) fn counters_of_cells(all: &[CellPlans]) -> Vec<Table> {
+    let of_cell = |cell: &CellPlans| {
+        let mut names: Vec<&String> = cell.cases.iter().flat_map(|case| case.counters.keys()).collect();
+        names.sort();
+        names.dedup();
+        let heads = cell.cases.iter().map(|case| TableColumn::figures(clean(&case.name, NAME_WIDTH)));
+        let table = Table::new([TableColumn::words("counter", 40)].into_iter().chain(heads));
+        let row = |name: &&String| {
+            let value = |case: &CasePlans| TableCell::Number(case.counters.get(*name).copied().unwrap_or(0.0));
+            [TableCell::foreign(name)].into_iter().chain(cell.cases.iter().map(value)).collect::<Vec<_>>()
+        };
+        let place = if cell.place.is_empty() { String::new() } else { format!(", {}", clean(&cell.place, NAME_WIDTH)) };
+        let caption = format!("Server counters per execution, median of the trials{place}");
+        (!names.is_empty()).then(|| table.with_rows(names.iter().map(row)).with_caption(caption))
+    };
+    all.iter().filter_map(of_cell).collect()
 }

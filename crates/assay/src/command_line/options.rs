@@ -40,8 +40,8 @@ pub enum Subcommand {
     Cleanup(CommandOptions),
     /// Run another command of a workload
     Exec(ExecOptions),
-    /// List the built-in workloads
-    List,
+    /// List the built-in workloads, or the metrics of reports and recipes
+    List(ListOptions),
     /// Print the report of a record
     Show(ShowOptions),
     /// Add tags such as disk=nvme to records
@@ -305,4 +305,21 @@ mod tests {
             assert!(after_help().contains(&format!("{} {meaning}", exit as i32)));
         }
     }
+}
+
+/// Options of `list`.
+#[derive(clap::Args, Clone)]
+pub struct ListOptions {
+    /// `workloads` or `metrics`
+    #[arg(value_name = "WHAT", value_enum, default_value = "workloads", hide_possible_values = true)]
+    pub what: Listed,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Listed {
+    /// The built-in workloads.
+    Workloads,
+    /// Metrics, with their units and where they come from.
+    Metrics,
 }

@@ -104,7 +104,13 @@ pub struct ShownOptions {
     /// Level to which the others are compared as ratios; `best`: all values in percent of the best
     #[arg(long, value_name = "LEVEL", help_heading = "Charts and tables of settings")]
     pub ratio_to: Option<String>,
-    /// Trials to use in tables: all, worst or best
+    /// Factor of which only the best level is shown, in each place by itself: the curve of bests
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub best_of: Option<String>,
+    /// Over time: show all steps of a ladder one after the other, instead of a panel for each
+    #[arg(long, help_heading = "Charts and tables of settings")]
+    pub whole_run: bool,
+    /// Trials to use in tables: all, worst, best or second-best
     #[arg(
         long,
         value_name = "TRIALS",

@@ -150,7 +150,7 @@ fn suggest_steady(report: &Report) {
 
 /// The requested charts and tables of settings.
 fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble> {
-    let axes = [&options.x, &options.color, &options.facet, &options.rows, &options.columns];
+    let axes = [&options.x, &options.color, &options.facet, &options.rows, &options.columns, &options.best_of];
     let mut axes: Vec<String> = axes.into_iter().flatten().cloned().collect();
     let kinds = match (&options.chart[..], &options.rows) {
         // A place for a factor is enough to ask for the chart that it suits.
@@ -177,6 +177,8 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
             value: value.clone(),
             ratio_to: options.ratio_to.clone(),
             of: options.of,
+            best_of: options.best_of.clone(),
+            fault_above: None,
         }));
     }
     let of_chart = options.ratio_to.clone().filter(|base| options.rows.is_none() || base == assay_report::BEST);
@@ -189,6 +191,8 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
             values: options.value.clone(),
             ratio_to: of_chart.clone(),
             references: Vec::new(),
+            best_of: options.best_of.clone(),
+            whole_run: options.whole_run,
         }));
     }
     let unfit = |error: NoChart| Trouble::usage(error.to_string());

@@ -26,13 +26,27 @@ pub(super) fn read(
     found: impl Fn(&Path, &Record) -> Result<Findings, Trouble>,
 ) -> Result<Vec<Trial>, Trouble> {
     let mut trials: Vec<(Trial, Vec<String>)> = Vec::new();
+    let mut rejected = 0;
     for path in paths {
         let (file, record) = (path.display().to_string(), show::read(path)?);
+        // Alone, it is what somebody wants to see.
+        if paths.len() > 1 && record.environment.trial.as_ref().is_some_and(|trial| !trial.rejected.is_empty()) {
+            rejected += 1;
+            continue;
+        }
         let id = record.trial();
         match trials.iter_mut().find(|(known, _)| known.id == id) {
             Some((_, copies)) => copies.push(file),
             None => trials.push((Trial { file, findings: found(path, &record)?, id }, Vec::new())),
         }
+    }
+    if rejected > 0 && trials.is_empty() {
+        let cause = "all of these trials were spoiled, and their experiment repeated them";
+        return Err(Trouble::usage(cause).hint("give the record of one of them to see it alone"));
+    }
+    if rejected > 0 {
+        let (trials, were) = if rejected == 1 { ("trial", "was") } else { ("trials", "were") };
+        terminal::warn(&format!("left out {rejected} {trials} that {were} spoiled and repeated by the experiment"));
     }
     let once = |(mut trial, files): (Trial, Vec<String>)| {
         if !files.is_empty() {

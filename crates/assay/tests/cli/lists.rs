@@ -18,7 +18,7 @@ fn without_a_command_the_help_is_shown() {
       check        Verify a workload's tables and their contents
       cleanup      Drop a workload's tables
       exec         Run another command of a workload
-      list         List the built-in workloads
+      list         List the built-in workloads, or the metrics of reports and recipes
       show         Print the report of a record
       tag          Add tags such as disk=nvme to records
       compare      Compare the records of two or more settings

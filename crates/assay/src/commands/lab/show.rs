@@ -25,7 +25,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     type Write<'a> = &'a dyn Fn() -> Result<String, Trouble>;
     let outputs: [(&Option<PathBuf>, Write<'_>); 3] = [
         (&options.markdown, &|| Ok(results(&folder)?.markdown())),
-        (&options.csv, &|| Ok(experiment_csv(&experiment(&folder, folder.recipe.last.as_deref())?))),
+        (&options.csv, &|| Ok(experiment_csv(&experiment(&folder, folder.recipe.part.as_ref())?))),
         (&options.html, &|| page(&folder)),
     ];
     for (path, output) in outputs {

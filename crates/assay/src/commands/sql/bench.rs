@@ -204,8 +204,8 @@ impl<'a> Bench<'a> {
             let lines: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
             Some(lines.join("\n"))
         });
-        self.shapes[case].push(read.shape);
-        self.cases[case].plans.push(QueryPlan { text: read.text, json });
+        self.shapes[case].push(read.shape.clone());
+        self.cases[case].plans.push(QueryPlan { text: read.text, json, shape: read.shape });
         Ok(Some(self.shapes[case].len() as u32 - 1))
     }
 

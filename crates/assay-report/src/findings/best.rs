@@ -1,0 +1,92 @@
+//! An experiment in which only the best level of a factor is left, in each place by itself: the curve of bests.
+//!
+//! The best of several measured levels looks better than it is, the more levels there are: their noise is chosen, too.
+
+use crate::findings::experiment::{Experiment, ExperimentCell, ExperimentTrial, Factor, FactorAxis, Unknown};
+use crate::findings::metric::Better;
+
+/// The best level of a factor in one place.
+pub(crate) struct BestLevel {
+    /// The levels of the other factors: `version=10.11`; empty: there are none.
+    pub(crate) place: String,
+    /// The step of a ladder.
+    pub(crate) sessions: u32,
+    /// The name of the level.
+    pub(crate) level: String,
+}
+
+impl Experiment {
+    /// Without `factor`: each place has the trials of the level with the best `value` there, at each step of a ladder.
+    pub(crate) fn best_of(&self, factor: &str, value: &str) -> Result<(Experiment, Vec<BestLevel>), Unknown> {
+        let FactorAxis::Factor(number) = self.axis(factor)? else {
+            return Err(Unknown { what: "factor".into(), name: factor.to_owned(), known: self.factor_names() });
+        };
+        self.unit(value)?;
+        let lower = self.better(value) == Better::Lower;
+        let others: Vec<FactorAxis> =
+            (0..self.factors.len()).filter(|other| *other != number).map(FactorAxis::Factor).collect();
+        let (mut cells, mut trials, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
+        for place in self.combinations(&others) {
+            let of_level = |level: usize| self.cell(place.iter().copied().chain([(self.axis_of(number), level)])).0;
+            let candidates: Vec<(usize, usize)> =
+                (0..self.factors[number].levels.len()).filter_map(|level| Some((level, of_level(level)?))).collect();
+            let mut of_steps: Vec<(u32, usize)> = Vec::new();
+            for sessions in self.sessions() {
+                let mean = |cell: usize| {
+                    let values = self.values(value, cell, sessions);
+                    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+                };
+                let known = candidates.iter().filter_map(|(level, cell)| Some((*level, *cell, mean(*cell)?)));
+                let best = known.reduce(|a, b| if (b.2 < a.2) == lower && b.2 != a.2 { b } else { a });
+                let Some((level, cell, _)) = best else { continue };
+                of_steps.push((sessions, cell));
+                chosen.push(BestLevel {
+                    place: self.facet_name(&place),
+                    sessions,
+                    level: self.levels(FactorAxis::Factor(number))[level].clone(),
+                });
+            }
+            let failed = candidates.iter().map(|(_, cell)| self.cells[*cell].failed).sum();
+            let first = of_steps.first().map(|(_, cell)| &self.cells[*cell]);
+            trials.extend(self.trials_of_steps(&of_steps, cells.len()));
+            cells.push(ExperimentCell {
+                levels: place.iter().map(|(_, level)| *level).collect(),
+                price_per_hour: first.and_then(|cell| cell.price_per_hour),
+                failed,
+            });
+        }
+        let kept = |(at, factor): (usize, &Factor)| (at != number).then(|| factor.clone());
+        let factors = self.factors.iter().enumerate().filter_map(kept).collect();
+        Ok((Experiment::new(factors, cells, trials, self.rounds), chosen))
+    }
+
+    fn axis_of(&self, number: usize) -> FactorAxis {
+        FactorAxis::Factor(number)
+    }
+
+    fn factor_names(&self) -> String {
+        self.factors.iter().map(|factor| factor.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// One trial per round, whose stages come from the cells that were chosen for them.
+    fn trials_of_steps(&self, steps: &[(u32, usize)], cell: usize) -> Vec<ExperimentTrial> {
+        let mut all = Vec::new();
+        for round in 0..self.rounds {
+            let mut own: Option<ExperimentTrial> = None;
+            for (sessions, from) in steps {
+                let Some(trial) = self.trials.iter().find(|trial| trial.cell == *from && trial.round == round) else {
+                    continue;
+                };
+                let own = own.get_or_insert_with(|| {
+                    let mut first = ExperimentTrial { cell, ..trial.clone() };
+                    first.findings.stages.clear();
+                    first
+                });
+                let stages = trial.findings.stages.iter().filter(|stage| stage.sessions == *sessions);
+                own.findings.stages.extend(stages.cloned());
+            }
+            all.extend(own);
+        }
+        all
+    }
+}
