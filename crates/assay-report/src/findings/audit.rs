@@ -68,11 +68,20 @@ pub enum RuleVerdict {
     NotRead,
 }
 
+impl RuleFindings {
+    /// Whether a reader must see it: the rule failed, or what it needs was not read.
+    pub fn is_alarming(&self) -> bool {
+        matches!(self.verdict, RuleVerdict::Failed | RuleVerdict::NotRead)
+    }
+}
+
 /// A named rate, in one stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateFindings {
     /// Its name.
     pub name: String,
+    /// The transaction type counted; `None`: all of them.
+    pub of: Option<String>,
     /// The time unit of the rate.
     pub per_ns: u64,
     /// How many.
@@ -293,6 +302,7 @@ pub(crate) fn rates(record: &Record, tally: &record::Tally, measured_ns: u64) ->
         let nominal = rate.nominal.filter(|nominal| !is_scaled && *nominal > 0.0);
         RateFindings {
             name: rate.name.clone(),
+            of: rate.of.clone(),
             per_ns: rate.per_ns,
             rate: value,
             nominal,

@@ -153,9 +153,16 @@ impl Warning {
         }
     }
 
-    /// Whether it comes before every figure, which would be misleading without it.
+    /// Whether it comes directly after the answer, which would be misleading without it.
     pub(crate) fn is_headline(&self) -> bool {
-        matches!(self, Warning::Outage { .. } | Warning::Overload { .. })
+        matches!(
+            self,
+            Warning::Outage { .. }
+                | Warning::Overload { .. }
+                | Warning::EndedEarly { .. }
+                | Warning::OtherSize { .. }
+                | Warning::NoTransactions { .. }
+        )
     }
 
     /// The stage that it is about; `None`: the whole run.

@@ -9,8 +9,10 @@ use crate::findings::run::Findings;
 use crate::findings::warning::{Advice, Warning};
 use crate::output::page::html;
 use crate::output::shown::{Shown, shown_markdown, shown_text};
+use crate::plain::wrap_to;
 use crate::tables::as_markdown::escaped;
 use crate::tables::cases::counters_of_cells;
+use crate::words::effects::effects_words;
 use crate::words::plans::{differences_of, plans_of};
 
 /// What an experiment came to.
@@ -69,7 +71,10 @@ impl<'a> LabResults<'a> {
     pub fn text(&self, width: usize) -> String {
         let mut text = format!("{}\n", self.title);
         if !self.question.is_empty() {
-            text += &format!("{}\n", self.question);
+            text += &wrap_to(width, "", self.question.split(' '), " ");
+        }
+        for sentence in self.answer() {
+            text += &wrap_to(width, "→ ", sentence.split(' '), " ");
         }
         text += &format!("{}\n\n{}", self.counts(), shown_text(&self.shown, width));
         let plans = self.plans();
@@ -97,6 +102,10 @@ impl<'a> LabResults<'a> {
         if !self.question.is_empty() {
             text += &format!("{}\n\n", self.question);
         }
+        self.answer().into_iter().for_each(|sentence| text += &format!("* **{}**\n", escaped(&sentence, 400)));
+        if !self.answer().is_empty() {
+            text.push('\n');
+        }
         text += &format!("{}\n\n{}", self.counts(), shown_markdown(&self.shown));
         let plans = self.plans();
         for table in counters_of_cells(&plans) {
@@ -120,7 +129,9 @@ impl<'a> LabResults<'a> {
     /// A page: the results, then the records of each cell. `cells`: names, with the name and the findings of each of
     /// their trials.
     pub fn page(&self, cells: Vec<(String, Vec<(String, Findings)>)>) -> String {
-        let mut head = vec![self.question.to_owned(), self.counts()];
+        let mut head = vec![self.question.to_owned()];
+        head.extend(self.answer());
+        head.push(self.counts());
         head.extend(self.about_the_shown());
         head.extend(self.failures().into_iter().map(|failure| format!("Failed: {}: {}", failure.what, failure.cause)));
         head.extend(self.notes());
@@ -132,6 +143,16 @@ impl<'a> LabResults<'a> {
     /// Plans and counters of timed statements, where the recipe asks for them.
     fn plans(&self) -> Vec<CellPlans> {
         self.experiment.as_ref().map_or(Vec::new(), Experiment::plans)
+    }
+
+    /// What was found, and whether it can be trusted, in sentences.
+    fn answer(&self) -> Vec<String> {
+        let (kept, _) = self.disturbed;
+        if self.measured > 0 && kept >= self.measured {
+            let all = if self.measured == 1 { "the only trial was".into() } else { format!("all {kept} trials were") };
+            return vec![format!("No answer: {all} disturbed; `assay lab status` says by what.")];
+        }
+        effects_words(self.shown.iter().filter_map(Shown::pivot))
     }
 
     /// `8 of 12 trials · seed 1 · experiment 0123456789abcdef`.

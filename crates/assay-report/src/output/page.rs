@@ -43,7 +43,7 @@ use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
 use crate::words::run::{
-    client, clients, command_line, growth, host, number_of, option_value, per_second, per_second_of, rate_words,
+    client, clients, command_line, growth, host, number_of, option_value, per, per_second, per_second_of, rate_words,
     sessions, started,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
@@ -283,7 +283,7 @@ fn audits(findings: &Findings) -> Markup {
         let verdict = format!("Audit: {}", audit_words(&stage.audit).unwrap_or_default());
         if several { format!("{verdict} ({})", sessions(stage.sessions)) } else { verdict }
     };
-    let audits = findings.stages.iter().filter_map(|stage| Some((work::audit(&stage.audit)?, caption(stage))));
+    let audits = findings.stages.iter().filter_map(|stage| Some((work::audit(&stage.audit, true)?, caption(stage))));
     html! {
         @for (table, caption) in audits.take(ROWS_MAX) {
             (table.with_caption(caption).html())
@@ -322,6 +322,9 @@ fn tiles(findings: &Findings) -> Markup {
             p.caption { (step) ", " (clients(findings, stage.sessions)) ":" }
         }
         dl.figures {
+            @for own in stage.rates.first() {
+                div { dt { (shown_to(24, &own.name)) } dd { (figure(own.rate)) " " small { (per(own.per_ns)) } } }
+            }
             @for (name, value, unit, _) in [
                 ("throughput", figure(total.tps), per_second(findings.task.rate()), false),
                 ("statements", figure(total.qps), "per s", true),
@@ -431,7 +434,7 @@ fn ladder(entry: &ReportEntry, several: bool) -> Markup {
     }
     let all = &entry.findings.stages;
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
-    let growth = growth(all).map(|words| format!(" {}.", capitalized(words))).unwrap_or_default();
+    let growth = growth(&entry.findings).map(|words| format!(" {}.", capitalized(&words))).unwrap_or_default();
     let unit = entry.findings.task.rate();
     let table = stages(&format!("{}s", client(&entry.findings)), per_second(unit), rows);
     let table = table.with_caption(format!("Bold: most {}.{growth}", rate_words(unit)));

@@ -6,7 +6,6 @@
 use assay_record::{OptionValue, Status};
 
 use crate::digits::{count, figure, ms, seconds};
-use crate::findings::capacity::CapacityFindings;
 use crate::findings::cases::CasesFindings;
 use crate::findings::run::{Findings, Task};
 use crate::findings::stage::StageFindings;
@@ -25,7 +24,8 @@ use crate::words::capacity::capacity_words;
 use crate::words::cases;
 use crate::words::facts::{Facts, fallback, generator, undone};
 use crate::words::run::{
-    client, clients, growth, is_given, load, option_value, per_second, servers, started, work as work_name,
+    client, clients, growth, is_given, load, option_value, per_second, servers, servers_in_short, size, started,
+    work as work_name,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
@@ -44,11 +44,12 @@ pub fn text(findings: &Findings) -> String {
     text_in(findings, View::default())
 }
 
-/// The final report for a view.
+/// The final report for a view: what ran and the answer, what makes the answer doubtful, the table that it comes from,
+/// then everything else.
 pub fn text_in(findings: &Findings, view: View) -> String {
     if let Some(cases) = &findings.cases {
         let text = statements(findings, cases, view);
-        return if view.color { colored(&text) } else { text };
+        return if view.color { colored(&text, "") } else { text };
     }
     let mut text = head(findings, view);
     if let Some(failure) = &findings.failure {
@@ -59,17 +60,18 @@ pub fn text_in(findings: &Findings, view: View) -> String {
         }
     }
     let stage = findings.main_stage();
-    if let Some(stage) = stage.filter(|stage| stage.measured_ns > 0) {
-        text += &warnings(findings, Warning::is_headline, view);
-        text += &format!("\n{}", result(stage, findings, view));
-        text += &warnings(findings, |warning| !warning.is_headline(), view);
-    } else {
-        text += &warnings(findings, |_| true, view);
-    }
-    match &findings.capacity {
-        Some(found) => text += &format!("\n{}", search(found, findings, view)),
-        None if findings.stages.len() > 1 => text += &format!("\n{}", ladder(findings, view)),
-        None => {}
+    match stage.filter(|stage| stage.measured_ns > 0) {
+        Some(stage) => {
+            text += &answer(stage, findings, view);
+            text += &warnings(findings, Warning::is_headline, view);
+            text += &steps(findings).map(|table| format!("\n{}", table.text(view.width))).unwrap_or_default();
+            let told = told(stage, findings, view);
+            if !told.is_empty() {
+                text += &format!("\n{told}");
+            }
+            text += &warnings(findings, |warning| !warning.is_headline(), view);
+        }
+        None => text += &warnings(findings, |_| true, view),
     }
     if let Some(stage) = stage {
         text += &details(stage, findings, view);
@@ -78,7 +80,9 @@ pub fn text_in(findings: &Findings, view: View) -> String {
         text += &below(agents(findings), view);
     }
     text += &below(work::errors(&findings.errors), view);
-    if view.color { colored(&text) } else { text }
+    text += &format!("\n{}", origin(findings, view));
+    let headline = stage.map_or_else(String::new, |stage| headline(stage, findings));
+    if view.color { colored(&text, &headline) } else { text }
 }
 
 /// The agents of a fleet as a table; empty if there are none.
@@ -88,10 +92,8 @@ pub fn agents_text(findings: &Findings, view: View) -> String {
 
 /// Statements compared by `assay sql`.
 fn statements(findings: &Findings, found: &CasesFindings, view: View) -> String {
-    let facts = [clean(&findings.workload, FACT_WIDTH), encrypted_servers(findings)];
+    let facts = [clean(&findings.workload, FACT_WIDTH), encrypted_servers(findings, view)];
     let mut text = wrap_to(view.width, "", facts.into_iter().chain(cases::how(found)), DOT);
-    text += &ended(findings, view);
-    text += &given(findings, view);
     text.push('\n');
     for case in &found.cases {
         let label = format!("{}  ", clean(&case.name, NAME_WIDTH));
@@ -109,34 +111,53 @@ fn statements(findings: &Findings, found: &CasesFindings, view: View) -> String 
             text += &format!("\n{}\n", lines.join("\n"));
         }
     }
+    text += &format!("\n{}", origin(findings, view));
+    if let Some(words) = cases::conclusion(found) {
+        text += &format!("\n{}", wrap_to(view.width, "", words.split(' '), " "));
+    }
     text
 }
 
+/// What ran: workload, server, size of the tables, sessions, load.
 fn head(findings: &Findings, view: View) -> String {
-    let mut numbers: Vec<String> = findings.stages.iter().map(|stage| count(stage.sessions.into())).collect();
-    if findings.capacity.is_some() {
-        // The table has them.
-        numbers.sort_by_key(|number| (number.len(), number.clone()));
-        numbers.dedup();
-    }
     let sessions = match &findings.stages[..] {
         [] => "no sessions".into(),
         [one] => clients(findings, one.sessions),
-        _ => format!("{} {}s", numbers.join(", "), client(findings)),
+        stages => {
+            let mut numbers: Vec<u32> = stages.iter().map(|stage| stage.sessions).collect();
+            if findings.capacity.is_some() {
+                // The table has them.
+                numbers.sort_unstable();
+            }
+            numbers.dedup();
+            match &numbers[..] {
+                [one] => clients(findings, *one),
+                _ => {
+                    let numbers: Vec<String> = numbers.iter().map(|number| count((*number).into())).collect();
+                    format!("{} {}s", numbers.join(", "), client(findings))
+                }
+            }
+        }
     };
     let mut facts = vec![work_name(findings, FACT_WIDTH)];
-    facts.extend((findings.task != Task::Machine).then(|| encrypted_servers(findings)));
+    facts.extend((findings.task != Task::Machine).then(|| encrypted_servers(findings, view)));
+    facts.extend(size(findings));
     facts.push(sessions);
     facts.extend(Some(load(findings)).filter(|load| !load.is_empty()));
     facts.extend((!findings.agents.is_empty()).then(|| format!("{} agents", findings.agents.len())));
-    facts.extend(findings.limit.time_ns.map(seconds));
-    facts.extend(findings.limit.transactions.map(|most| format!("{} transactions", count(most))));
+    let each = if findings.stages.len() > 1 { " each" } else { "" };
+    facts.extend(findings.limit.time_ns.map(|time| seconds(time) + each));
+    facts.extend(findings.limit.transactions.map(|most| format!("{} transactions{each}", count(most))));
     if findings.warmup_ns > 0 {
         facts.push(format!("warm-up {}", seconds(findings.warmup_ns)));
     }
     facts.extend(rows(findings, view));
-    let text = wrap_to(view.width, "", facts, DOT) + &ended(findings, view);
-    text + &given(findings, view)
+    wrap_to(view.width, "", facts, DOT)
+}
+
+/// How the run ended, when it started, and what it takes to repeat it.
+fn origin(findings: &Findings, view: View) -> String {
+    ended(findings, view) + &given(findings, view)
 }
 
 /// Outcome and start of the run.
@@ -159,9 +180,6 @@ fn given(findings: &Findings, view: View) -> String {
     let options = findings.options.iter().filter(|(name, _)| view.verbose || is_given(findings, name));
     let facts = [format!("seed {}", findings.seed)].into_iter().chain(options.map(option));
     let mut text = wrap_to(view.width, "", facts, DOT);
-    if let Some(window) = window_sentence(&findings.stages) {
-        text += &wrap_to(view.width, "", window.split(' '), " ");
-    }
     let started = started(findings);
     if !started.is_empty() {
         let fact = |(name, value): &(String, String)| clean(&format!("{name} {value}"), FACT_WIDTH);
@@ -181,43 +199,83 @@ fn rows(findings: &Findings, view: View) -> Option<String> {
     Some(format!("{} rows", clean(name, NAME_WIDTH)))
 }
 
-fn encrypted_servers(findings: &Findings) -> String {
+/// The server, without what its packager appended to the version unless everything is shown.
+fn encrypted_servers(findings: &Findings, view: View) -> String {
     let tls = match &findings.targets[..] {
         [target] if !target.product.is_empty() => target.tls.as_ref(),
         _ => None,
     };
-    servers(findings) + &tls.map(|tls| format!(" ({})", clean(tls, 40))).unwrap_or_default()
+    let servers = if view.verbose { servers(findings) } else { servers_in_short(findings) };
+    servers + &tls.map(|tls| format!(" ({})", clean(tls, 40))).unwrap_or_default()
 }
 
-/// Throughput and latencies, then their precision and what went wrong.
-fn result(stage: &StageFindings, findings: &Findings, view: View) -> String {
-    let unit = per_second(findings.task.rate());
-    let label = format!("{:LABEL_WIDTH$}", format!("{} {unit} ", figure(stage.total.tps)));
+/// The result in a line or two, and which part of the run it covers.
+fn answer(stage: &StageFindings, findings: &Findings, view: View) -> String {
+    let mut text = match &findings.capacity {
+        Some(found) => wrap_to(view.width, "", capacity_words(found).split(' '), " "),
+        None => measured(stage, findings, view),
+    };
+    if let Some(growth) = growth(findings) {
+        text += &wrap_to(view.width, "", growth.split(' '), " ");
+    }
+    if let Some(window) = window_sentence(&findings.stages) {
+        text += &wrap_to(view.width, "", window.split(' '), " ");
+    }
+    text
+}
+
+/// The beginning of the answer, which is shown in bold: `1,000 tx/s`, `4,000 NOPM`, `capacity 400 tx/s`.
+fn headline(stage: &StageFindings, findings: &Findings) -> String {
+    match (&findings.capacity, stage.rates.first()) {
+        (Some(found), _) => capacity_words(found).split(':').next().unwrap_or_default().to_owned(),
+        (None, Some(own)) => format!("{} {}", figure(own.rate), clean(&own.name, NAME_WIDTH)),
+        (None, None) => format!("{} {}", figure(stage.total.tps), per_second(findings.task.rate())),
+    }
+}
+
+/// Throughput and latencies; a workload's own measure of throughput comes first.
+fn measured(stage: &StageFindings, findings: &Findings, view: View) -> String {
+    let throughput = format!("{} {}", figure(stage.total.tps), per_second(findings.task.rate()));
+    let with = (findings.stages.len() > 1).then(|| format!("with {}", clients(findings, stage.sessions)));
     if findings.task == Task::Machine && stage.total.types.len() > 1 {
         // Latencies of reads and of syncs have no meaning together.
         let of = |one: &TypeFindings| format!("{} {}/s", clean(&one.name, NAME_WIDTH), figure(one.tps));
-        let clients = (findings.stages.len() > 1).then(|| format!("with {}", clients(findings, stage.sessions)));
-        let facts = clients.into_iter().chain(stage.total.types.iter().filter(|one| one.has_ended()).map(of));
-        return wrap_to(view.width, &label, facts, DOT) + &told(stage, unit, view);
+        let facts = with.into_iter().chain(stage.total.types.iter().filter(|one| one.has_ended()).map(of));
+        return wrap_to(view.width, &format!("{throughput:LABEL_WIDTH$}"), facts, DOT);
     }
-    let response = &stage.total.response;
     let bound = if has_lower_bounds(stage) { "≥" } else { "" };
-    let latencies =
-        [("p50", response.p50_ns), ("p95", response.p95_ns), ("p99", response.p99_ns), ("max", response.max_ns)];
-    let latencies = latencies.into_iter().filter(|(_, ns)| ns.is_some());
-    let mut facts: Vec<String> = latencies.map(|(name, ns)| format!("{name} {bound}{}", ms(ns))).collect();
-    if let Some(last) = facts.last_mut() {
-        last.push_str(" ms");
+    let shown = |latencies: &[(&str, Option<u64>)]| {
+        let known = latencies.iter().filter(|(_, ns)| ns.is_some());
+        let mut facts: Vec<String> = known.map(|(name, ns)| format!("{name} {bound}{}", ms(*ns))).collect();
+        if let Some(last) = facts.last_mut() {
+            last.push_str(" ms");
+        }
+        facts
+    };
+    let Some(own) = stage.rates.first() else {
+        let response = &stage.total.response;
+        let latencies =
+            [("p50", response.p50_ns), ("p95", response.p95_ns), ("p99", response.p99_ns), ("max", response.max_ns)];
+        let label = format!("{:LABEL_WIDTH$}", format!("{throughput} "));
+        return wrap_to(view.width, &label, with.into_iter().chain(shown(&latencies)), DOT);
+    };
+    let label = format!("{:LABEL_WIDTH$}", format!("{} {} ", figure(own.rate), clean(&own.name, NAME_WIDTH)));
+    let mut facts: Vec<String> = with.into_iter().chain([throughput]).collect();
+    if let Some(of_type) = own.of.as_ref().and_then(|name| stage.total.types.iter().find(|one| one.name == *name)) {
+        let latencies = &of_type.response;
+        let mut known = shown(&[("p95", latencies.p95_ns), ("p99", latencies.p99_ns)]).into_iter();
+        facts.extend(known.next().map(|first| format!("{} {first}", clean(&of_type.name, NAME_WIDTH))));
+        facts.extend(known);
     }
-    if findings.stages.len() > 1 {
-        facts.insert(0, format!("with {}", clients(findings, stage.sessions)));
-    }
-    wrap_to(view.width, &label, facts, DOT) + &told(stage, unit, view)
+    wrap_to(view.width, &label, facts, DOT)
 }
 
 /// Steadiness of throughput, work that was not done, and the audit.
-fn told(stage: &StageFindings, unit: &str, view: View) -> String {
-    let audit = audit_words(&stage.audit).map(|words| ("audit", vec![words]));
+fn told(stage: &StageFindings, findings: &Findings, view: View) -> String {
+    let unit = per_second(findings.task.rate());
+    let unseen = !view.verbose && stage.audit.iter().any(|rule| !rule.is_alarming());
+    let hint = unseen.then(|| "`assay show -v` lists every rule".to_owned());
+    let audit = audit_words(&stage.audit).map(|words| ("audit", [words].into_iter().chain(hint).collect()));
     let told = over_time(stage).into_iter().chain(undone(stage)).chain(audit);
     let told = told.map(|(name, facts)| (name, facts.iter().map(|fact| fact.replace("tx/s", unit)).collect()));
     listed(told, view)
@@ -237,9 +295,15 @@ fn warnings(findings: &Findings, which: fn(&Warning) -> bool, view: View) -> Str
     text
 }
 
-/// A row per step, with a bar for its throughput.
-fn ladder(findings: &Findings, view: View) -> String {
+/// The steps of a ladder, with a bar for each one's throughput, or of a search; `None` if there was only one.
+fn steps(findings: &Findings) -> Option<Table> {
     let all = &findings.stages;
+    if let Some(found) = &findings.capacity {
+        return Some(looks(found, findings));
+    }
+    if all.len() < 2 {
+        return None;
+    }
     let rows = all.iter().map(|stage| (count(stage.sessions.into()), stage));
     let mut table = stages(&format!("{}s", client(findings)), per_second(findings.task.rate()), rows);
     let most = all.iter().map(|stage| stage.total.tps).fold(f64::MIN_POSITIVE, f64::max);
@@ -248,12 +312,7 @@ fn ladder(findings: &Findings, view: View) -> String {
         let bar = "█".repeat((stage.total.tps / most * BAR_WIDTH as f64).round() as usize);
         row.cells.insert(1, TableCell::Words(format!("{bar:BAR_WIDTH$}")));
     }
-    let growth = growth(all).map(|words| format!("{words}\n"));
-    table.text(view.width) + &growth.unwrap_or_default()
-}
-
-fn search(found: &CapacityFindings, findings: &Findings, view: View) -> String {
-    looks(found, findings).text(view.width) + "\n" + &wrap_to(view.width, "", capacity_words(found).split(' '), " ")
+    Some(table)
 }
 
 fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
@@ -263,6 +322,9 @@ fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
         let rate = rate.map(|open| format!("at {} tx/s due, ", figure(open.rate_per_s))).unwrap_or_default();
         let clients = clients(findings, stage.sessions);
         text += &format!("{rate}with {clients}, for {}:\n\n", seconds(stage.measured_ns));
+    }
+    if findings.capacity.is_some() {
+        text += &format!("{}\n", measured(stage, findings, view));
     }
     text += &work::throughput(&stage.total, findings.task, view.verbose).text(view.width);
     text += &below(work::outages(&stage.outages, &findings.targets), view);
@@ -289,7 +351,7 @@ fn details(stage: &StageFindings, findings: &Findings, view: View) -> String {
             text += &listed([("io_uring", vec![why])], view);
         }
     }
-    text + &below(work::audit(&stage.audit), view)
+    text + &below(work::audit(&stage.audit, view.verbose), view)
 }
 
 fn listed(facts: impl IntoIterator<Item = Facts>, view: View) -> String {
@@ -311,21 +373,14 @@ fn below(table: Option<Table>, view: View) -> String {
     table.map(|table| format!("\n{}", table.text(view.width))).unwrap_or_default()
 }
 
-/// The rate in bold; warnings, hints, errors and verdicts in the colors used on stderr.
-fn colored(text: &str) -> String {
+/// The headline in bold; warnings, hints, errors and verdicts in the colors used on stderr.
+fn colored(text: &str, headline: &str) -> String {
     let paint = |color: &str, text: &str| format!("\u{1b}[{color}m{text}\u{1b}[0m");
     let line = |line: &str| match line {
         line if line.starts_with("! ") => paint("1;33", "!") + &line[1..],
         line if line.starts_with("  hint:") => paint("36", "  hint:") + &line["  hint:".len()..],
         line if line.starts_with("error:") => paint("1;31", "error:") + &line["error:".len()..],
-        line if line.contains(" tx/s ") && line.contains(" ms") && !line.starts_with(' ') => {
-            let end = line.find(" tx/s ").map_or(0, |at| at + " tx/s".len());
-            if line[..end].contains(|c: char| c.is_ascii_alphabetic() && c != 't' && c != 'x' && c != 's') {
-                line.to_owned()
-            } else {
-                paint("1", &line[..end]) + &line[end..]
-            }
-        }
+        line if !headline.is_empty() && line.starts_with(headline) => paint("1", headline) + &line[headline.len()..],
         line if line.ends_with("FAILED") => line[..line.len() - "FAILED".len()].to_owned() + &paint("1;31", "FAILED"),
         line => line.replace("most tx/s", &paint("1;32", "most tx/s")),
     };

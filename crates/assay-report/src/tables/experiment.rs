@@ -8,6 +8,9 @@ use crate::findings::experiment::{Pivot, PivotCell};
 use crate::plain::clean;
 use crate::tables::table::{Table, TableCell, TableColumn};
 
+/// A number of rounds or trials that nobody measures: an exact one would only look precise.
+const MANY: usize = 100;
+
 /// Characters of a level.
 const LEVEL_WIDTH: usize = 40;
 
@@ -136,6 +139,7 @@ pub(crate) fn ratio_words(found: &Ratio, more_of: &str) -> String {
     let verdict = match found.verdict {
         Verdict::More | Verdict::Less => String::new(),
         Verdict::NoDifference => " same".to_owned(),
+        Verdict::CannotTell { trials_needed } if trials_needed > MANY => format!(" ? over {MANY} {more_of}"),
         Verdict::CannotTell { trials_needed } => format!(" ? {trials_needed} {more_of}"),
     };
     format!("{}{interval}{verdict}", figure(found.ratio))

@@ -9,6 +9,9 @@ use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn, TableRow};
 use crate::words::capacity::look_words;
 use crate::words::run::{OPERATIONS, per_second};
 
+/// Characters of a remark: `not all started or finished`.
+const REMARK_WIDTH: usize = 28;
+
 /// `head`: header of the column that distinguishes the rows; `unit`: of throughput, as in `per_second`.
 pub(crate) fn stages<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, &'a StageFindings)>) -> Table {
     let remark = |stage: &StageFindings| {
@@ -44,7 +47,7 @@ fn remarked<'a>(head: &str, unit: &str, rows: impl IntoIterator<Item = (String, 
     if has_statements {
         columns.extend([figures("failed"), figures(&cpu_of_each(unit))].map(|column| column.from(100)));
     }
-    columns.push(TableColumn::words("", NAME_WIDTH));
+    columns.push(TableColumn::words("", REMARK_WIDTH));
     let mut table = Table::new(columns);
     table.rows =
         rows.into_iter().map(|(name, stage, remark)| row(&name, stage, (known, has_statements), remark)).collect();

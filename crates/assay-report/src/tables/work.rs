@@ -181,15 +181,17 @@ pub(crate) fn counters(counters: &[CounterFindings]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::new(columns).with_rows(rows))
 }
 
-/// The workload's own rules; `None` if it has none.
-pub(crate) fn audit(rules: &[RuleFindings]) -> Option<Table> {
+/// The workload's own rules; `all`: also those that passed, and those for which the run was too short. `None` if there
+/// are none.
+pub(crate) fn audit(rules: &[RuleFindings], all: bool) -> Option<Table> {
+    let rules: Vec<&RuleFindings> = rules.iter().filter(|rule| all || rule.is_alarming()).collect();
     let columns = [
         TableColumn::words("audit", usize::MAX),
         TableColumn::figures("observed"),
         TableColumn::figures("allowed"),
         TableColumn::words("", RULE_WIDTH),
     ];
-    (!rules.is_empty()).then(|| Table::new(columns).with_rows(rules.iter().map(audited)))
+    (!rules.is_empty()).then(|| Table::new(columns).with_rows(rules.into_iter().map(audited)))
 }
 
 fn audited(rule: &RuleFindings) -> [TableCell; 4] {

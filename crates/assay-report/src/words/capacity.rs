@@ -115,7 +115,7 @@ pub(crate) fn look_words(found: &CapacityFindings, look: &LookFindings) -> Strin
     };
     // If work was left undone, percentiles are meaningless.
     if look.fell_short {
-        return "fell short".into();
+        return "not all started or finished".into();
     }
     let why: Vec<String> = look.broken.iter().filter_map(broken).collect();
     if why.is_empty() { "backlog grew".into() } else { why.join(", ") }

@@ -2,7 +2,7 @@
 
 use assay_record::Cold;
 
-use crate::digits::count;
+use crate::digits::{count, figure};
 use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::plain::clean;
 
@@ -21,6 +21,47 @@ pub(crate) fn how(found: &CasesFindings) -> Vec<String> {
         Some(Cold::RestartedCachesDropped) => "cold: server restarted and OS cache emptied before each run".to_owned(),
     });
     facts
+}
+
+/// Which case is the fastest and by how much, or which cannot be told apart, in a sentence; `None` if fewer than two
+/// were timed. The interval of a ratio is that of the table.
+pub(crate) fn conclusion(found: &CasesFindings) -> Option<String> {
+    const NAMES_MAX: usize = 4;
+    let name = |name: &str| clean(name, 40);
+    if found.cases.iter().filter(|case| case.median_ns.is_some()).count() < 2 {
+        return None;
+    }
+    let times = |ratio: f64, low: Option<f64>, high: Option<f64>| {
+        let interval = low.zip(high).map(|(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
+        format!("{}{} times", figure(ratio), interval.unwrap_or_default())
+    };
+    if let Some(fastest) = &found.fastest {
+        let of_base = found.cases.iter().find(|case| case.name == *fastest)?.ratio.as_ref();
+        return Some(match of_base.zip(found.base.as_ref()) {
+            Some((one, base)) => {
+                let inverse = times(1.0 / one.ratio, one.high.map(|high| 1.0 / high), one.low.map(|low| 1.0 / low));
+                format!("{} is the fastest: {} takes {inverse} as long.", name(fastest), name(base))
+            }
+            None => {
+                let mut others: Vec<_> =
+                    found.cases.iter().filter_map(|case| Some((case, case.ratio.as_ref()?))).collect();
+                others.sort_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+                let (next, ratio) = others.first()?;
+                let times = times(ratio.ratio, ratio.low, ratio.high);
+                let next_is = if others.len() > 1 { "the next, " } else { "" };
+                format!("{} is the fastest: {next_is}{} takes {times} as long.", name(fastest), name(&next.name))
+            }
+        });
+    }
+    match &found.fastest_candidates[..] {
+        [_, _, ..] => {
+            let mut names: Vec<String> = found.fastest_candidates.iter().take(NAMES_MAX).map(|one| name(one)).collect();
+            let more = found.fastest_candidates.len() - names.len();
+            let last = if more > 0 { format!("{more} more") } else { names.pop()? };
+            Some(format!("No case is shown to be the fastest: {} and {last} cannot be told apart.", names.join(", ")))
+        }
+        _ => None,
+    }
 }
 
 fn plural(number: u64, what: &str) -> String {

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod capacity;
 pub(crate) mod cases;
 pub(crate) mod comparison;
+pub(crate) mod effects;
 pub(crate) mod facts;
 pub(crate) mod generator;
 pub(crate) mod outage;

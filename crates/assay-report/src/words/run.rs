@@ -8,7 +8,6 @@ use crate::findings::loaded::Loaded;
 use crate::findings::metric::MetricUnit;
 use crate::findings::run::{Findings, Task};
 use crate::findings::setting::SettingName;
-use crate::findings::stage::StageFindings;
 use crate::findings::tally::ErrorFindings;
 use crate::plain::clean;
 
@@ -52,6 +51,17 @@ pub(crate) fn servers(findings: &Findings) -> String {
         [target] if target.product.is_empty() => clean(&target.url, SERVER_WIDTH),
         [target] => clean(&format!("{} {}", target.product, target.version), SERVER_WIDTH),
         targets => format!("{} servers", targets.len()),
+    }
+}
+
+/// The same without what packagers append to a version: `PostgreSQL 15.14`, `MariaDB 10.11.14`.
+pub(crate) fn servers_in_short(findings: &Findings) -> String {
+    match &findings.targets[..] {
+        [target] if !target.product.is_empty() => {
+            let version = target.version.split([' ', '-', '+']).next().unwrap_or_default();
+            clean(&format!("{} {version}", target.product), SERVER_WIDTH)
+        }
+        _ => servers(findings),
     }
 }
 
@@ -175,14 +185,34 @@ pub(crate) fn promised(promises: &[String]) -> String {
     promises.iter().map(|text| clean(text, OPTION_WIDTH)).collect::<Vec<_>>().join(" and ")
 }
 
-/// Whether throughput stopped growing on a ladder; empty if unknown.
-pub(crate) fn growth(stages: &[StageFindings]) -> Option<&'static str> {
-    if stages.iter().any(|stage| stage.knee) {
-        Some("knee: beyond it, throughput grows by less than 5%")
-    } else if stages.last().is_some_and(|stage| stage.best) {
-        Some("no knee: throughput still grows at the last step")
-    } else {
-        None
+/// Whether throughput stopped growing on a ladder, and where; `None` if unknown, or if it was none.
+pub(crate) fn growth(findings: &Findings) -> Option<String> {
+    let stages = &findings.stages;
+    if findings.capacity.is_some() || stages.len() < 2 {
+        return None;
+    }
+    if let Some(knee) = stages.iter().find(|stage| stage.knee) {
+        let clients = clients(findings, knee.sessions);
+        return Some(format!("knee: {clients}; beyond that, throughput grows by less than 5%"));
+    }
+    let grows = stages.last().is_some_and(|stage| stage.best);
+    grows.then(|| "no knee: throughput still grows at the last step".to_owned())
+}
+
+/// `10 warehouses`, `4 tables of 10,000 rows`, `scale 50`: the size of the tables, if the workload has the usual options.
+pub(crate) fn size(findings: &Findings) -> Option<String> {
+    let number = |name: &str| match findings.options.get(name) {
+        Some(OptionValue::Int(value)) => u64::try_from(*value).ok().filter(|value| *value > 0),
+        _ => None,
+    };
+    if let Some(warehouses) = number("warehouses") {
+        return Some(number_of(warehouses, "warehouse"));
+    }
+    match (number("tables"), number("table_size"), number("scale")) {
+        (Some(tables), Some(rows), _) => Some(format!("{} of {} rows", number_of(tables, "table"), count(rows))),
+        (None, Some(rows), _) => Some(format!("{} rows", count(rows))),
+        (None, None, Some(scale)) => Some(format!("scale {}", count(scale))),
+        _ => None,
     }
 }
 

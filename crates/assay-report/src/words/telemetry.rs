@@ -40,8 +40,8 @@ fn server(scope: &ScopeFindings, findings: &Findings) -> Vec<String> {
     let each = |name: &str, words: &dyn Fn(f64) -> String| scope.metric(name)?.per_transaction.map(words);
     let per_transaction = [
         each("log_bytes", &|value| format!("{} log", bytes(value))),
-        each("log_fsyncs", &|value| format!("{} log fsyncs", figure(value))),
-        each("buffer_misses", &|value| format!("{} buffer misses", figure(value))),
+        each("log_fsyncs", &|value| format!("{} log fsyncs", small(value))),
+        each("buffer_misses", &|value| format!("{} buffer misses", small(value))),
         each("cpu_us", &|value| format!("{} µs CPU", micros(value * 1e3))),
     ];
     facts.extend(all_per_transaction(per_transaction.into_iter().flatten()));
@@ -120,6 +120,11 @@ fn interventions(found: &SamplingFindings) -> Option<String> {
 /// `99.87%`: shares near one or zero need their digits.
 fn share_with_digits(share: f64) -> String {
     format!("{:.2}%", share * 100.0)
+}
+
+/// A number per transaction; digits of what hardly ever happens say nothing.
+fn small(value: f64) -> String {
+    if 0.0 < value && value < 0.0001 { "<0.0001".to_owned() } else { figure(value) }
 }
 
 /// `412 B`, `1.5 KiB`; parts of a byte are not worth digits.

@@ -2,7 +2,8 @@
 
 use assay_record::{OptionValue, Status};
 
-use crate::digits::{count, length, ms, percent};
+use crate::digits::{count, figure, length, ms, percent};
+use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::limit::GeneratorLimit;
 use crate::findings::run::{Findings, Task};
 use crate::findings::stage::StageFindings;
@@ -34,8 +35,8 @@ pub(crate) fn warnings_by_hint<'a>(
 ) -> Vec<(Vec<String>, String)> {
     let mut told: Vec<(Vec<String>, String)> = Vec::new();
     for (name, findings) in runs {
-        for warning in findings.warnings.iter().filter(|one| which(one)).take(WARNINGS_MAX) {
-            let (cause, hint) = warning_words(warning, findings);
+        for group in alike(findings.warnings.iter().filter(|one| which(one)).take(WARNINGS_MAX)) {
+            let (cause, hint) = warnings_words(&group, findings);
             let cause = if name.is_empty() { cause } else { format!("{name}: {cause}") };
             match told.iter_mut().find(|(_, known)| *known == hint && !hint.is_empty()) {
                 Some((causes, _)) if causes.len() < CAUSES_MAX => causes.push(cause),
@@ -57,14 +58,114 @@ pub(crate) fn copies_words(files: &[String]) -> String {
     shown.join(", ") + &more
 }
 
+/// Warnings that can be told together: one that several steps of a ladder have, with the same advice.
+fn alike<'a>(warnings: impl Iterator<Item = &'a Warning>) -> Vec<Vec<&'a Warning>> {
+    let mut groups: Vec<Vec<&Warning>> = Vec::new();
+    let is_told_together = |one: &Warning, other: &Warning| match (one, other) {
+        (Warning::NoTransactions { .. }, Warning::NoTransactions { .. })
+        | (Warning::TooShort { .. }, Warning::TooShort { .. })
+        | (Warning::LowerBounds { unfinished: 0, .. }, Warning::LowerBounds { unfinished: 0, .. })
+        | (Warning::GeneratorBusy { .. }, Warning::GeneratorBusy { .. })
+        | (Warning::GeneratorStarved { .. }, Warning::GeneratorStarved { .. })
+        | (Warning::GeneratorLate { .. }, Warning::GeneratorLate { .. }) => {
+            one.advice_on_generator() == other.advice_on_generator()
+        }
+        _ => false,
+    };
+    for warning in warnings {
+        match groups.iter_mut().find(|group| is_told_together(group[0], warning)) {
+            Some(group) => group.push(warning),
+            None => groups.push(vec![warning]),
+        }
+    }
+    groups
+}
+
+/// ` with 1, 2 and 4 sessions`; a step of a search is known by its rate. Empty if the run had only one stage.
+fn with_stages(numbers: impl Iterator<Item = usize>, findings: &Findings) -> String {
+    let stages: Vec<&StageFindings> = numbers.filter_map(|number| findings.stages.get(number)).collect();
+    let [first, ..] = &stages[..] else { return String::new() };
+    if findings.stages.len() == 1 {
+        return String::new();
+    }
+    if let (Some(CapacityFindings { of: Capacity::Rate { .. }, .. }), Some(open)) = (&findings.capacity, &first.open) {
+        return format!(" at {} tx/s due", figure(open.rate_per_s));
+    }
+    let mut sessions: Vec<u32> = stages.iter().map(|stage| stage.sessions).collect();
+    sessions.dedup();
+    let last = clients(findings, sessions.pop().unwrap_or_default());
+    let others: Vec<String> = sessions.iter().map(|number| count((*number).into())).collect();
+    if others.is_empty() { format!(" with {last}") } else { format!(" with {} and {last}", others.join(", ")) }
+}
+
+/// The same problem of one or more stages, and advice, which may be empty.
+fn warnings_words(group: &[&Warning], findings: &Findings) -> (String, String) {
+    let [first, _, ..] = group else { return warning_words(group[0], findings) };
+    let with = with_stages(group.iter().filter_map(|one| one.stage()), findings);
+    let (_, hint) = warning_words(first, findings);
+    let all = |of: &dyn Fn(&Warning) -> Option<f64>| {
+        let values = || group.iter().filter_map(|one| of(one));
+        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let work = if findings.task == Task::Machine { "operation" } else { "transaction" };
+    let cause = match first {
+        Warning::NoTransactions { .. } => format!("no {work} finished{with}"),
+        Warning::TooShort { transactions_needed, .. } => {
+            let (least, most) = all(&|one| match one {
+                Warning::TooShort { transactions, .. } => Some(*transactions as f64),
+                _ => None,
+            });
+            let number = range(count(least as u64), count(most as u64));
+            format!("only {number} {work}s{with}: p99.9 needs {}", count(*transactions_needed))
+        }
+        Warning::GeneratorBusy { .. } => {
+            let (least, most) = all(&|one| match one {
+                Warning::GeneratorBusy { busiest_worker, .. } => Some(*busiest_worker),
+                _ => None,
+            });
+            let busy = range(percent(least), percent(most));
+            format!("{}{with}: its busiest worker was {busy} busy", limited(GeneratorLimit::Bottleneck))
+        }
+        Warning::GeneratorStarved { .. } => {
+            let (least, most) = all(&|one| match one {
+                Warning::GeneratorStarved { waited_for_cpu, .. } => Some(*waited_for_cpu),
+                _ => None,
+            });
+            let waited = range(percent(least), percent(most));
+            format!(
+                "{}{with}: a worker waited {waited} of the time for a CPU, which adds to the latencies",
+                limited(GeneratorLimit::Starved)
+            )
+        }
+        Warning::GeneratorLate { .. } => {
+            let (least, most) = all(&|one| match one {
+                Warning::GeneratorLate { lag_ns, .. } => Some(*lag_ns as f64),
+                _ => None,
+            });
+            let lag = range(ms(Some(least as u64)), ms(Some(most as u64)));
+            let name = lag_name(first.stage().and_then(|number| findings.stages.get(number)));
+            format!("{}{with}: {name} is {lag} ms, a large part of the response", limited(GeneratorLimit::Late))
+        }
+        Warning::LowerBounds { .. } => hidden_outage(&with),
+        _ => warning_words(first, findings).0,
+    };
+    (cause, hint)
+}
+
+fn hidden_outage(with: &str) -> String {
+    format!(
+        "the latencies{with} are lower bounds: a closed loop hides an outage, since each session waits it out only once"
+    )
+}
+
+/// `26% to 66%`; one value if both ends read the same.
+fn range(least: String, most: String) -> String {
+    if least == most { most } else { format!("{least} to {most}") }
+}
+
 /// The problem, and advice, which may be empty.
 pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String) {
-    let stage = |number: &usize| match &findings.stages[..] {
-        [_] => String::new(),
-        stages => {
-            format!(" with {}", clients(findings, stages.get(*number).map_or(0, |stage| stage.sessions)))
-        }
-    };
+    let stage = |number: &usize| with_stages(std::iter::once(*number), findings);
     let work = if findings.task == Task::Machine { "operation" } else { "transaction" };
     match warning {
         Warning::EndedEarly { status: Status::Failed } => {
@@ -118,14 +219,9 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             ),
             "look for restarts, checkpoints and locks in the server's log at that time".into(),
         ),
-        Warning::LowerBounds { stage: number, unfinished: 0 } => (
-            format!(
-                "the latencies{} are lower bounds: a closed loop hides an outage, since each session waits it out \
-                 only once",
-                stage(number)
-            ),
-            "measure with `--rate` to see how long users would have waited".into(),
-        ),
+        Warning::LowerBounds { stage: number, unfinished: 0 } => {
+            (hidden_outage(&stage(number)), "measure with `--rate` to see how long users would have waited".into())
+        }
         Warning::LowerBounds { stage: number, unfinished } => (
             format!(
                 "the latencies{} are lower bounds: {} transactions {}",

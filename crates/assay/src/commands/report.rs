@@ -30,8 +30,10 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     let trials = trials::read(&options.records, |path, record| found(path, record, window))?;
     let records = trials::pairs(trials);
     let report = Report { title: options.title.clone(), agents: options.agents, ..assay_report::report(records) };
-    if window.is_none() {
-        suggest_steady(&report);
+    match window {
+        None => suggest_steady(&report),
+        Some(Window::Last { ns }) => say_if_whole(&report, ns),
+        Some(_) => {}
     }
     let shown = shown(&report, &options.shown)?;
     type Output = fn(&Report, &[Shown]) -> Result<String, Trouble>;
@@ -102,6 +104,14 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
         }
     }
     Ok(Exit::Success)
+}
+
+/// Says that `--last` leaves nothing out.
+fn say_if_whole(report: &Report, last_ns: u64) {
+    let stages = || report.entries.iter().flat_map(|entry| &entry.findings.stages);
+    if stages().next().is_some() && stages().all(|stage| stage.measured_ns < last_ns) {
+        terminal::say("note: no run is as long as --last: everything is shown\n");
+    }
 }
 
 /// The part of each run that is wanted; `None`: all of it.

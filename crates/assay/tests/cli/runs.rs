@@ -7,14 +7,13 @@ use insta::assert_snapshot;
 fn the_default_run_prepares_an_embedded_database_and_reports() {
     let folder = Folder::new();
     let ran = folder.run("run oltp_read_write --time 2s --seed 42 --table-size 1000 --workers 1");
-    assert_snapshot!(ran.redacted(), @r"
+    assert_snapshot!(ran.redacted(), @"
     exit 0
     --- stdout
-    oltp_read_write · SQLite # · # session · closed loop · # s
-    complete in # s · started ####-##-##T##:##:##.###Z · assay #
-    seed # · table_size=#
-
+    oltp_read_write · SQLite # · # table of # rows · # session
+    closed loop · # s
     # tx/s …
+
     steady unknown: needs at least # s (this run: # s)
     errors …
 
@@ -29,6 +28,9 @@ fn the_default_run_prepares_an_embedded_database_and_reports() {
     oltp_read_write # # # # # # #
     service time # # # # # # #
     wait for a worker # # # # # # #
+
+    complete in # s · started ####-##-##T##:##:##.###Z · assay #
+    seed # · table_size=#
     --- stderr
     no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared oltp_read_write in # s: # rows, # rows/s
@@ -64,20 +66,18 @@ fn a_ladder_reports_each_stage() {
     // Which stage is the best, and whether it is the knee, depends on the machine.
     assert_eq!(ran.stdout.matches("most tx/s\n").count(), 1);
     let same = ran.redacted().replace(" knee, most tx/s", "").replace(" most tx/s", "").replace(" knee", "");
-    assert_snapshot!(same.replace("with # session,", "with # sessions,"), @r"
+    assert_snapshot!(same.replace("with # session,", "with # sessions,"), @"
     exit 0
     --- stdout
-    one_table · SQLite # · #, # sessions · closed loop · # s
-    complete in # s · started ####-##-##T##:##:##.###Z · assay #
-    seed #
-
+    one_table · SQLite # · # rows · #, # sessions · closed loop · # s each
     # tx/s …
-    steady unknown: needs at least # s (this run: # s)
-    errors …
 
     sessions tx/s p50 ms p99 ms
     # # # #
     # # # #
+
+    steady unknown: needs at least # s (this run: # s)
+    errors …
 
     with # sessions, for # s:
 
@@ -90,6 +90,9 @@ fn a_ladder_reports_each_stage() {
     one_table # # # # # # #
     service time # # # # # # #
     wait for a worker # # # # # # #
+
+    complete in # s · started ####-##-##T##:##:##.###Z · assay #
+    seed #
     --- stderr
     no --db: using an embedded SQLite database in [FOLDER]/assay-[NAME], removed at the end
     prepared ./one_table.lua in # s
