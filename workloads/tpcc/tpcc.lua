@@ -91,7 +91,7 @@ local function read_states(dialect)
     session.sets[set] = { c_last = tpcc.constant_for_last_names(state.c_last), c_last_of_load = state.c_last, runs = state.runs }
   end
   if settings.warehouses > warehouses then
-    fail("--warehouses %d: %d were prepared", settings.warehouses, warehouses)
+    fail("--warehouses %d: the tables have %d", settings.warehouses, warehouses)
   end
   session.warehouses = settings.warehouses > 0 and settings.warehouses or warehouses
   session.customers, session.items, session.names = customers, items, tpcc.last_names(customers)

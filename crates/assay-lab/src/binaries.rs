@@ -50,11 +50,6 @@ fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Bin
     all
 }
 
-/// The command that downloads an artifact by hand.
-pub fn fetch_command(artifact: &Artifact) -> String {
-    format!("mvn {PLUGIN}:get -Dtransitive=false -Dartifact={}", artifact.coordinates)
-}
-
 const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
 
 /// Programs of the wanted version, fetched if needed. `named`: a folder, an archive or the server program itself. `say`

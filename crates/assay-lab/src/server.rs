@@ -486,7 +486,7 @@ impl Server {
         match missing_library(&words) {
             Some(library) => fault.hint(format!("install the package that contains {library}")),
             None if crate::fault::is_full(&words) => fault.hint(crate::fault::FULL),
-            None if killed => fault.hint("the kernel killed it for using more memory than `--memory` allows"),
+            None if killed => fault.hint("the kernel killed it for using more memory than its limit allows"),
             None => fault,
         }
     }

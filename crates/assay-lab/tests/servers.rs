@@ -727,7 +727,7 @@ fn sources_name_what_is_here_and_what_can_be_fetched() {
         assert!(versions.iter().any(|version| version == oldest), "{versions:?}");
         for source in all {
             if let BinarySource::Catalog(_, artifact) = source {
-                assert!(binaries::fetch_command(artifact).starts_with("mvn "));
+                assert!(artifact.megabytes > 0 && artifact.coordinates.contains(':'), "{artifact:?}");
             }
         }
     }

@@ -27,7 +27,7 @@ pub fn rate_of(rate: &assay_spec::RateSpec) -> Result<Rate, String> {
 /// ascending.
 pub fn trace(path: &Path) -> Result<Arc<[Nanos]>, Trouble> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Trouble::usage(format!("--rate-file {}: {error}", path.display())))?;
+        .map_err(|error| Trouble::environment(format!("--rate-file {}: {error}", path.display())))?;
     let mut arrivals: Vec<Nanos> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let first = line.split([',', '\t', ' ']).next().unwrap_or_default().trim();

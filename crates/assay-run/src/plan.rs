@@ -101,7 +101,7 @@ pub fn of_run(assignment: &Assignment, process: &ProcessOptions, urls: &[String]
             Exit::Workload,
             format!("workload {} cannot be run: it defines no event()", workload.name),
         )
-        .hint(format!("its commands are: {}", workload.commands().join(", "))));
+        .hint(commands_of(workload)));
     }
     let (load, errors) = (&spec.load, &spec.errors);
     let rate = load.rate.as_ref().map(load_model::rate_of).transpose().map_err(Trouble::usage)?;
@@ -236,7 +236,16 @@ pub fn must_have(workload: &Workload, command: &str) -> Result<(), Trouble> {
         return Ok(());
     }
     let trouble = Trouble::usage(format!("workload {} has no command {command}", workload.name));
-    Err(trouble.hint(format!("its commands are: {}", workload.commands().join(", "))))
+    Err(trouble.hint(commands_of(workload)))
+}
+
+fn commands_of(workload: &Workload) -> String {
+    let commands = workload.commands();
+    if commands.is_empty() {
+        "it has no commands".to_owned()
+    } else {
+        format!("its commands are: {}", commands.join(", "))
+    }
 }
 
 /// The plan of a workload's command, such as `prepare`: the task of the spec.
@@ -410,8 +419,11 @@ pub fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
     let database = registry::open(url, connect)?;
     let shown = database.display();
     Target::resolve(database, NeededEndpoints::All, look_up).map_err(|unresolved| {
-        let (Unresolved::Tls(error) | Unresolved::Address(_, error)) = unresolved;
-        let trouble = Trouble::environment(format!("cannot use {shown}: {}", error.message));
+        let (exit, error) = match unresolved {
+            Unresolved::Tls(error) => (Exit::Environment, error),
+            Unresolved::Address(_, error) => (Exit::Server, error),
+        };
+        let trouble = Trouble::new(exit, format!("cannot use {shown}: {}", error.message));
         match error.hint {
             Some(hint) => trouble.hint(hint),
             None => trouble,

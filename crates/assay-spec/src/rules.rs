@@ -68,8 +68,8 @@ impl RunSpec {
             ];
             if server.product.is_empty() {
                 let path = given.iter().find(|(_, given)| *given).map_or("server.product", |(path, _)| path);
-                return Err(Wrong::new(path, "{server.product} is missing")
-                    .hint(format!("{{{path}}} needs a server to start, such as {{server.product}} postgres:17")));
+                return Err(Wrong::new(path, format!("{{{path}}} needs a server to start"))
+                    .hint("name one, such as {server.product} postgres:17"));
             }
             if server.fronts.is_empty() && !server.front_settings.is_empty() {
                 return Err(Wrong::new("server.front_settings", "{server.fronts} is missing"));

@@ -41,7 +41,7 @@ fn here() -> Result<Hierarchy> {
     let controllers = |path: &Path| fs::read_to_string(path.join("cgroup.controllers")).unwrap_or_default();
     hierarchy(&mounts, controllers).ok_or_else(|| {
         Fault::environment("memory cannot be limited: no control group hierarchy with a memory controller is mounted")
-            .hint("leave out `--memory`, or boot with cgroup_enable=memory")
+            .hint("leave out the memory limit, or boot with cgroup_enable=memory")
     })
 }
 

@@ -322,7 +322,7 @@ fn tiles(findings: &Findings) -> Markup {
             p.caption { (step) ", " (clients(findings, stage.sessions)) ":" }
         }
         dl.figures {
-            @for own in stage.rates.first() {
+            @if let Some(own) = stage.rates.first() {
                 div { dt { (shown_to(24, &own.name)) } dd { (figure(own.rate)) " " small { (per(own.per_ns)) } } }
             }
             @for (name, value, unit, _) in [

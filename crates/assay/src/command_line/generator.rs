@@ -7,6 +7,9 @@ use clap::builder::PossibleValuesParser;
 
 use crate::command_line::shared::{any_count, at_least_one, one_of};
 
+/// The heading of options for the distribution of rows.
+const ROWS: &str = "Distribution of rows";
+
 /// The generator itself: threads and random numbers.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Generator")]
@@ -30,23 +33,23 @@ pub struct GeneratorOptions {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub batch: Option<u64>,
     /// Distribution of the rows that statements access
-    #[arg(long, value_name = "NAME", default_value = "uniform",
+    #[arg(long, value_name = "NAME", default_value = "uniform", help_heading = ROWS,
           value_parser = PossibleValuesParser::new(["uniform", "gaussian", "special", "pareto", "zipfian"]))]
     pub rand_type: String,
     /// gaussian, special: number of uniform values averaged
-    #[arg(long, value_name = "N", default_value = "12", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", help_heading = ROWS, default_value = "12", value_parser = at_least_one)]
     pub rand_spec_iter: u64,
     /// special: size of the hot center, in percent of the rows
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::number)]
+    #[arg(long, value_name = "N", help_heading = ROWS, default_value = "1", value_parser = values::number)]
     pub rand_spec_pct: f64,
     /// special: percentage of accesses that go to the hot center
-    #[arg(long, value_name = "N", default_value = "75", value_parser = values::number)]
+    #[arg(long, value_name = "N", help_heading = ROWS, default_value = "75", value_parser = values::number)]
     pub rand_spec_res: f64,
     /// pareto: parameter h
-    #[arg(long, value_name = "X", default_value = "0.2", value_parser = values::number)]
+    #[arg(long, value_name = "X", help_heading = ROWS, default_value = "0.2", value_parser = values::number)]
     pub rand_pareto_h: f64,
     /// zipfian: exponent
-    #[arg(long, value_name = "X", default_value = "0.8", value_parser = values::number)]
+    #[arg(long, value_name = "X", help_heading = ROWS, default_value = "0.8", value_parser = values::number)]
     pub rand_zipfian_exp: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Errors in a command line, in our own words: clap's errors, and options of other tools.
 
-use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::terminal;
 use assay_run::library;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -50,13 +50,23 @@ pub(super) fn explain(
             if SYSBENCH_TESTS.contains(&name.as_str()) {
                 return Err(trouble.hint(format!("it is a test of sysbench: `assay sysbench {name} run`")));
             }
-            trouble
+            // clap does not see that letters were exchanged: `rnu`.
+            let names = command.get_subcommands().map(clap::Command::get_name);
+            match diagnostics::nearest(&name, names) {
+                Some(near) if text(ContextKind::SuggestedSubcommand).is_empty() && words.get(1) == Some(&name) => {
+                    trouble.hint(format!("did you mean {near}?"))
+                }
+                _ => trouble,
+            }
         }
         ErrorKind::ValueValidation => {
             let reason = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
             Trouble::usage(format!("{option} {value}: {reason}"))
         }
         ErrorKind::InvalidValue if value.is_empty() => Trouble::usage(format!("{option} needs a value")),
+        ErrorKind::InvalidValue if option.starts_with('<') => {
+            return Err(Trouble::usage(format!("`{value}`: expected one of {}", text(ContextKind::ValidValue))));
+        }
         ErrorKind::InvalidValue => {
             Trouble::usage(format!("{option} {value}: expected one of {}", text(ContextKind::ValidValue)))
         }
@@ -78,6 +88,8 @@ pub(super) fn explain(
             .hint("`assay list` shows the built-in workloads; try `assay run oltp_read_write`"),
         ErrorKind::MissingRequiredArgument if option.starts_with("<RECORD>") => Trouble::usage("no record given")
             .hint("runs write their records to assay-records/, or to the path given with `--record`"),
+        ErrorKind::MissingRequiredArgument if option.starts_with("<SQL") => Trouble::usage("no statement given")
+            .hint("write statements or files with statements: `assay sql --db URL 'select 1' other.sql`"),
         ErrorKind::MissingRequiredArgument => Trouble::usage(format!("{} is missing", text(ContextKind::InvalidArg))),
         _ => Trouble::usage(error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ")),
     };

@@ -8,6 +8,7 @@ mod compare;
 mod conversion;
 mod fleet;
 mod generator;
+pub mod help;
 mod io;
 mod lab;
 mod load;
@@ -96,7 +97,10 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocati
     let words = words.map_err(|word| Trouble::usage(format!("{} is not UTF-8", word.display())))?;
     let words: Vec<String> = words.iter().map(|word| with_hyphens(word)).collect();
     let words = with_negative_values(asking_for_help(words));
-    let mut command = CommandLine::command();
+    let mut command = help::with_examples(CommandLine::command());
+    if words.iter().any(|word| word == "-h") {
+        command = help::brief(command);
+    }
     let found = find_workload(&command, &words)?;
     let mut declared = Vec::new();
     let mut words_now = words.clone();

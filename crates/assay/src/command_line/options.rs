@@ -9,6 +9,7 @@ use clap::{Args, Parser, ValueEnum};
 use crate::command_line::compare::{CompareOptions, DuelOptions};
 use crate::command_line::fleet::{AgentOptions, FleetCommandOptions, FleetOptions};
 use crate::command_line::generator::GeneratorOptions;
+use crate::command_line::help;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::report::ReportOptions;
@@ -210,7 +211,7 @@ pub struct ManualOptions {
 
 /// All commands with their options, but for those of workloads.
 pub fn definition() -> clap::Command {
-    <CommandLine as clap::CommandFactory>::command()
+    help::with_examples(<CommandLine as clap::CommandFactory>::command())
 }
 
 /// The codes are those of the code.

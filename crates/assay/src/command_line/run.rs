@@ -27,25 +27,25 @@ pub struct RunOptions {
     pub print_spec: bool,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub load: LoadOptions,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub target: TargetOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub server: RunServerOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
-    pub load: LoadOptions,
+    pub errors: ErrorOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
-    pub errors: ErrorOptions,
+    pub output: OutputOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub generator: GeneratorOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub fleet: FleetOptions,
-    #[command(flatten)]
-    #[allow(missing_docs, reason = "a doc comment would become help text")]
-    pub output: OutputOptions,
 }
 
 /// The server that a run starts for itself, and where the generator runs.

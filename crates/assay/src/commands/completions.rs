@@ -2,8 +2,11 @@
 //!
 //! Without workload options, which are declared in the workload's file.
 
+use assay_lab::product::Product;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, ValueHint};
 use clap_complete::aot::{self, generate};
 
 use crate::command_line::{CompletionsOptions, Shell, definition};
@@ -16,7 +19,42 @@ pub fn run(options: &CompletionsOptions) -> Result<Exit, Trouble> {
         Shell::Zsh => aot::Shell::Zsh,
         Shell::Fish => aot::Shell::Fish,
     };
-    generate(shell, &mut definition(), "assay", &mut text);
+    generate(shell, &mut with_values(definition()), "assay", &mut text);
     terminal::result_bytes(&text)?;
     Ok(Exit::Success)
+}
+
+/// The options that take names, with the names that there are: of workloads, recipes and server versions. Records are
+/// files.
+fn with_values(command: Command) -> Command {
+    let named = |argument: Arg| match argument.get_id().as_str() {
+        "workload" => argument.value_parser(names(workloads())).value_hint(ValueHint::FilePath),
+        "recipe" => argument.value_parser(names(recipes())).value_hint(ValueHint::FilePath),
+        "product" | "server" => argument.value_parser(names(versions())),
+        "record" | "records" | "again" | "baseline" | "candidate" => argument.value_hint(ValueHint::FilePath),
+        _ => argument,
+    };
+    command.mut_args(named).mut_subcommands(with_values)
+}
+
+fn names(all: Vec<String>) -> PossibleValuesParser {
+    PossibleValuesParser::new(all)
+}
+
+fn workloads() -> Vec<String> {
+    let runnable = assay_workloads::builtin().iter().filter(|builtin| builtin.runnable);
+    runnable.map(|builtin| builtin.name.to_owned()).collect()
+}
+
+fn recipes() -> Vec<String> {
+    assay_recipe::shipped().iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// `postgres:18.6`: what can be downloaded.
+fn versions() -> Vec<String> {
+    let of = |product: &&dyn Product| {
+        let name = product.name();
+        product.catalog().iter().map(move |artifact| format!("{name}:{}", artifact.version)).collect::<Vec<_>>()
+    };
+    assay_products::products().databases.iter().flat_map(of).collect()
 }

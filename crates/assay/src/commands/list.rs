@@ -10,7 +10,11 @@ use assay_telemetry::{METRICS, Metric, Reading, Unit};
 
 use crate::command_line::Listed;
 
-/// Prints name, description and commands of every built-in workload, or all metrics.
+/// The commands of most workloads.
+const USUAL: &str = "check, cleanup, prepare, prewarm, run, warmup";
+
+/// Prints name and description of every built-in workload, and its commands if they are not the usual ones; or all
+/// metrics.
 pub fn run(what: Listed, words: &[String]) -> Result<Exit, Trouble> {
     if what == Listed::Metrics {
         terminal::result(&metrics())?;
@@ -22,9 +26,13 @@ pub fn run(what: Listed, words: &[String]) -> Result<Exit, Trouble> {
         let program = library::load(name, "list", words, assay_products::EMBEDDED.dialect)?;
         let workload = Workload { name: name.to_owned(), program: Arc::new(program), given: Vec::new() };
         let description = workload.program.description().unwrap_or("no description");
-        text.push_str(&format!("{name}\n    {description}\n    commands: {}\n", workload.commands().join(", ")));
+        text.push_str(&format!("{name}\n    {description}\n"));
+        let commands = workload.commands().join(", ");
+        if commands != USUAL {
+            text.push_str(&format!("    commands: {commands}\n"));
+        }
     }
-    text.push_str("\nSee assay run NAME --help for a workload's options.\n");
+    text.push_str(&format!("\nCommands, unless listed: {USUAL}.\nA workload's options: assay run NAME --help.\n"));
     terminal::result(&text)?;
     Ok(Exit::Success)
 }

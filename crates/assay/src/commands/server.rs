@@ -182,7 +182,8 @@ fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
             let (what, place) = match &source {
                 BinarySource::Here(found) => (origin(found.origin).to_owned(), found.program.display().to_string()),
                 BinarySource::Catalog(_, artifact) => {
-                    (format!("can be downloaded, {} MB", artifact.megabytes), binaries::fetch_command(artifact))
+                    let start = format!("assay server start {}:{version}", product.name());
+                    (format!("can be downloaded, {} MB", artifact.megabytes), start)
                 }
                 BinarySource::Container(image) => {
                     (format!("image of {}", image.engine), format!("--binaries container:{}", image.name))
@@ -191,7 +192,7 @@ fn sources(home: &Home, named: Option<&str>) -> Result<Exit, Trouble> {
             rows.push([product.name().to_owned(), version, what, place]);
         }
     }
-    let heads = ["product", "version", "source", "path, or download command"];
+    let heads = ["product", "version", "source", "path, or command that downloads and starts it"];
     terminal::result(&assay_report::listing(heads, &[], rows))?;
     Ok(Exit::Success)
 }

@@ -30,6 +30,11 @@ const CONNECTIONS: &str = "docs/many-connections.md";
 const TPCC: &str = "docs/tpcc.md";
 const PGBENCH: &str = "docs/pgbench.md";
 const CAPACITY: &str = "docs/capacity.md";
+const TUTORIAL_POSTGRES: &str = "docs/tutorial-postgres.md";
+const TUTORIAL_MYSQL: &str = "docs/tutorial-mysql.md";
+const IDEA: &str = "docs/idea-to-charts.md";
+const RUNNABLE: [&str; 10] =
+    [README, LUA, SYSBENCH, CONNECTIONS, TPCC, PGBENCH, CAPACITY, TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -80,7 +85,7 @@ fn every_block_of_the_documents_is_run_or_says_why_not() {
                     assert!(excuse.split(' ').count() > 3, "{place}: {excuse:?} says nothing")
                 }
                 ("sh" | "lua", None) => assert!(
-                    [README, LUA, SYSBENCH, CONNECTIONS, TPCC, PGBENCH, CAPACITY].contains(&document.as_str()),
+                    RUNNABLE.contains(&document.as_str()),
                     "{place}: no test runs the examples of this document"
                 ),
                 _ => panic!("{place}: write ```sh, ```lua or ```text: {language:?}"),
@@ -297,6 +302,11 @@ fn the_examples_of_capacity_run() {
     run(CAPACITY);
 }
 
+#[test]
+fn the_examples_of_the_tutorials_run() {
+    [TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA].into_iter().for_each(run);
+}
+
 /// A workload with several transaction types.
 const SHOP: &str = "
 for _, name in ipairs { 'browse', 'order', 'refund' } do
@@ -450,7 +460,7 @@ fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
             _ => {
                 folder.expect(&format!("prepare my.lua --db {url} --accounts 100"), 0);
                 let load = if word.contains("terminal") { "--terminals 6 --connections 2" } else { "--sessions 2" };
-                let ran = folder.expect(&format!("{run} {load} --transactions 60"), 0);
+                let ran = folder.expect(&format!("{run} {load} --transactions 60 --verbose"), 0);
                 assert!(ran.stdout.contains(reported), "{}: {}", block.place, ran.shown());
             }
         }

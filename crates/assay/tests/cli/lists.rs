@@ -1,40 +1,44 @@
 //! What the program reports about itself.
 
-use crate::common::{Folder, ONE_TABLE};
+use crate::common::{Folder, ONE_TABLE, words};
 use insta::assert_snapshot;
 
 #[test]
 fn without_a_command_the_help_is_shown() {
-    assert_snapshot!(Folder::new().run("").shown(), @r"
+    assert_snapshot!(Folder::new().run("").shown(), @"
     exit 2
     --- stderr
     Database performance lab: runs workloads, measures them and compares the results
 
     Usage: assay <COMMAND>
 
-    Commands:
+    Measure:
       run          Run a workload and report what was measured
       prepare      Create and fill a workload's tables
       check        Verify a workload's tables and their contents
       cleanup      Drop a workload's tables
       exec         Run another command of a workload
       list         List the built-in workloads, or the metrics of reports and recipes
+      sql          Time statements against each other, and compare their rows and plans
+      io           Measure file I/O with the access pattern of a database engine
+    Compare:
       show         Print the report of a record
-      tag          Add tags such as disk=nvme to records
       compare      Compare the records of two or more settings
       duel         Run two settings alternately and compare them
       report       Write an HTML page, tables, charts or time series from records
-      completions  Print shell completions; for bash: source <(assay completions bash)
-      manual       Write the manual pages into a folder
+      tag          Add tags such as disk=nvme to records
+    Servers and machines:
       server       Start and manage database servers to test
-      sql          Time statements against each other, and compare their rows and plans
-      io           Measure file I/O with the access pattern of a database engine
-      lab          Run experiments: vary settings, repeat the trials in random order, compare the
-                   results
       agent        Generate load for runs that are started on other machines with --fleet
       fleet        Inspect, check and set up the agents of a fleet
+    Experiments:
+      lab          Run experiments: vary settings, repeat the trials in random order, compare the results
+    Compatibility:
       sysbench     Run sysbench's command lines and scripts, with its reports
       pgbench      Run pgbench's command lines and scripts, with its reports and log files
+    Shell:
+      completions  Print shell completions; for bash: source <(assay completions bash)
+      manual       Write the manual pages into a folder
 
     Options:
       -h, --help     Print help
@@ -73,13 +77,62 @@ fn the_built_in_workloads_are_listed() {
     tpcb_simple_update
     tpcc
 
-    See assay run NAME --help for a workload's options.
+    Commands, unless listed: check, cleanup, prepare, prewarm, run, warmup.
+    A workload's options: assay run NAME --help.
     ");
     let (_, entry) = listed.split_once("oltp_point_select\n").unwrap();
-    assert_snapshot!(entry.lines().take(2).collect::<Vec<_>>().join("\n"), @r"
-    One select by primary key, without a transaction around it.
-    commands: check, cleanup, prepare, prewarm, run, warmup
-    ");
+    assert_eq!(entry.lines().next().unwrap().trim(), "One select by primary key, without a transaction around it.");
+    let (_, entry) = listed.split_once("connects\n").unwrap();
+    assert_eq!(entry.lines().nth(1).unwrap().trim(), "commands: run");
+}
+
+/// On SQLite and for a moment; what needs other programs, or a server, is only parsed.
+#[test]
+fn the_examples_of_every_help_work() {
+    const SMALLER: [(&str, &str); 7] = [
+        ("postgres://app@localhost/bench", "sqlite:bench.db"),
+        ("--warehouses 10", "--warehouses 1 --customers 20 --items 100"),
+        ("--time 5m", "--time 1s"),
+        ("--time 10s", "--transactions 20"),
+        ("--sessions 1,2,4,8,16", "--sessions 1,2 --transactions 20"),
+        ("'new_order.p95 < 50ms'", "'new_order.p95 < 50ms' --time 1s"),
+        ("--size 8G --direct", "--size 1M --time 100ms"),
+    ];
+    const PARSED: [&str; 9] = [
+        "exec",
+        "server start",
+        "server stop",
+        "lab run",
+        "lab show",
+        "agent",
+        "fleet",
+        // A search takes as many stages as it needs.
+        "run tpcc --db postgres://app@localhost/bench --find-rate",
+        "run --again",
+    ];
+    let folder = Folder::new();
+    for (record, seed) in [("a", 1), ("b", 2)] {
+        let run = "run oltp_read_write --tables 1 --table-size 100 --transactions 50 --quiet";
+        folder.expect(&format!("{run} --seed {seed} --record {record}.json.zst"), 0);
+    }
+    let tables = "--db sqlite:bench.db --table-size 100 --quiet --no-record";
+    folder.expect(&format!("prepare oltp_read_only {tables} --tables 1"), 0);
+    for (_, examples) in assay::command_line::help::EXAMPLES {
+        for (example, _) in *examples {
+            let line = example.strip_prefix("assay ").unwrap();
+            if PARSED.iter().any(|head| line.starts_with(head)) {
+                let line = line.replace("a.json.zst", folder.path().join("a.json.zst").to_str().unwrap());
+                let words = ["assay".to_owned()].into_iter().chain(words(&line)).map(Into::into);
+                assert!(assay::command_line::read(words).is_ok_and(|read| read.is_some()), "{example}");
+                continue;
+            }
+            if line.starts_with("prepare ") {
+                folder.expect("cleanup tpcc --db sqlite:bench.db --quiet", 0);
+            }
+            let line = SMALLER.iter().fold(line.to_owned(), |line, (from, to)| line.replace(from, to));
+            folder.expect(&line, 0);
+        }
+    }
 }
 
 #[test]
@@ -97,7 +150,7 @@ fn a_file_with_the_name_of_a_built_in_workload_runs_by_its_path_only() {
 fn help_lists_the_fixed_options_and_those_of_the_workload() {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);
-    assert_snapshot!(folder.run("run ./one_table.lua --help").shown(), @r"
+    assert_snapshot!(folder.run("run ./one_table.lua --help").shown(), @"
     exit 0
     --- stdout
     Run a workload and report what was measured
@@ -114,34 +167,6 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                             here override it
           --print-spec      Print what would be run, as JSON without passwords, and exit
       -h, --help            Print help
-
-    Database:
-          --db <URL>                    Database to use: postgres://…, mysql://…, mariadb://… or
-                                        sqlite:FILE; may be repeated: sessions are spread evenly
-          --prepared <on|off>           Use protocol-level prepared statements; off for connection
-                                        poolers that do not support them [default: on]
-          --session-sql <SQL>           Statement to run on every new connection; may be repeated
-          --connect-rate <N>            Connections opened per second [default: unlimited]
-          --connect-pending <N>         Maximum number of connections being opened at the same time
-                                        [default: 64]
-          --network-timeout <DURATION>  Treat a connection as lost if the server's host acknowledges
-                                        nothing for this long (2s to 9h; 0: no limit); slow statements
-                                        do not trigger it [default: 30s]
-
-    Server:
-          --server <PRODUCT:VERSION>  Start a server for this run and remove it afterwards, such as
-                                      postgres:17 or mysql:8.0; with --prepare, the loaded data is kept
-                                      as an image for the next run
-          --set <NAME=VALUE>          Server setting, named as in its configuration file; may be
-                                      repeated
-          --server-config <FILE>      Configuration file for the server; --set overrides it
-          --server-cpus <CPUS>        CPUs for the server, such as 0-3,8, socket:0 or core:0-3; add
-                                      ,no-smt to use one thread per core
-          --server-memory <BYTES>     Memory limit of the server, including its page cache
-          --front <NAME>              Put a pooler or proxy in front of the server: pgbouncer or
-                                      haproxy; may be repeated
-          --front-set <NAME=VALUE>    Setting of the last --front, named as in its configuration file;
-                                      may be repeated
 
     Load:
           --sessions <N,…|auto>         Number of concurrent sessions; a list such as 1,2,4 runs one
@@ -179,6 +204,34 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                         of the run; afterwards assay looks for every acknowledged commit
                                         and exits with status 1 if any is lost
 
+    Database:
+          --db <URL>                    Database to use: postgres://…, mysql://…, mariadb://… or
+                                        sqlite:FILE; may be repeated: sessions are spread evenly
+          --prepared <on|off>           Use protocol-level prepared statements; off for connection
+                                        poolers that do not support them [default: on]
+          --session-sql <SQL>           Statement to run on every new connection; may be repeated
+          --connect-rate <N>            Connections opened per second [default: unlimited]
+          --connect-pending <N>         Maximum number of connections being opened at the same time
+                                        [default: 64]
+          --network-timeout <DURATION>  Treat a connection as lost if the server's host acknowledges
+                                        nothing for this long (2s to 9h; 0: no limit); slow statements
+                                        do not trigger it [default: 30s]
+
+    Server:
+          --server <PRODUCT:VERSION>  Start a server for this run and remove it afterwards, such as
+                                      postgres:17 or mysql:8.0; with --prepare, the loaded data is kept
+                                      as an image for the next run
+          --set <NAME=VALUE>          Server setting, named as in its configuration file; may be
+                                      repeated
+          --server-config <FILE>      Configuration file for the server; --set overrides it
+          --server-cpus <CPUS>        CPUs for the server, such as 0-3,8, socket:0 or core:0-3; add
+                                      ,no-smt to use one thread per core
+          --server-memory <BYTES>     Memory limit of the server, including its page cache
+          --front <NAME>              Put a pooler or proxy in front of the server: pgbouncer or
+                                      haproxy; may be repeated
+          --front-set <NAME=VALUE>    Setting of the last --front, named as in its configuration file;
+                                      may be repeated
+
     Errors:
           --retries <N>                 Number of retries of a transaction after a deadlock,
                                         serialization failure or lost connection [default: 10]
@@ -188,38 +241,6 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --on-error <stop|continue>    What to do on any other error [default: stop]
           --reconnect-time <DURATION>   How long to try to reconnect after losing a connection [default:
                                         60s]
-
-    Generator:
-          --seed <N>               Random seed; with the same seed, each session sends the same
-                                   statements [default: random, shown in the report]
-          --workers <N>            Threads that drive the sessions [default: one per CPU]
-          --cpus <CPUS>            CPUs for the load generator, such as 0-3,8, socket:0 or core:0-3; add
-                                   ,no-smt to use one thread per core [default: all]
-          --io <auto|epoll|uring>  Event loop; auto: io_uring if the kernel allows it and each worker
-                                   has at least 8 sessions, otherwise epoll [default: auto, or ASSAY_IO]
-          --batch <N>              Replies handled between two system calls: a larger batch saves CPU
-                                   but raises the median latency [default: 32 with io_uring, 64 with
-                                   epoll]
-          --rand-type <NAME>       Distribution of the rows that statements access [default: uniform]
-                                   [possible values: uniform, gaussian, special, pareto, zipfian]
-          --rand-spec-iter <N>     gaussian, special: number of uniform values averaged [default: 12]
-          --rand-spec-pct <N>      special: size of the hot center, in percent of the rows [default: 1]
-          --rand-spec-res <N>      special: percentage of accesses that go to the hot center [default:
-                                   75]
-          --rand-pareto-h <X>      pareto: parameter h [default: 0.2]
-          --rand-zipfian-exp <X>   zipfian: exponent [default: 0.8]
-
-    Fleet:
-          --fleet <URL>         Divide the work between agents on other machines, which are connected to
-                                this NATS server (see `assay agent`)
-          --agents <N>          Number of agents [default: all that are free]
-          --fleet-creds <FILE>  NATS credentials file
-          --fleet-ca <FILE>     Certificate authorities of the NATS server, as a PEM file [default:
-                                those of the system]
-          --db-from-agent-env   Let each agent connect to the database that its environment variable
-                                ASSAY_DB names; --db is used only here
-          --lease <DURATION>    How long agents run on without the coordinator, and how long it waits
-                                for a silent agent [default: 15s]
 
     Output:
           --format <text|json|csv>         Output format of the result on stdout [default: text]
@@ -248,10 +269,56 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                            load generator
           --quiet                          Print only errors and warnings on stderr
 
+    Generator:
+          --seed <N>               Random seed; with the same seed, each session sends the same
+                                   statements [default: random, shown in the report]
+          --workers <N>            Threads that drive the sessions [default: one per CPU]
+          --cpus <CPUS>            CPUs for the load generator, such as 0-3,8, socket:0 or core:0-3; add
+                                   ,no-smt to use one thread per core [default: all]
+          --io <auto|epoll|uring>  Event loop; auto: io_uring if the kernel allows it and each worker
+                                   has at least 8 sessions, otherwise epoll [default: auto, or ASSAY_IO]
+          --batch <N>              Replies handled between two system calls: a larger batch saves CPU
+                                   but raises the median latency [default: 32 with io_uring, 64 with
+                                   epoll]
+
+    Distribution of rows:
+          --rand-type <NAME>      Distribution of the rows that statements access [default: uniform]
+                                  [possible values: uniform, gaussian, special, pareto, zipfian]
+          --rand-spec-iter <N>    gaussian, special: number of uniform values averaged [default: 12]
+          --rand-spec-pct <N>     special: size of the hot center, in percent of the rows [default: 1]
+          --rand-spec-res <N>     special: percentage of accesses that go to the hot center [default:
+                                  75]
+          --rand-pareto-h <X>     pareto: parameter h [default: 0.2]
+          --rand-zipfian-exp <X>  zipfian: exponent [default: 0.8]
+
+    Fleet:
+          --fleet <URL>         Divide the work between agents on other machines, which are connected to
+                                this NATS server (see `assay agent`)
+          --agents <N>          Number of agents [default: all that are free]
+          --fleet-creds <FILE>  NATS credentials file
+          --fleet-ca <FILE>     Certificate authorities of the NATS server, as a PEM file [default:
+                                those of the system]
+          --db-from-agent-env   Let each agent connect to the database that its environment variable
+                                ASSAY_DB names; --db is used only here
+          --lease <DURATION>    How long agents run on without the coordinator, and how long it waits
+                                for a silent agent [default: 15s]
+
     Options of ./one_table.lua:
           --greeting <TEXT>  What to say [default: hello]
           --loud[=<on|off>]  Say it loud [default: off]
           --table-size <N>   Rows in the table [default: 10]
+
+    Examples:
+      assay run oltp_read_write
+          on SQLite: nothing to install
+      assay run tpcc --db postgres://app@localhost/bench --prepare --warehouses 10 --time 5m
+          load if needed
+      assay run oltp_read_only --db postgres://app@localhost/bench --sessions 1,2,4,8,16
+          a ladder
+      assay run tpcc --db postgres://app@localhost/bench --find-rate 'new_order.p95 < 50ms'
+          the capacity
+      assay run --again a.json.zst --sessions 32
+          repeat a run with one difference
     ");
 }
 
@@ -260,7 +327,7 @@ fn a_command_has_the_options_of_the_workload_too() {
     let help = Folder::new().run("prepare oltp_read_write --help").stdout;
     let (_, own) = help.split_once("Options of oltp_read_write:\n").unwrap();
     let names: Vec<&str> = own.split_whitespace().filter(|word| word.starts_with("--")).collect();
-    assert_snapshot!(names.join(" "), @"--auto-inc[=<on|off>] --create-secondary[=<on|off>] --create-table-options --delete-inserts --distinct-ranges --index-updates --mysql-storage-engine --non-index-updates --order-ranges --pgsql-variant --point-selects --range-selects[=<on|off>] --range-size --reconnect --replace[=<on|off>] --secondary[=<on|off>] --simple-ranges --skip-trx[=<on|off>] --sum-ranges --table-size --tables");
+    assert_snapshot!(names.join(" "), @"--auto-inc[=<on|off>] --create-secondary[=<on|off>] --create-table-options --delete-inserts --distinct-ranges --index-updates --mysql-storage-engine --non-index-updates --order-ranges --pgsql-variant --point-selects --range-selects[=<on|off>] --range-size --reconnect --replace[=<on|off>] --secondary[=<on|off>] --simple-ranges --skip-trx[=<on|off>] --sum-ranges --table-size --tables --db --warehouses");
     assert!(own.contains("Number of rows per table [default: 10000]"), "{own}");
 }
 
@@ -285,19 +352,21 @@ complete_at() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _assay assay "${@: -1
 complete_at assay compl
 complete_at assay run --sess
 complete_at assay run --format ''
+complete_at assay run oltp_read_
+complete_at assay lab run best
 "#,
-        "completions\n--session-sql --sessions\ntext json csv\n",
+        "completions\n--sessions --session-sql\ntext json csv\noltp_read_only oltp_read_write\nbest-settings\n",
     ),
     (
         "fish",
         &["--no-config"],
         r#"
 source $argv[1]
-for words in 'assay compl' 'assay run --sess' 'assay run --format '
+for words in 'assay compl' 'assay run --sess' 'assay run --format ' 'assay lab run best'
     echo (complete -C $words | string replace -r '\t.*' '')
 end
 "#,
-        "completions\n--sessions --session-sql\ncsv json text\n",
+        "completions\n--sessions --session-sql\ncsv json text\n\n",
     ),
     ("zsh", &["-f"], "autoload -Uz compinit && compinit -u -D && source \"$1\" && echo $_comps[assay]\n", "_assay\n"),
 ];

@@ -25,11 +25,18 @@ fn refusal(server: &Server, user: &str, database: &str, options: &str) -> String
 /// All bundled workloads with their commands, but for tpcc, whose tests do the same.
 fn workloads(folder: &Folder) -> Vec<(String, Vec<String>)> {
     let list = folder.expect("list", 0).stdout;
-    let lines: Vec<&str> = list.lines().take_while(|line| !line.is_empty()).collect();
-    let names = lines.iter().filter(|line| !line.starts_with(' ')).map(|line| (*line).to_owned());
-    let commands = lines.iter().filter_map(|line| line.trim().strip_prefix("commands: "));
-    let commands = commands.map(|all| all.split(", ").map(str::to_owned).collect());
-    names.zip(commands).filter(|(name, _): &(_, Vec<String>)| name != "tpcc").collect()
+    let (_, usual) = list.split_once("Commands, unless listed: ").unwrap();
+    let (usual, _) = usual.split_once(".\n").unwrap();
+    let mut all: Vec<(String, &str)> = Vec::new();
+    for line in list.lines().take_while(|line| !line.is_empty()) {
+        match line.trim().strip_prefix("commands: ") {
+            Some(commands) => all.last_mut().unwrap().1 = commands,
+            None if !line.starts_with(' ') => all.push((line.to_owned(), usual)),
+            None => {}
+        }
+    }
+    let commands = |(name, all): (String, &str)| (name, all.split(", ").map(str::to_owned).collect());
+    all.into_iter().filter(|(name, _)| name != "tpcc").map(commands).collect()
 }
 
 #[test]

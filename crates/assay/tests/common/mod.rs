@@ -145,7 +145,7 @@ fn event_loop() -> String {
 }
 
 /// Splits at blanks; `'…'` protects them.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     line.split('\'')
         .enumerate()
         .flat_map(|(i, part)| match i % 2 {

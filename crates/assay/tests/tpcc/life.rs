@@ -86,7 +86,7 @@ fn mistakes_are_told_before_anything_is_done() {
         ("run", "", 4, "no such table"),
         ("prepare", SMALL, 0, "prepared tpcc"),
         ("prepare", "--warehouses 3 --customers 60 --items 200", 3, "were prepared for 2 warehouses, not 3"),
-        ("run", "--warehouses 3 --no-record", 2, "--warehouses 3: 2 were prepared"),
+        ("run", "--warehouses 3 --no-record", 2, "--warehouses 3: the tables have 2"),
         ("run", "--mix 1,2,3 --no-record", 2, "--mix 1,2,3: expected five card counts, such as 10,10,1,1,1"),
         ("run", "--journal deliveries.csv --no-record", 2, "only deferred deliveries have a result file (2.7.2)"),
         ("run", "--isolation dirty --no-record", 2, "--isolation dirty: expected read-committed"),
