@@ -623,7 +623,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         ");
         assert_snapshot!(wrong(&BASE.replace("[1, 4]", "{ a = 1 }")), @r"12:12: invalid type: map, expected one value, or a list of them");
         assert_snapshot!(wrong(&BASE.replace("db.settings.sync_binlog", "db.setings.sync_binlog")), @r"
-        16:1: factor sync_binlog, level 0, `server.db.setings.sync_binlog`: unknown field `setings`, expected one of `product`, `url`, `binaries`, `settings`, `config`, `cpus`, `memory`, `huge_pages`, `transparent_huge_pages`, `replicas`, `front`, `sql`, `socket`, `parameters`, `data`
+        16:1: factor sync_binlog, level 0, `server.db.setings.sync_binlog`: unknown field `setings`, expected one of `product`, `url`, `binaries`, `settings`, `config`, `cpus`, `memory`, `huge_pages`, `transparent_huge_pages`, `replicas`, `front`, `sql`, `socket`, `parameters`, `data`, `filesystem`
         did you mean `settings`?
         ");
         assert_snapshot!(wrong(&BASE.replace("server.db.settings.sync_binlog", "sever.db.settings.sync_binlog")), @r"
@@ -645,6 +645,26 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         22:1: show 1: there is no factor memry
         did you mean `memory`?
         ");
+    }
+
+    #[test]
+    fn steps_and_views_for_some_levels_name_levels_that_are_there() {
+        let with = |text: &str| wrong(&format!("{BASE}{text}\n"));
+        let step = |only: &str| with(&format!("[[step]]\nwhen = 'after-measure'\ncheckpoint = true\nonly = {only}"));
+        assert!(step("{ memry = '2G' }").contains("only: there is no factor memry\ndid you mean `memory`?"));
+        assert!(step("{ memory = '3G' }").contains("only: memory has no level 3G"));
+        let show = |show: &str| with(&format!("[[show]]\ntable = {{ rows = 'memory', {show} }}"));
+        assert!(show("best_of = 'memory'").contains("only its best level is shown, so it is no axis"));
+        assert!(show("best_of = 'sync'").contains("best_of: there is no factor sync"));
+        assert!(show("last = '1m', from = 'steady'").contains("both last and from: give one"));
+        assert!(show("fault_above = 5").contains("fault_above needs a level to compare with: ratio_to"));
+        let recipe = read(&format!(
+            "{BASE}[[step]]\nwhen = 'after-measure'\ncheckpoint = true\nonly = {{ memory = ['2G'] }}\n[[show]]\nlines = {{ from = 'steady' }}\n"
+        ));
+        let recipe = recipe.unwrap();
+        let levels = |memory: &str| vec![("memory".to_owned(), memory.to_owned())];
+        assert!(recipe.steps[0].is_for(&levels("2G")) && !recipe.steps[0].is_for(&levels("512M")));
+        assert_eq!(recipe.shows[0].part(), Some(Part::Steady));
     }
 
     #[test]

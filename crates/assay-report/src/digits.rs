@@ -180,6 +180,8 @@ mod tests {
         assert_eq!(with_ends(9.68, 7.59, 12.4), "9.7 [7.6, 12.4]");
         assert_eq!(with_ends(1998.3, 1985.9, 2010.9), "1,998 ±13");
         assert_eq!(with_interval(3.0, -0.5, 9.0), "3.0 [0.0, 9.0]");
+        // What was measured is not zero, however wide its interval.
+        assert_eq!(with_interval(0.3, 0.0, 25.0), "0.300 [0, 25]");
         assert_eq!([0.156, -0.004, 0.0, -0.00001, 1.5].map(change), ["+15.6%", "−0.4%", "±0.0%", "±0.0%", "+150%"]);
     }
 

@@ -586,6 +586,38 @@ fn records_become_pivot_tables_with_ratios() {
 }
 
 #[test]
+fn the_best_level_of_a_factor_is_chosen_at_each_step_of_a_ladder() {
+    let ShowAsked::Table(plain) = table("sessions", None, None, OfTrials::All) else { panic!("it is a table") };
+    let best = ShowAsked::Table(PivotAsked { best_of: Some("shared_buffers".into()), ..plain });
+    let curves = drawn(ChartKind::Curves, None, None, None, &["tps"]);
+    let curve = ShowAsked::Chart(ChartAsked { best_of: Some("shared_buffers".into()), ..curves });
+    let text = shown_text(&show(&grid(), &[best, curve], &["sessions", "shared_buffers"]).unwrap(), 80);
+    assert!(text.contains("tps, best shared_buffers") && text.contains("Best: 1GB with 4, 16 sessions."), "{text}");
+    assert!(text.contains("(band: range, best shared_buffers)") && text.contains("899 [863, 901]"), "{text}");
+}
+
+#[test]
+fn the_seconds_of_a_run_have_a_spread_and_may_be_near_zero() {
+    let record = trial(30, 5, |second| if (10..12).contains(&second) { 20 } else { 1000 });
+    let name = |value: &str| {
+        ShowAsked::Table(PivotAsked {
+            rows: "sessions".into(),
+            columns: None,
+            value: value.into(),
+            ratio_to: None,
+            of: OfTrials::All,
+            best_of: None,
+            fault_above: None,
+        })
+    };
+    let report = report(vec![("a".into(), findings(&record))]);
+    let asked = ["near_zero", "tps_min", "tps_median"].map(name);
+    let csv = shown_csv(&show(&report, &asked, &["sessions"]).unwrap());
+    let values = csv.lines().filter_map(|line| line.split(',').nth(2)?.parse::<f64>().ok());
+    assert_eq!(values.map(f64::round).collect::<Vec<_>>(), [2.0, 20.0, 1000.0], "{csv}");
+}
+
+#[test]
 fn what_differs_beside_the_factors_is_never_pooled() {
     let (name, mut other) = with_buffers(40, "1GB", 4, 100);
     other.tags.insert("disk".into(), "slow".into());
