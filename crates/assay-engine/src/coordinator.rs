@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use assay_io::Waker;
+use assay_isolation as isolation;
 use assay_measure::{Generator, Tally};
-use assay_script::{Declaration, Entry};
+use assay_script::{Declaration, Entry, ScriptError};
 use assay_seam::{Code, Nanos};
 
 use crate::control::Control;
@@ -347,8 +348,21 @@ impl<'a> Coordinator<'a> {
                     self.tell_journal(&[], now);
                 }
             }
+            Message::Declared(Declaration::History(level, _))
+                if isolation::IsolationLevel::of_name(&level).is_none() =>
+            {
+                let known = isolation::IsolationLevel::ALL.map(isolation::IsolationLevel::name).join(", ");
+                let message = format!("assay.history: there is no isolation level {level}; there are {known}");
+                self.fail(RunError::Script(ScriptError::from_message(&message, "")), now);
+            }
+            // Each agent has a part of the history; nobody checks the whole.
+            Message::Declared(Declaration::History(..)) if self.plan.fleet.is_some() => {
+                let message = "assay.history: isolation cannot be checked in a fleet: run the workload without --fleet";
+                self.fail(RunError::Script(ScriptError::from_message(message, "")), now);
+            }
             Message::Declared(declaration) => self.declare(declaration),
             Message::Acknowledged(keys) => self.outcome.acknowledged.extend(keys),
+            Message::History(words) => self.add_history(words),
             Message::Journal(mut lines) => {
                 for line in &mut lines {
                     for instant in [&mut line.due, &mut line.sent, &mut line.done] {
@@ -389,6 +403,22 @@ impl<'a> Coordinator<'a> {
         self.observer.notice(Notice::Journal { columns: &self.journal, lines, now: now - self.started });
     }
 
+    /// When the limit is reached, later transactions are left out.
+    fn add_history(&mut self, mut words: Vec<u64>) {
+        let megabytes = self.outcome.declarations.iter().find_map(|declaration| match declaration {
+            Declaration::History(_, megabytes) => Some(*megabytes),
+            _ => None,
+        });
+        let history = &mut self.outcome.history;
+        let limit = (megabytes.unwrap_or_default() * 1e6 / 8.0) as usize;
+        if history.is_partial() || history.words().len() + words.len() > limit {
+            return history.set_partial();
+        }
+        isolation::log::shift(&mut words, self.started.0);
+        let is_whole = history.extend(&words);
+        debug_assert!(is_whole, "workers send whole transactions");
+    }
+
     /// Every Lua state reports the same; the first report counts.
     fn declare(&mut self, declaration: Declaration) {
         let same = |known: &Declaration| match (known, &declaration) {
@@ -396,6 +426,7 @@ impl<'a> Coordinator<'a> {
             (Declaration::Rate(known), Declaration::Rate(new)) => known.name == new.name,
             // Servers may differ: each value counts.
             (Declaration::Found(..), new) => known == new,
+            (Declaration::History(..), Declaration::History(..)) => true,
             _ => false,
         };
         if !self.outcome.declarations.iter().any(same) {

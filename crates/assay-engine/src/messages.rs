@@ -76,6 +76,8 @@ pub(crate) enum Message {
     Acknowledged(Vec<Key>),
     /// For the journal, in the order of this worker's transactions. Instants are those of its `Io`.
     Journal(Vec<Line>),
+    /// New transactions of the history (`assay_isolation::log`). Instants are those of its `Io`.
+    History(Vec<u64>),
     Log {
         session: u32,
         text: String,

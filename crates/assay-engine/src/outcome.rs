@@ -1,5 +1,6 @@
 //! What a run returns: how it ended, and what it measured, in the types of assay-measure.
 
+use assay_isolation::History;
 use assay_measure::{ByClass, Generator, Tally, Work};
 use assay_script::{Declaration, Key};
 use assay_seam::{Nanos, ServerFacts, StatementError};
@@ -22,6 +23,9 @@ pub struct Outcome {
     pub work: Work,
     /// Keys that the server acknowledged (`assay.acknowledge`), including warm-up, in no particular order.
     pub acknowledged: Vec<Key>,
+    /// The history of transactions whose operations were noted (`assay.history`), including warm-up. Instants count
+    /// from the start of the run.
+    pub history: History,
     /// What each target's server reported about itself, in the order of `Plan::targets`.
     pub servers: Vec<ServerFacts>,
     /// Rows loaded by `Operation::Load` (commands), and the time from the first connect to the end.
@@ -47,6 +51,7 @@ impl Outcome {
             declarations: Vec::new(),
             work: Work::default(),
             acknowledged: Vec::new(),
+            history: History::new(),
             servers: vec![ServerFacts::default(); targets],
             loaded: 0,
             outside: Outside::default(),

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use assay_isolation::{History, Level, Outcome, Version, check, log};
+use assay_isolation::{History, IsolationLevel, Outcome, Version, check, log};
 use assay_random::Random;
 
 const KEYS: u64 = 1000;
@@ -25,7 +25,7 @@ fn main() {
         verdict.reads,
         verdict.writes,
         started.elapsed(),
-        verdict.holds(Level::StrictSerializable)
+        verdict.holds(IsolationLevel::StrictSerializable)
     );
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default());

@@ -10,7 +10,7 @@ use crate::history::{History, Outcome};
 use crate::local::Local;
 use crate::phenomenon::{Form, Phenomenon};
 use crate::timing;
-use crate::verdict::Verdict;
+use crate::verdict::IsolationVerdict;
 use crate::versions::Versions;
 
 const WW: u8 = Kind::WriteWrite.mask();
@@ -21,7 +21,7 @@ const REAL_TIME: u8 = Kind::RealTime.mask();
 
 /// Looks for everything that any isolation level forbids. `clock_error`: how far the clocks of two sessions may be
 /// apart, in nanoseconds; 0 if there is one clock.
-pub fn check(history: &History, clock_error: u64) -> Verdict {
+pub fn check(history: &History, clock_error: u64) -> IsolationVerdict {
     let mut findings = Findings::default();
     let mut facts = Facts::new(history);
     let versions = Versions::new(&mut facts, &mut findings);
@@ -39,8 +39,13 @@ pub fn check(history: &History, clock_error: u64) -> Verdict {
     pairs(&graph, &mut findings);
     cycles(&graph, &mut findings);
 
-    let mut verdict =
-        Verdict { reads, writes, keys: facts.keys.len() as u64, partial: history.is_partial(), ..Verdict::default() };
+    let mut verdict = IsolationVerdict {
+        reads,
+        writes,
+        keys: facts.keys.len() as u64,
+        partial: history.is_partial(),
+        ..IsolationVerdict::default()
+    };
     let mut sessions = BTreeSet::new();
     for (transaction, is_committed) in history.transactions().zip(&facts.is_committed) {
         sessions.insert(transaction.session);

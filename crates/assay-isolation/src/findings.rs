@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::graph::Kind;
 use crate::history::{History, Operation, Outcome};
 use crate::phenomenon::{Form, Phenomenon};
-use crate::verdict::{Anomaly, Example, Link, Relation, Step};
+use crate::verdict::{Anomaly, Example, ExampleLink, ExampleStep, Relation};
 
 /// A reason why a transaction is before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Findings {
                 }
             }
             let place = |transaction| transactions.iter().position(|one| *one == transaction).unwrap_or(0);
-            let link = |reason: &Reason| Link {
+            let link = |reason: &Reason| ExampleLink {
                 from: place(reason.from),
                 to: place(reason.to),
                 relation: match reason.kind {
@@ -83,7 +83,7 @@ impl Findings {
                 key: (!matches!(reason.kind, Kind::Session | Kind::RealTime | Kind::Onward))
                     .then(|| keys[reason.key as usize]),
             };
-            let links: Vec<Link> = found.reasons.iter().map(link).collect();
+            let links: Vec<ExampleLink> = found.reasons.iter().map(link).collect();
             let mut concerned: Vec<u32> = links.iter().filter_map(|link| link.key).collect();
             concerned.sort_unstable();
             let steps = transactions.iter().map(|one| step(history, *one, &concerned)).collect();
@@ -94,7 +94,7 @@ impl Findings {
 }
 
 /// `concerned`: keys of the example; empty: unknown. Other operations of a long transaction are left out.
-fn step(history: &History, index: u32, concerned: &[u32]) -> Step {
+fn step(history: &History, index: u32, concerned: &[u32]) -> ExampleStep {
     let transaction = history.transaction(index as usize);
     let is_long = transaction.operations().count() > OPERATIONS_MAX;
     let is_shown = |operation: &Operation<'_>| match operation {
@@ -110,7 +110,7 @@ fn step(history: &History, index: u32, concerned: &[u32]) -> Step {
         Outcome::Failed => "failed",
         Outcome::Unknown => "unknown",
     };
-    Step {
+    ExampleStep {
         transaction: u64::from(index),
         session: transaction.session,
         begin: transaction.begin,

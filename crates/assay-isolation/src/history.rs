@@ -190,6 +190,19 @@ pub mod log {
         log.extend([head(TOTAL, 2, 0), found as u64, expected as u64]);
     }
 
+    /// Subtracts `by` from all instants of the log of a history, except from ends that nobody saw.
+    pub fn shift(log: &mut [u64], by: u64) {
+        let mut rest = log;
+        while let [head, begin, end, after @ ..] = rest {
+            *begin = begin.saturating_sub(by);
+            if *end != u64::MAX {
+                *end = end.saturating_sub(by);
+            }
+            let length = ((*head >> 32 & 0x3fff_ffff) as usize).min(after.len());
+            rest = &mut after[length..];
+        }
+    }
+
     /// Adds a transaction with its operations to the log of a history.
     pub fn transaction(log: &mut Vec<u64>, session: u32, outcome: Outcome, begin: u64, end: u64, operations: &[u64]) {
         let length = operations.len() as u64;

@@ -7,7 +7,7 @@ use crate::phenomenon::{Form, Phenomenon};
 /// An isolation level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum IsolationLevel {
     /// Adya's PL-1.
     ReadUncommitted,
     /// Adya's PL-2.
@@ -24,35 +24,35 @@ pub enum Level {
     StrictSerializable,
 }
 
-impl Level {
+impl IsolationLevel {
     /// From the weakest to the strongest. Repeatable read and snapshot isolation do not imply each other.
-    pub const ALL: [Level; 7] = [
-        Level::ReadUncommitted,
-        Level::ReadCommitted,
-        Level::RepeatableRead,
-        Level::SnapshotIsolation,
-        Level::Serializable,
-        Level::StrongSessionSerializable,
-        Level::StrictSerializable,
+    pub const ALL: [IsolationLevel; 7] = [
+        IsolationLevel::ReadUncommitted,
+        IsolationLevel::ReadCommitted,
+        IsolationLevel::RepeatableRead,
+        IsolationLevel::SnapshotIsolation,
+        IsolationLevel::Serializable,
+        IsolationLevel::StrongSessionSerializable,
+        IsolationLevel::StrictSerializable,
     ];
 
     /// Its name in options.
     pub fn name(self) -> &'static str {
         match self {
-            Level::ReadUncommitted => "read-uncommitted",
-            Level::ReadCommitted => "read-committed",
-            Level::RepeatableRead => "repeatable-read",
-            Level::SnapshotIsolation => "snapshot-isolation",
-            Level::Serializable => "serializable",
-            Level::StrongSessionSerializable => "strong-session-serializable",
-            Level::StrictSerializable => "strict-serializable",
+            IsolationLevel::ReadUncommitted => "read-uncommitted",
+            IsolationLevel::ReadCommitted => "read-committed",
+            IsolationLevel::RepeatableRead => "repeatable-read",
+            IsolationLevel::SnapshotIsolation => "snapshot-isolation",
+            IsolationLevel::Serializable => "serializable",
+            IsolationLevel::StrongSessionSerializable => "strong-session-serializable",
+            IsolationLevel::StrictSerializable => "strict-serializable",
         }
     }
 
     /// The level with this name; spaces and underscores are as good as hyphens.
-    pub fn of_name(name: &str) -> Option<Level> {
+    pub fn of_name(name: &str) -> Option<IsolationLevel> {
         let name = name.trim().to_lowercase().replace([' ', '_'], "-");
-        Level::ALL.into_iter().find(|level| level.name() == name)
+        IsolationLevel::ALL.into_iter().find(|level| level.name() == name)
     }
 
     /// Whether a history with this phenomenon does not have the level.
@@ -60,25 +60,28 @@ impl Level {
         use Phenomenon as P;
         let of_form = match form {
             Form::Plain => true,
-            Form::Session => matches!(self, Level::StrongSessionSerializable | Level::StrictSerializable),
-            Form::RealTime => self == Level::StrictSerializable,
+            Form::Session => {
+                matches!(self, IsolationLevel::StrongSessionSerializable | IsolationLevel::StrictSerializable)
+            }
+            Form::RealTime => self == IsolationLevel::StrictSerializable,
         };
         of_form
             && match phenomenon {
                 P::GarbageRead | P::DuplicateElement | P::Internal | P::LostWrite | P::DirtyWrite => true,
                 P::AbortedRead | P::IntermediateRead | P::IncompatibleOrder | P::CircularInformation => {
-                    self != Level::ReadUncommitted
+                    self != IsolationLevel::ReadUncommitted
                 }
                 P::LostUpdate | P::ReadSkew | P::LongFork | P::WrongTotal => {
-                    !matches!(self, Level::ReadUncommitted | Level::ReadCommitted)
+                    !matches!(self, IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted)
                 }
-                P::WriteSkew => {
-                    !matches!(self, Level::ReadUncommitted | Level::ReadCommitted | Level::SnapshotIsolation)
-                }
+                P::WriteSkew => !matches!(
+                    self,
+                    IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted | IsolationLevel::SnapshotIsolation
+                ),
                 P::NonMonotonicRead | P::UnreadOwnWrite | P::NonMonotonicWrite | P::WriteBeforeRead => {
-                    matches!(self, Level::StrongSessionSerializable | Level::StrictSerializable)
+                    matches!(self, IsolationLevel::StrongSessionSerializable | IsolationLevel::StrictSerializable)
                 }
-                P::StaleRead => self == Level::StrictSerializable,
+                P::StaleRead => self == IsolationLevel::StrictSerializable,
             }
     }
 }

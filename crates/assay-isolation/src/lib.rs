@@ -30,6 +30,6 @@ mod versions;
 
 pub use check::check;
 pub use history::{History, Operation, Operations, Outcome, Transaction, Version, log};
-pub use level::Level;
+pub use level::IsolationLevel;
 pub use phenomenon::{Form, Phenomenon};
-pub use verdict::{Anomaly, Example, Link, Relation, Step, Verdict};
+pub use verdict::{Anomaly, Example, ExampleLink, ExampleStep, IsolationVerdict, Relation};

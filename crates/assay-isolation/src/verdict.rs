@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::level::Level;
+use crate::level::IsolationLevel;
 use crate::phenomenon::{Form, Phenomenon};
 
 /// What a history shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct IsolationVerdict {
     /// Committed transactions.
     pub committed: u64,
     /// Those that failed.
@@ -30,14 +30,14 @@ pub struct Verdict {
     pub anomalies: Vec<Anomaly>,
 }
 
-impl Verdict {
+impl IsolationVerdict {
     /// Anomalies that a level forbids.
-    pub fn violations(&self, level: Level) -> impl Iterator<Item = &Anomaly> {
+    pub fn violations(&self, level: IsolationLevel) -> impl Iterator<Item = &Anomaly> {
         self.anomalies.iter().filter(move |anomaly| level.forbids(anomaly.phenomenon, anomaly.form))
     }
 
     /// Whether nothing was found that the level forbids.
-    pub fn holds(&self, level: Level) -> bool {
+    pub fn holds(&self, level: IsolationLevel) -> bool {
         self.violations(level).next().is_none()
     }
 }
@@ -59,14 +59,14 @@ pub struct Anomaly {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// In the order of the cycle, if there is one.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ExampleStep>,
     /// Why each transaction must be before another. Empty if the transactions alone show it.
-    pub links: Vec<Link>,
+    pub links: Vec<ExampleLink>,
 }
 
 /// A transaction of an example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ExampleStep {
     /// Its place in the history.
     pub transaction: u64,
     /// Its session.
@@ -84,7 +84,7 @@ pub struct Step {
 
 /// Why a transaction of an example is before another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct ExampleLink {
     /// Index of a step.
     pub from: usize,
     /// Index of a step.

@@ -121,6 +121,7 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
         let (low, high) = (number(7), number(8));
         let measure = match text_at(thread, 2) {
             b"found" => return Declaration::Found(name, high.unwrap_or_default()),
+            b"history" => return Declaration::History(name, high.unwrap_or_default()),
             b"total" => return Declaration::Total(name, high.unwrap_or_default()),
             b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
             b"rate" => {

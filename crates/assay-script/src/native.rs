@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::slice;
 use std::sync::Arc;
 
+use assay_isolation::{Version, log};
 use assay_seam::{Cell, Rows};
 
 use crate::front::{ScriptFront, Severity};
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) acknowledged: Vec<Key>,
     /// Whether a session of the state has ever left marks.
     pub(crate) marked: bool,
+    /// Whether a session of the state has ever noted operations for a history.
+    pub(crate) has_history: bool,
     pub(crate) library: Arc<Library>,
     front: Option<Arc<dyn ScriptFront>>,
     /// What sessions counted since the engine's last call.
@@ -72,6 +75,10 @@ pub(crate) struct Native {
     unique_next: u32,
     pub(crate) counters: [u64; 8],
     pub(crate) marks: Marks,
+    /// Operations of the current attempt of a transaction, in the form of `assay_isolation::log`.
+    pub(crate) history: Vec<u64>,
+    /// The next value that it appends or writes: no other session has it.
+    history_value: u64,
     /// The terminal it is serving.
     pub(crate) terminal: Option<u32>,
     /// By connection number.
@@ -171,6 +178,7 @@ impl Shared {
             terminals: Vec::new(),
             acknowledged: Vec::new(),
             marked: false,
+            has_history: false,
             library: Arc::clone(library),
             front: None,
             counted: [0; 8],
@@ -208,6 +216,8 @@ impl Native {
             unique_next: number.wrapping_add(unique_from),
             counters: [0; 8],
             marks: Marks::default(),
+            history: Vec::new(),
+            history_value: u64::from(number) + 1,
             terminal: None,
             results: Vec::new(),
             loaders: Vec::new(),
@@ -294,6 +304,12 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("result_label", result_label as *const c_void),
     ("mark_line", mark_line as *const c_void),
     ("acknowledge", acknowledge as *const c_void),
+    ("history_append", history_append as *const c_void),
+    ("history_list", history_list as *const c_void),
+    ("history_write", history_write as *const c_void),
+    ("history_replaced", history_replaced as *const c_void),
+    ("history_read", history_read as *const c_void),
+    ("history_total", history_total as *const c_void),
     ("terminal_number", terminal_number as *const c_void),
     ("terminal_serve", terminal_serve as *const c_void),
     ("terminal_think", terminal_think as *const c_void),
@@ -625,6 +641,80 @@ unsafe extern "C" fn mark_line(shared: *mut Shared, values: *const f64, length: 
 unsafe extern "C" fn acknowledge(shared: *mut Shared, a: f64, b: f64, c: f64, d: f64, e: f64) {
     // SAFETY: see `parts`.
     unsafe { parts(shared) }.0.acknowledged.push([a, b, c, d, e]);
+}
+
+/// The session's part, which is about to note an operation.
+///
+/// # Safety
+/// See `parts`.
+unsafe fn history<'a>(shared: *mut Shared) -> &'a mut Native {
+    // SAFETY: the caller's promise.
+    let (shared, native) = unsafe { parts(shared) };
+    shared.has_history = true;
+    native
+}
+
+/// A value that no other session has, and this one only once.
+fn next_value(native: &mut Native, sessions: u32) -> u64 {
+    let value = native.history_value;
+    native.history_value += u64::from(sessions);
+    value
+}
+
+/// A value is about to be appended to a list: which.
+unsafe extern "C" fn history_append(shared: *mut Shared, key: u32) -> f64 {
+    // SAFETY: see `parts`.
+    let (native, sessions) = unsafe { (history(shared), (*shared).sessions) };
+    let value = next_value(native, sessions);
+    log::append(&mut native.history, key, value);
+    value as f64
+}
+
+/// A list was read: its elements in digits, separated by commas. Their number, or −1 if it is another text.
+unsafe extern "C" fn history_list(shared: *mut Shared, key: u32, text: *const u8, length: usize) -> c_int {
+    // SAFETY: see `parts`; the text is a Lua string.
+    let (native, text) = unsafe { (history(shared), slice::from_raw_parts(text, length)) };
+    let is_list = text.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
+    if !is_list {
+        return -1;
+    }
+    let number = |digits: &[u8]| {
+        let add = |number: u64, digit: &u8| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        digits.iter().fold(0, add)
+    };
+    let elements = text.split(|byte| *byte == b',').filter(|digits| !digits.is_empty());
+    log::read_list(&mut native.history, key, elements.clone().map(number));
+    elements.count() as c_int
+}
+
+/// A value is about to be written to a register: which.
+unsafe extern "C" fn history_write(shared: *mut Shared, key: u32) -> f64 {
+    // SAFETY: see `parts`.
+    let (native, sessions) = unsafe { (history(shared), (*shared).sessions) };
+    let value = next_value(native, sessions);
+    log::write(&mut native.history, key, value);
+    value as f64
+}
+
+/// The version before the last write.
+unsafe extern "C" fn history_replaced(shared: *mut Shared, number: f64, value: f64) {
+    // SAFETY: see `parts`.
+    let native = unsafe { history(shared) };
+    log::replaced(&mut native.history, Version { number: number as u64, value: value as u64 });
+}
+
+/// A version of a register was read.
+unsafe extern "C" fn history_read(shared: *mut Shared, key: u32, number: f64, value: f64) {
+    // SAFETY: see `parts`.
+    let native = unsafe { history(shared) };
+    log::read(&mut native.history, key, Version { number: number as u64, value: value as u64 });
+}
+
+/// A sum was read that never changes.
+unsafe extern "C" fn history_total(shared: *mut Shared, found: f64, expected: f64) {
+    // SAFETY: see `parts`.
+    let native = unsafe { history(shared) };
+    log::total(&mut native.history, found as i64, expected as i64);
 }
 
 /// The terminal that the session serves, or −1.

@@ -13,6 +13,8 @@ pub enum Declaration {
     Rate(NamedRate),
     /// `assay.journal{…}`: names of the columns.
     Journal(Vec<String>),
+    /// `assay.history{…}`: the isolation level to check, and the most megabytes of history to keep.
+    History(String, f64),
     /// `assay.found(…)`: the name of an option, and its actual value in the tables.
     Found(String, f64),
     /// `assay.total(…)`: a name, and what the tables contain now.

@@ -580,6 +580,21 @@ impl LuaState {
         unsafe { &mut (*session.native).marks }
     }
 
+    /// Whether any session has noted operations for a history.
+    #[inline]
+    pub fn has_history(&self) -> bool {
+        // SAFETY: `shared` lives as long as `self`, and no Lua code runs while `self` is borrowed.
+        unsafe { (*self.shared).has_history }
+    }
+
+    /// Operations that the session noted in the current attempt of its transaction (`assay_isolation::log`). To be
+    /// cleared when that is over.
+    pub fn history(&mut self, slot: Slot) -> &mut Vec<u64> {
+        let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");
+        // SAFETY: `native` lives as long as the session, and no Lua code runs while `self` is borrowed.
+        unsafe { &mut (*session.native).history }
+    }
+
     /// What the session counted itself with `sb_counter_inc`/`sb_counter_add`, in the order of `SB_CNT_*`.
     pub fn counters(&self, slot: Slot) -> [u64; 8] {
         let session = self.sessions[slot.0 as usize].as_ref().expect("the slot came from add_session");

@@ -465,6 +465,7 @@ impl<I: Io> Worker<I> {
             }
             let part = self.part();
             self.sessions.send_lines();
+            self.sessions.send_history();
             self.stage.next_cut += self.plan.interval;
             self.send(Message::Interval { worker: self.number, part });
         }
@@ -496,6 +497,7 @@ impl<I: Io> Worker<I> {
         self.sessions.drop_all();
         self.phase = WorkerPhase::Over;
         self.sessions.send_lines();
+        self.sessions.send_history();
         let acknowledged = self.sessions.take_acknowledged();
         if !acknowledged.is_empty() {
             self.send(Message::Acknowledged(acknowledged));

@@ -19,6 +19,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use assay_isolation as isolation;
 use assay_measure::{StatementClass, Tally, Work};
 use assay_script::Marks;
 use assay_seam::{Nanos, Origin, StatementError};
@@ -59,6 +60,8 @@ pub(super) struct Recorder {
     work: Work,
     /// For the journal, not sent yet.
     lines: Vec<Line>,
+    /// For the history, not sent yet.
+    history: Vec<u64>,
 
     in_flight: u32,
     /// Started before the measured part, and not ended yet; they belong to it if they end in it.
@@ -124,6 +127,9 @@ pub(super) enum Ending {
     Stopped,
 }
 
+/// Words of a history after which they are sent.
+const HISTORY_MAX: usize = 1 << 17;
+
 /// Most lines of the journal sent together.
 const LINES_MAX: usize = 1024;
 
@@ -131,6 +137,11 @@ impl Transaction {
     /// When it was begun.
     pub(super) fn sent(&self) -> Nanos {
         self.sent
+    }
+
+    /// Whether the server may have committed this attempt.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.in_doubt
     }
 
     /// A connection was lost while it waited for an answer. `may_be_commit`: the request may have been the commit.
@@ -163,6 +174,7 @@ impl Recorder {
             by_session: Vec::new(),
             completed: Vec::new(),
             lines: Vec::new(),
+            history: Vec::new(),
             work: Work::default(),
             in_flight: 0,
             carried: 0,
@@ -490,6 +502,28 @@ impl Recorder {
     /// Lines of the journal since the last call.
     pub(super) fn take_lines(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
+    }
+
+    /// Adds a transaction of a session to the history: when it was begun and done, and its operations.
+    pub(super) fn note_history(
+        &mut self,
+        session: u32,
+        outcome: isolation::Outcome,
+        begun: Nanos,
+        done: Nanos,
+        operations: &[u64],
+    ) {
+        isolation::log::transaction(&mut self.history, session, outcome, begun.0, done.0, operations);
+    }
+
+    /// Whether there is enough of the history to send it.
+    pub(super) fn has_much_history(&self) -> bool {
+        self.history.len() >= HISTORY_MAX
+    }
+
+    /// What was added to the history since the last call.
+    pub(super) fn take_history(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.history)
     }
 
     /// Cleared tallies for reuse.

@@ -19,6 +19,8 @@ pub(super) struct Session {
     pub(super) links: Vec<Option<usize>>,
     /// Between `Proceed(true)` and the next `Next`, `Stop` or skipped failure.
     pub(super) transaction: Option<Transaction>,
+    /// When the current attempt of it was started, or the one before had failed.
+    pub(super) attempt: Nanos,
     /// What the current attempt of it has executed.
     pub(super) footprint: Footprint,
     /// When it last asked for a transaction.
@@ -66,6 +68,7 @@ impl Session {
             doing: SessionPhase::Queued,
             links: Vec::new(),
             transaction: None,
+            attempt: Nanos::ZERO,
             footprint: Footprint::default(),
             free: Nanos::ZERO,
             last_error: None,

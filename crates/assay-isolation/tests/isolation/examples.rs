@@ -154,7 +154,7 @@ fn a_counterexample_is_the_shortest_cycle_with_its_reasons() {
     assert_snapshot!(format!("{:#?}", history.check().anomalies[0].example), @r#"
     Example {
         steps: [
-            Step {
+            ExampleStep {
                 transaction: 0,
                 session: 7,
                 begin: 0,
@@ -167,7 +167,7 @@ fn a_counterexample_is_the_shortest_cycle_with_its_reasons() {
                     "write(2, 20) as version 1, after 0",
                 ],
             },
-            Step {
+            ExampleStep {
                 transaction: 1,
                 session: 8,
                 begin: 1,
@@ -182,7 +182,7 @@ fn a_counterexample_is_the_shortest_cycle_with_its_reasons() {
             },
         ],
         links: [
-            Link {
+            ExampleLink {
                 from: 0,
                 to: 1,
                 relation: ReadWrite,
@@ -190,7 +190,7 @@ fn a_counterexample_is_the_shortest_cycle_with_its_reasons() {
                     1,
                 ),
             },
-            Link {
+            ExampleLink {
                 from: 1,
                 to: 0,
                 relation: ReadWrite,

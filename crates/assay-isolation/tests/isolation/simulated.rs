@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_isolation::{History, Level, Operation, Outcome, check};
+use assay_isolation::{History, IsolationLevel, Operation, Outcome, check};
 
 use crate::simulator::{Mode, simulate};
 use crate::written::summary;
@@ -11,10 +11,10 @@ use crate::written::summary;
 #[test]
 fn no_level_is_denied_to_a_database_that_has_it_in_10_000_histories() {
     let modes = [
-        (Mode::Serial, Level::StrictSerializable),
-        (Mode::Snapshot, Level::SnapshotIsolation),
-        (Mode::StaleWrites, Level::ReadCommitted),
-        (Mode::ReadCommitted, Level::ReadCommitted),
+        (Mode::Serial, IsolationLevel::StrictSerializable),
+        (Mode::Snapshot, IsolationLevel::SnapshotIsolation),
+        (Mode::StaleWrites, IsolationLevel::ReadCommitted),
+        (Mode::ReadCommitted, IsolationLevel::ReadCommitted),
     ];
     for seed in 0..10_000 {
         let (mode, level) = modes[seed as usize / 2 % 4];
@@ -25,11 +25,12 @@ fn no_level_is_denied_to_a_database_that_has_it_in_10_000_histories() {
 
 #[test]
 fn weak_levels_show_what_they_permit() {
-    let count =
-        |mode, level: Level| (0..200).filter(|seed| !check(&simulate(*seed, mode, 60).0, 0).holds(level)).count();
-    assert!(count(Mode::Snapshot, Level::Serializable) > 100);
-    assert!(count(Mode::StaleWrites, Level::SnapshotIsolation) > 100);
-    assert!(count(Mode::ReadCommitted, Level::SnapshotIsolation) > 100);
+    let count = |mode, level: IsolationLevel| {
+        (0..200).filter(|seed| !check(&simulate(*seed, mode, 60).0, 0).holds(level)).count()
+    };
+    assert!(count(Mode::Snapshot, IsolationLevel::Serializable) > 100);
+    assert!(count(Mode::StaleWrites, IsolationLevel::SnapshotIsolation) > 100);
+    assert!(count(Mode::ReadCommitted, IsolationLevel::SnapshotIsolation) > 100);
 }
 
 #[test]
@@ -44,8 +45,8 @@ fn trying_all_orders_of_small_histories_agrees_with_the_graph() {
             continue;
         }
         let (any, real_time) = (has_order(&history, false), has_order(&history, true));
-        assert_eq!(verdict.holds(Level::Serializable), any, "seed {seed}: {}", summary(&verdict));
-        assert_eq!(verdict.holds(Level::StrictSerializable), real_time, "seed {seed}: {}", summary(&verdict));
+        assert_eq!(verdict.holds(IsolationLevel::Serializable), any, "seed {seed}: {}", summary(&verdict));
+        assert_eq!(verdict.holds(IsolationLevel::StrictSerializable), real_time, "seed {seed}: {}", summary(&verdict));
         serializable += u32::from(any);
         strict += u32::from(real_time);
     }

@@ -1,6 +1,6 @@
 //! Histories written by hand.
 
-use assay_isolation::{Form, History, Level, Outcome, Phenomenon, Verdict, Version, check, log};
+use assay_isolation::{Form, History, IsolationLevel, IsolationVerdict, Outcome, Phenomenon, Version, check, log};
 
 /// An operation of a history under test.
 #[derive(Clone, Debug)]
@@ -54,22 +54,23 @@ impl Written {
         self
     }
 
-    pub(crate) fn check(&self) -> Verdict {
+    pub(crate) fn check(&self) -> IsolationVerdict {
         check(&self.0, 0)
     }
 }
 
 /// Phenomena with their forms, and the levels that hold.
-pub(crate) fn summary(verdict: &Verdict) -> String {
+pub(crate) fn summary(verdict: &IsolationVerdict) -> String {
     let mut text = String::new();
     for anomaly in &verdict.anomalies {
         let form = if anomaly.form == Form::Plain { String::new() } else { format!(" ({:?})", anomaly.form) };
         text.push_str(&format!("{:?}{form} × {}\n", anomaly.phenomenon, anomaly.count));
     }
-    let holding: Vec<&str> = Level::ALL.into_iter().filter(|level| verdict.holds(*level)).map(Level::name).collect();
+    let holding: Vec<&str> =
+        IsolationLevel::ALL.into_iter().filter(|level| verdict.holds(*level)).map(IsolationLevel::name).collect();
     text + "holds: " + &holding.join(", ")
 }
 
-pub(crate) fn phenomena(verdict: &Verdict) -> Vec<Phenomenon> {
+pub(crate) fn phenomena(verdict: &IsolationVerdict) -> Vec<Phenomenon> {
     verdict.anomalies.iter().map(|anomaly| anomaly.phenomenon).collect()
 }

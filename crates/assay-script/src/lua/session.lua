@@ -314,7 +314,8 @@ local function number_field(call, rule, key)
 end
 
 local function declare(kind, name, ...)
-  local key = ((kind == "rate" or kind == "journal") and kind or "rule") .. " " .. name
+  local is_rule = kind ~= "rate" and kind ~= "journal" and kind ~= "history"
+  local key = (is_rule and "rule" or kind) .. " " .. name
   if declared[key] then return end
   declared[key] = true
   yield(ask.DECLARE, kind, name, ...)
@@ -431,6 +432,51 @@ function assay.journal(columns)
     end
     mark_line(shared, values, count)
   end
+end
+
+local history_append = core.bind("history_append", "double (*)(void *, uint32_t)")
+local history_list = core.bind("history_list", "int (*)(void *, uint32_t, const char *, size_t)")
+local history_write = core.bind("history_write", "double (*)(void *, uint32_t)")
+local history_replaced = core.bind("history_replaced", "void (*)(void *, double, double)")
+local history_read = core.bind("history_read", "void (*)(void *, uint32_t, double, double)")
+local history_total = core.bind("history_total", "void (*)(void *, double, double)")
+
+--- Notes what the running transaction does to lists and registers; the engine adds when and how it ended.
+local history = {}
+
+--- The value that is about to be appended to a list.
+function history.append(key) return history_append(shared, key) end
+
+--- A list was read: its elements, separated by commas; nil or "" if it is empty. Their number.
+function history.list(key, text)
+  text = text or ""
+  local length = history_list(shared, key, text, #text)
+  if length < 0 then raise("history.list needs numbers separated by commas, and got " .. text) end
+  return length
+end
+
+--- The value that is about to be written to a register.
+function history.write(key) return history_write(shared, key) end
+
+--- The version before the one that was just written: its number, 0 before the first, and its value.
+function history.replaced(number, value) history_replaced(shared, tonumber(number), tonumber(value)) end
+
+--- The version of a register that was read.
+function history.read(key, number, value) history_read(shared, key, tonumber(number), tonumber(value)) end
+
+--- A sum was read that must not change.
+function history.total(found, expected) history_total(shared, tonumber(found), tonumber(expected)) end
+
+local HISTORY_FIELDS = { level = true, megabytes = true }
+
+--- The run's history is checked for an isolation level. Returns functions that note operations.
+function assay.history(what)
+  if type(what) ~= "table" then raise("assay.history needs a table") end
+  known_fields("assay.history", what, HISTORY_FIELDS)
+  local level = text_field("assay.history", what, "level", true)
+  local megabytes = number_field("assay.history", what, "megabytes") or 1024
+  declare("history", level, "", "", "", nil, megabytes)
+  return history
 end
 
 -- Life --------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 //! What happens to a session whose transaction, connection or script failed.
 
 use assay_io::Io;
+use assay_isolation as isolation;
 use assay_script::{Answer, ConnectionNumber, Decision, Failure, Footprint, ScriptError, Verdict};
 use assay_seam::{Code, Nanos, Reply, StatementError};
 
@@ -27,8 +28,14 @@ impl<I: Io> Sessions<I> {
     /// The transaction failed: decide, and restore the connections before telling the script.
     pub(super) fn on_failed(&mut self, session: usize, failure: Failure, at: Nanos) {
         self.clear_marks(session);
+        if self.states[self.all[session].state].state.has_history() {
+            let transaction = self.all[session].transaction.as_ref();
+            let is_unknown = transaction.is_some_and(|transaction| transaction.is_in_doubt());
+            let outcome = if is_unknown { isolation::Outcome::Unknown } else { isolation::Outcome::Failed };
+            self.note_history(session, outcome, at);
+        }
         let this = &mut self.all[session];
-        this.footprint = Footprint::default();
+        (this.footprint, this.attempt) = (Footprint::default(), at);
         let error = if failure.statement { this.last_error.take() } else { None };
         if error.is_none() && !failure.restart {
             return self.end_run(session, RunError::Script(ScriptError::from(&failure)), at);

@@ -292,7 +292,12 @@ impl<I: Io> Sessions<I> {
             self.states[this.state].state.enter_terminal(this.slot, terminal);
         }
         self.clear_marks(session);
-        self.all[session].footprint = Footprint::default();
+        let this = &mut self.all[session];
+        let state = &mut self.states[this.state].state;
+        if state.has_history() {
+            state.history(this.slot).clear();
+        }
+        (this.attempt, this.footprint) = (now, Footprint::default());
         true
     }
 
@@ -585,6 +590,14 @@ impl<I: Io> Sessions<I> {
                 | SessionPhase::Claiming(_) => self.drop(session),
                 SessionPhase::Gone => {}
             }
+        }
+    }
+
+    /// Sends what is new of the history.
+    pub(super) fn send_history(&mut self) {
+        let words = self.recorder.take_history();
+        if !words.is_empty() {
+            self.send(Message::History(words));
         }
     }
 

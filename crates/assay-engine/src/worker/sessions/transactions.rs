@@ -1,6 +1,7 @@
 //! The ends of a session's transactions, and what the recorder learns from each.
 
 use assay_io::Io;
+use assay_isolation::Outcome;
 use assay_script::Failure;
 use assay_seam::Nanos;
 
@@ -41,6 +42,18 @@ impl<I: Io> Sessions<I> {
         let this = &mut self.all[session];
         let Some(transaction) = this.transaction.take() else { return };
         let entry = &mut self.states[this.state];
+        if entry.state.has_history() {
+            let marks = entry.state.marks(this.slot);
+            let has_failed = marks.rolled_back || marks.failed || marks.dropped;
+            let outcome = match (transaction.is_in_doubt(), has_failed) {
+                (true, _) => Outcome::Unknown,
+                (false, true) => Outcome::Failed,
+                (false, false) => Outcome::Ok,
+            };
+            self.note_history(session, outcome, at);
+        }
+        let this = &mut self.all[session];
+        let entry = &mut self.states[this.state];
         if entry.state.has_marks() {
             entry.learn_counters(&self.shared);
             let marks = entry.state.marks(this.slot);
@@ -52,6 +65,21 @@ impl<I: Io> Sessions<I> {
             self.recorder.complete(transaction, None, &[], at);
         }
         self.leave_terminal(session, at);
+    }
+
+    /// Moves the operations that the session has noted to the history.
+    pub(super) fn note_history(&mut self, session: usize, outcome: Outcome, at: Nanos) {
+        let Session { state, slot, number, attempt, .. } = self.all[session];
+        let operations = self.states[state].state.history(slot);
+        if operations.is_empty() {
+            return;
+        }
+        let done = if outcome == Outcome::Unknown { Nanos::MAX } else { at };
+        self.recorder.note_history(number, outcome, attempt, done, operations);
+        operations.clear();
+        if self.recorder.has_much_history() {
+            self.send_history();
+        }
     }
 
     /// What an attempt noted that is retried, or never counted.
@@ -66,6 +94,10 @@ impl<I: Io> Sessions<I> {
     /// The session's transaction, if there is one, ends in another way.
     pub(super) fn leave_transaction(&mut self, session: usize, ending: Ending, at: Nanos) {
         if let Some(transaction) = self.all[session].transaction.take() {
+            if self.states[self.all[session].state].state.has_history() {
+                let is_unknown = transaction.is_in_doubt() || ending != Ending::Failed;
+                self.note_history(session, if is_unknown { Outcome::Unknown } else { Outcome::Failed }, at);
+            }
             self.recorder.end(transaction, ending, at);
             self.leave_terminal(session, at);
         }
