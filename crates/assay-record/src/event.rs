@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::AgentPart;
 use crate::attribute::Attribute;
 use crate::cases::Cases;
+use crate::isolation::Isolation;
 use crate::stage::Stage;
 use crate::status::Status;
 use crate::telemetry::{Absent, Cost, Intervention, Scope, ScopeKind, Series, Telemetry, WaitEvent, Waits};
@@ -250,6 +251,8 @@ pub struct Ended {
     pub agents: Option<Vec<AgentPart>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
 }
 
 /// Turns events into a record. Events of an impossible order change nothing.
@@ -277,7 +280,7 @@ impl Fold {
                 cases,
                 agents,
             } = *started;
-            let (status, failure, stages, telemetry, work) = Default::default();
+            let (status, failure, stages, telemetry, work, isolation) = Default::default();
             self.record = Some(Record {
                 format,
                 tool,
@@ -296,6 +299,7 @@ impl Fold {
                 tags,
                 cases,
                 work,
+                isolation,
                 agents,
             });
             return;
@@ -326,14 +330,25 @@ impl Fold {
             }
             Event::Readings(readings) => readings.put_into(record.telemetry.get_or_insert_default()),
             Event::Ended(ended) => {
-                let Ended { status, failure, elapsed_ns, manifest, environment, identity, cases, agents, work } =
-                    *ended;
+                let Ended {
+                    status,
+                    failure,
+                    elapsed_ns,
+                    manifest,
+                    environment,
+                    identity,
+                    cases,
+                    agents,
+                    work,
+                    isolation,
+                } = *ended;
                 (record.status, record.failure, record.elapsed_ns) = (status, failure, elapsed_ns);
                 record.manifest = manifest.unwrap_or(std::mem::take(&mut record.manifest));
                 record.environment = environment.unwrap_or(std::mem::take(&mut record.environment));
                 record.identity = identity.unwrap_or(std::mem::take(&mut record.identity));
                 record.cases = cases.or(record.cases.take());
                 record.work = work.or(record.work.take());
+                record.isolation = isolation.or(record.isolation.take());
                 record.agents = agents.unwrap_or(std::mem::take(&mut record.agents));
             }
             Event::Tagged(tags) => record.tags.extend(tags),
@@ -508,6 +523,7 @@ fn head_of(record: &Record) -> Record {
         tags: record.tags.clone(),
         cases: record.cases.clone(),
         work: record.work.clone(),
+        isolation: record.isolation.clone(),
         agents: record.agents.clone(),
     }
 }
@@ -535,7 +551,14 @@ impl Connected {
 impl WrittenSoFar {
     /// The events of a record that starts a file: `Started`, and whatever it has measured already.
     pub(crate) fn begin(record: &Record, moment: Moment) -> (Vec<Event>, WrittenSoFar) {
-        let head = Record { format: FORMAT, status: Status::Running, failure: None, work: None, ..head_of(record) };
+        let head = Record {
+            format: FORMAT,
+            status: Status::Running,
+            failure: None,
+            work: None,
+            isolation: None,
+            ..head_of(record)
+        };
         let mut events = vec![Event::Started(Box::new(Started::of(&head)))];
         let known = WrittenSoFar { head, stages: Vec::new(), telemetry: None };
         let (more, known) = known.since(record, moment);
@@ -621,13 +644,15 @@ impl WrittenSoFar {
             cases: record.cases.clone().filter(|_| record.cases != head.cases),
             agents: changed(record.agents != head.agents).map(|()| record.agents.clone()),
             work: record.work.clone().filter(|_| record.work != head.work),
+            isolation: record.isolation.clone().filter(|_| record.isolation != head.isolation),
         };
         let is_new = ended.manifest.is_some()
             || ended.environment.is_some()
             || ended.identity.is_some()
             || ended.cases.is_some()
             || ended.agents.is_some()
-            || ended.work.is_some();
+            || ended.work.is_some()
+            || ended.isolation.is_some();
         let end = |record: &Record| (record.status, record.failure.clone(), record.elapsed_ns);
         let is_over = record.status != Status::Running && end(record) != end(head);
         (is_new || is_over).then(|| Event::Ended(Box::new(ended)))

@@ -338,6 +338,7 @@ impl RecordFile {
             cases: None,
             agents: None,
             work: None,
+            isolation: None,
         }));
         let _ = frames(&[ended]).and_then(|bytes| append(file, &bytes));
     }

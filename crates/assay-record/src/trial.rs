@@ -14,6 +14,7 @@ use crate::attribute::Attribute;
 use crate::cases::Cases;
 use crate::experiment::RecordedTrial;
 use crate::host::Host;
+use crate::isolation::Isolation;
 use crate::stage::Stage;
 use crate::started::StartedServer;
 use crate::status::Status;
@@ -69,6 +70,9 @@ pub struct Record {
     /// What all transactions did, to be compared with the tables; `None` if no rule does that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
+    /// The check of the history of a workload that has one (`assay.history`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// The agents of a fleet, in the order of their numbers, whose measurements are added up in `stages`; empty: one
     /// process did everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

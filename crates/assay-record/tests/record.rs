@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assay_record::*;
-use example::{example, example_of_a_fleet, example_of_cases, example_with_telemetry};
+use example::{example, example_of_a_fleet, example_of_cases, example_of_isolation, example_with_telemetry};
 use serde_json::{Value, json};
 
 fn folder() -> tempfile::TempDir {
@@ -69,9 +69,17 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     varied.manifest.asked = BTreeMap::from([("items".into(), OptionValue::Int(5))]);
     let mut sessions = example();
     sessions.manifest.search = Some(Search::Sessions { max: 64 });
-    for record in
-        [example(), closed, example_with_telemetry(), example_of_cases(), example_of_a_fleet(), varied, sessions]
-            .map(|record| json_of(&record))
+    for record in [
+        example(),
+        closed,
+        example_with_telemetry(),
+        example_of_cases(),
+        example_of_a_fleet(),
+        example_of_isolation(),
+        varied,
+        sessions,
+    ]
+    .map(|record| json_of(&record))
     {
         if let Err(error) = strict.validate(&record) {
             panic!("{error} at {}", error.instance_path());

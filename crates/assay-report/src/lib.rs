@@ -45,6 +45,7 @@ pub use findings::experiment::{
     BEST, Experiment, ExperimentCell, ExperimentTrial, Factor, Level, OfTrials, PivotAsked, Unknown,
 };
 pub use findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
+pub use findings::isolation::IsolationFindings;
 pub use findings::judgment::{ConditionFindings, Judged, Judgment};
 pub use findings::latency::LatencyFindings;
 pub use findings::limit::LimitedTrials;
@@ -82,6 +83,7 @@ pub use plain::{View, visible};
 pub use tables::as_text::listing;
 pub use tables::table::ROWS_MAX;
 pub use words::capacity::{capacity_words, look_line};
+pub use words::isolation::isolation_answer;
 pub use words::run::loaded_text;
 pub use words::summary::summary;
 pub use words::trial::{throughput_words, trial_words};

@@ -5,7 +5,7 @@ mod example;
 
 use assay_record::*;
 use assay_report::*;
-use example::{example, example_of_a_fleet, example_of_cases, example_with_telemetry};
+use example::{example, example_of_a_fleet, example_of_cases, example_of_isolation, example_with_telemetry};
 use serde_json::{Value, json as value};
 
 /// A ladder in an open loop, with errors, an audit and two servers.
@@ -144,6 +144,7 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("findings", json(&watched())),
         ("findings", json(&findings(&example_of_cases()))),
         ("findings", json(&findings(&example_of_a_fleet()))),
+        ("findings", json(&findings(&example_of_isolation()))),
         ("findings", json(&searched(Search::Rate { promises: vec!["p99 < 3ms".into(), "nonsense".into()] }))),
         ("findings", json(&searched(Search::Sessions { max: 64 }))),
         ("findings", json(&minutes(|_| 1000))),

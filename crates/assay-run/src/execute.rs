@@ -20,7 +20,7 @@ use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::watch::Watch;
 use crate::workload::Workload;
-use crate::{check, cleanup, exec, failure, next, plan, prepare, record_of, render};
+use crate::{check, cleanup, exec, failure, isolation, next, plan, prepare, record_of, render};
 
 /// Executes an assignment: a run, or another command of a workload. Without a database: a run on an embedded one in a
 /// temporary folder, prepared first.
@@ -232,6 +232,7 @@ impl Run<'_> {
             let mut output_of_trial = output.clone();
             output_of_trial.record = record_of_trial(output, spec, number);
             output_of_trial.journal = output.journal.as_ref().map(|path| exec::numbered(path, number));
+            output_of_trial.history = output.history.as_ref().map(|path| exec::numbered(path, number));
             if !output.quiet && !terminal::stderr_is_terminal() {
                 terminal::say(&format!("trial {number} of {}\n", spec.trials));
             }
@@ -345,6 +346,9 @@ impl Run<'_> {
         if !self.spec().load.find_rate.is_empty() {
             refuse_unknown_types(record)?;
         }
+        if let Some(found) = assay_report::findings(record).isolation.filter(|found| !(found.kept && found.checked)) {
+            return Err(Trouble::new(Exit::Difference, assay_report::isolation_answer(&found)));
+        }
         let broken = if self.spec().check { broken_rules(record) } else { Vec::new() };
         match (broken.is_empty(), interrupted) {
             (true, false) => Ok(Exit::Success),
@@ -384,6 +388,7 @@ fn can_be_led(spec: &RunSpec, output: &OutputSpec) -> Result<(), Trouble> {
         ("--sessions auto", load.searches_sessions()),
         ("--kill-check", spec.kill_check.is_some()),
         ("--journal", output.journal.is_some()),
+        ("--history", output.history.is_some()),
         ("--prepare", spec.prepare),
     ];
     match alone.into_iter().find(|(_, given)| *given) {
@@ -479,8 +484,19 @@ impl Attempt {
                 trouble.unwrap_or_else(|| Trouble::new(interrupt::exit(), "interrupted before anything was measured"))
             );
         }
-        let Left { record, path, journal } =
-            self.live.finish(&self.plan, &self.outcome, trouble.as_ref().map(|trouble| trouble.cause.clone()));
+        let isolation = isolation::verdict(&self.outcome, run.output.quiet);
+        let history = match (&run.output.history, &isolation) {
+            (None, _) => Ok(()),
+            (Some(path), Some(_)) => isolation::write(path, &self.outcome.history),
+            (Some(_), None) => {
+                let cause = format!("workload {} does not have a history", workload.name);
+                Err(Trouble::new(Exit::Workload, cause)
+                    .hint("leave out `--history`, or call `assay.history{…}` in the script: see docs/lua-api.md"))
+            }
+        };
+        let failure = trouble.as_ref().map(|trouble| trouble.cause.clone());
+        let Left { record, path, journal } = self.live.finish(&self.plan, &self.outcome, failure, isolation);
+        let journal = journal.and(history);
         let exit = match (trouble, &self.outcome.end) {
             (Some(trouble), _) => Err(trouble),
             // A run without limits is meant to end by an interrupt.

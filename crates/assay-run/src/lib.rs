@@ -19,6 +19,7 @@ pub mod execute;
 pub mod failure;
 pub mod fleet;
 pub mod identity;
+pub mod isolation;
 pub mod journal;
 pub mod kill_check;
 pub mod lab;

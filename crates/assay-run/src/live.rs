@@ -12,8 +12,8 @@ use assay_process::bar::Bar;
 use assay_process::diagnostics::Trouble;
 use assay_process::{events, terminal};
 use assay_record::{
-    Connected, DEFAULT_FOLDER, Event, Existing, Load, Moment, Place, Record, RecordFile, Search, StageInterval,
-    Started, Status, WriteError,
+    Connected, DEFAULT_FOLDER, Event, Existing, Isolation, Load, Moment, Place, Record, RecordFile, Search,
+    StageInterval, Started, Status, WriteError,
 };
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
@@ -274,7 +274,14 @@ impl Live {
     }
 
     /// The run is over: writes the final record, ends the journal.
-    pub fn finish(mut self, plan: &Plan, outcome: &Outcome, failure: Option<String>) -> Left {
+    pub fn finish(
+        mut self,
+        plan: &Plan,
+        outcome: &Outcome,
+        failure: Option<String>,
+        isolation: Option<Isolation>,
+    ) -> Left {
+        self.record.isolation = isolation;
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
         self.close(plan, |target| is_away(target, outcome))
     }

@@ -35,12 +35,13 @@ pub enum ChildWork {
 }
 
 /// Options of commands with a workload that are not part of a `RunSpec`.
-const OPTIONS: [SpecOption; 14] = [
+const OPTIONS: [SpecOption; 15] = [
     of("format", "output.format", OptionForm::Value),
     of("record", "output.record", OptionForm::Value),
     of("force", "output.force", OptionForm::Switch),
     of("no-record", "output.no_record", OptionForm::Switch),
     of("journal", "output.journal", OptionForm::Value),
+    of("history", "output.history", OptionForm::Value),
     of("metrics-listen", "output.metrics_listen", OptionForm::Value),
     of("verbose", "output.verbose", OptionForm::Switch),
     of("quiet", "output.quiet", OptionForm::Switch),

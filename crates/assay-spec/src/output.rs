@@ -26,6 +26,9 @@ pub struct OutputSpec {
     /// File for the transactions that the workload logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<PathBuf>,
+    /// File for the history of a workload that checks isolation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<PathBuf>,
     /// Address at which live metrics are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_listen: Option<SocketAddr>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_isolation::{History, IsolationLevel, Outcome, check, log};
 use assay_record::*;
 
 /// The record. Its numbers are consistent, as those of a real run are.
@@ -30,6 +31,7 @@ pub(crate) fn example() -> Record {
         tags: BTreeMap::new(),
         cases: None,
         work: Some(work()),
+        isolation: None,
         agents: Vec::new(),
     }
 }
@@ -421,4 +423,22 @@ pub(crate) fn example_of_cases() -> Record {
         cases: vec![case("a", 0), case("b", 500_000), refused],
     });
     record
+}
+
+/// With a history in which an update was lost.
+#[allow(dead_code, reason = "not every test that shares this file needs it")]
+pub(crate) fn example_of_isolation() -> Record {
+    let mut history = History::new();
+    for (session, end) in [(0, 9_000), (1, 12_000)] {
+        let mut words = Vec::new();
+        log::read_list(&mut words, 7, std::iter::empty());
+        log::append(&mut words, 7, session + 1);
+        history.push(session as u32, Outcome::Ok, (1_000, end), &words);
+    }
+    let mut words = Vec::new();
+    log::read_list(&mut words, 7, [1, 2].into_iter());
+    history.push(2, Outcome::Unknown, (20_000, u64::MAX), &words);
+    history.push(3, Outcome::Ok, (20_000, 21_000), &words);
+    let isolation = Isolation { level: IsolationLevel::SnapshotIsolation, verdict: check(&history, 0) };
+    Record { isolation: Some(isolation), ..example() }
 }

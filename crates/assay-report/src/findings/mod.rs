@@ -14,6 +14,7 @@ pub(crate) mod derived;
 pub(crate) mod experiment;
 pub(crate) mod factors;
 pub(crate) mod interval;
+pub(crate) mod isolation;
 pub(crate) mod judgment;
 pub(crate) mod latency;
 pub(crate) mod limit;

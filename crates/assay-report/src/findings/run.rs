@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::findings::agents::{AgentFindings, agent_findings};
 use crate::findings::capacity::{Capacity, CapacityFindings, OfGenerator, capacity_findings};
 use crate::findings::cases::{CasesFindings, cases_findings};
+use crate::findings::isolation::{IsolationFindings, isolation_findings};
 use crate::findings::metric_unit::MetricUnit;
 use crate::findings::stage::{StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
@@ -104,6 +105,9 @@ pub struct Findings {
     /// Statements compared by `assay sql`; `None` for a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cases: Option<CasesFindings>,
+    /// Whether the database kept the isolation that it promised; `None` if the workload does not check that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationFindings>,
     /// Warnings: read these before trusting a number.
     pub warnings: Vec<Warning>,
 }
@@ -286,6 +290,7 @@ pub fn findings(record: &Record) -> Findings {
         agents: agent_findings(&record.agents),
         cases: record.cases.as_ref().map(cases_findings),
         sampling: record.telemetry.as_ref().map(|telemetry| sampling(telemetry, &record.stages)),
+        isolation: isolation_findings(record),
         warnings,
     }
 }

@@ -15,6 +15,7 @@ use crate::tables::latency::responses;
 use crate::tables::stages::stages;
 use crate::tables::work::errors;
 use crate::words::cases::notes;
+use crate::words::isolation::isolation_examples;
 use crate::words::run::{command_line, host, per_second, per_second_of, sessions, started};
 use crate::words::summary::{generator_figures, summary, title};
 use crate::words::warning::warnings_by_hint;
@@ -71,6 +72,12 @@ fn of_entry(entry: &ReportEntry, several: bool, with_agents: bool) -> String {
             format!("\n{}", stages("", per_second(findings.task.rate()), rows).markdown())
         }
     };
+    if let Some(found) = &findings.isolation {
+        for (heading, lines) in isolation_examples(found) {
+            let lines: Vec<String> = lines.iter().map(|line| format!("* {}\n", escaped(line, 1000))).collect();
+            text += &format!("\n{}\n\n{}", escaped(&heading, TEXT_WIDTH), lines.concat());
+        }
+    }
     if let Some(stage) = findings.main_stage() {
         text += &format!("\nResponse times with {}:\n\n", sessions(stage.sessions));
         text += &responses(stage, findings).markdown();

@@ -42,6 +42,7 @@ use crate::words::capacity::capacity_words;
 use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
 use crate::words::facts::{Facts, undone};
+use crate::words::isolation::{isolation_examples, isolation_remarks};
 use crate::words::run::{
     client, clients, command_line, growth, host, number_of, option_value, per, per_second, per_second_of, rate_words,
     sessions, started,
@@ -217,6 +218,7 @@ fn sections(report: &Report, charts: &Charts) -> Vec<Section> {
     }
     sections.push(section("cases", "Statements", statements(report)));
     sections.push(section("ladder", "Ladder", ladders(report, charts)));
+    sections.extend(one.map(|(entry, _)| section("isolation", "Isolation", isolation(&entry.findings))));
     sections.extend(one.map(|(entry, _)| section("audit", "Audit", audits(&entry.findings))));
     sections.push(section("time", "Over time", time));
     sections.push(section("distribution", "Distribution", distribution));
@@ -271,6 +273,24 @@ fn statements(report: &Report) -> Markup {
                     @for line in plan_lines(case) {
                         pre { (shown(&line)) }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Whether the database kept its promise, with counterexamples.
+fn isolation(findings: &Findings) -> Markup {
+    let Some(found) = &findings.isolation else { return Markup::default() };
+    html! {
+        @for remark in isolation_remarks(found) {
+            p { (remark) }
+        }
+        @for (heading, lines) in isolation_examples(found) {
+            p { (heading) }
+            ul {
+                @for line in lines {
+                    li { (line) }
                 }
             }
         }

@@ -23,6 +23,7 @@ use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::cases;
 use crate::words::facts::{Facts, fallback, generator, undone};
+use crate::words::isolation::{isolation_answer, isolation_examples, isolation_remarks};
 use crate::words::run::{
     client, clients, growth, is_given, load, option_value, per_second, servers, servers_in_short, size, started,
     work as work_name,
@@ -51,7 +52,9 @@ pub fn text_in(findings: &Findings, view: View) -> String {
         let text = statements(findings, cases, view);
         return if view.color { colored(&text, "") } else { text };
     }
-    let mut text = head(findings, view);
+    let mut text = isolation_head(findings, view);
+    text += &head(findings, view);
+    text += &isolation(findings, view);
     if let Some(failure) = &findings.failure {
         text.push('\n');
         for (number, line) in failure.lines().take(FAILURE_LINES_MAX).enumerate() {
@@ -88,6 +91,28 @@ pub fn text_in(findings: &Findings, view: View) -> String {
 /// The agents of a fleet as a table; empty if there are none.
 pub fn agents_text(findings: &Findings, view: View) -> String {
     agents(findings).map(|table| table.text(view.width)).unwrap_or_default()
+}
+
+/// The answer to whether the database kept its promise, which comes first.
+fn isolation_head(findings: &Findings, view: View) -> String {
+    let Some(found) = &findings.isolation else { return String::new() };
+    wrap_to(view.width, "", isolation_answer(found).split(' '), " ") + "\n"
+}
+
+/// What else the history shows, and counterexamples.
+fn isolation(findings: &Findings, view: View) -> String {
+    let Some(found) = &findings.isolation else { return String::new() };
+    let mut text = String::new();
+    for remark in isolation_remarks(found) {
+        text += &wrap_to(view.width, "isolation: ", remark.split(' '), " ");
+    }
+    for (heading, lines) in isolation_examples(found) {
+        text += &format!("\n{}", wrap_to(view.width, "", heading.split(' '), " "));
+        for line in lines {
+            text += &wrap_to(view.width, "  ", line.split(' '), " ");
+        }
+    }
+    text
 }
 
 /// Statements compared by `assay sql`.

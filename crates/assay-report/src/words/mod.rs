@@ -7,6 +7,7 @@ pub(crate) mod comparison;
 pub(crate) mod effects;
 pub(crate) mod facts;
 pub(crate) mod generator;
+pub(crate) mod isolation;
 pub(crate) mod outage;
 pub(crate) mod plans;
 pub(crate) mod run;

@@ -13,6 +13,7 @@ use crate::plain::clean;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::conclusion;
 use crate::words::generator::limited;
+use crate::words::isolation::isolation_answer;
 use crate::words::run::{client, clients, error_name, load, number_of, rate_words, rate_words_of, servers, sessions};
 use crate::words::steadiness::over_time;
 use crate::words::window::window_sentence;
@@ -56,6 +57,7 @@ fn sentences(report: &Report) -> Vec<String> {
         [] => vec!["No records.".into()],
         [entry] if entry.findings.cases.is_some() => Vec::new(),
         [entry] => [
+            isolation(&entry.findings),
             what_ran(&entry.findings),
             outcome(&entry.findings),
             steadiness(&entry.findings),
@@ -89,6 +91,10 @@ fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
 pub(crate) fn capitalized(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+fn isolation(findings: &Findings) -> String {
+    findings.isolation.as_ref().map_or(String::new(), |found| capitalized(&isolation_answer(found)) + ".")
 }
 
 fn what_ran(findings: &Findings) -> String {

@@ -89,6 +89,7 @@ impl OutputOptions {
             force: self.force,
             no_record: self.no_record,
             journal: self.journal.clone(),
+            history: self.history.clone(),
             metrics_listen: self.metrics_listen,
             verbose: self.verbose,
             quiet: self.quiet,

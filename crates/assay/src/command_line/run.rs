@@ -135,6 +135,9 @@ pub struct OutputOptions {
     /// CSV file with one line per transaction that the workload logs (tpcc: queued deliveries)
     #[arg(long, value_name = "FILE")]
     pub journal: Option<std::path::PathBuf>,
+    /// File with the history of a workload that checks isolation, in the form that Elle reads (EDN)
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<std::path::PathBuf>,
     /// Serve live metrics for Prometheus at http://ADDRESS/metrics during the run
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<std::net::SocketAddr>,

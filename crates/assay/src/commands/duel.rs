@@ -129,11 +129,13 @@ impl Side {
                     .hint("pass --trials and --records to the duel itself, outside the quotes"));
             }
         }
-        if output.journal.is_some() {
-            return Err(Trouble::usage(format!(
-                "{name}: with --journal, each trial would overwrite the journal of the previous one"
-            ))
-            .hint("use `assay run` for a journal, with or without --trials"));
+        for (what, path) in [("journal", &output.journal), ("history", &output.history)] {
+            if path.is_some() {
+                return Err(Trouble::usage(format!(
+                    "{name}: with --{what}, each trial would overwrite the {what} of the previous one"
+                ))
+                .hint(format!("use `assay run` for a {what}, with or without --trials")));
+            }
         }
         let length_ns = length_ns(&spec.load);
         let run = ChildSpec { fleet: options.fleet.spec(), ..ChildSpec::of_run(spec, output) };
