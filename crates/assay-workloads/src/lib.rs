@@ -51,6 +51,8 @@ macro_rules! workload {
 const WORKLOADS: &[Workload] = &[
     workload!("oltp", "bulk_insert", true),
     workload!("availability", "connects", true),
+    workload!("isolation", "isolation", true),
+    workload!("isolation", "isolation_sql", false),
     workload!("oltp", "oltp_common", false),
     workload!("oltp", "oltp_delete", true),
     workload!("oltp", "oltp_insert", true),

@@ -61,6 +61,7 @@ fn the_built_in_workloads_are_listed() {
     assert_snapshot!(names.join("\n"), @r"
     bulk_insert
     connects
+    isolation
     oltp_delete
     oltp_insert
     oltp_point_select
@@ -263,6 +264,8 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                            shown, and used for grouping; may be repeated
           --journal <FILE>                 CSV file with one line per transaction that the workload logs
                                            (tpcc: queued deliveries)
+          --history <FILE>                 File with the history of a workload that checks isolation, in
+                                           the form that Elle reads (EDN)
           --metrics-listen <ADDRESS:PORT>  Serve live metrics for Prometheus at http://ADDRESS/metrics
                                            during the run
       -v, --verbose                        Show all options in effect, zero values, and details of the

@@ -1,0 +1,201 @@
+//! `assay run isolation` and histories of scripts, by whole commands on every available database.
+//!
+//! Hermitage's cases are stepped by the script hermitage.lua, so that they happen always and not by luck. The workload
+//! `isolation` then shows that nothing is found where nothing is.
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
+mod common;
+
+use nix::sys::signal::Signal;
+use testkit::{Kind, ServerSetup};
+
+use common::{Folder, Ran};
+
+/// A database, and the folder that commands run in.
+struct Place {
+    folder: Folder,
+    url: String,
+}
+
+impl Place {
+    fn sqlite() -> Place {
+        let folder = Folder::new();
+        let url = format!("sqlite:{}?synchronous=off", folder.path().join("isolation.db").display());
+        Place { folder, url }
+    }
+
+    fn on(kind: Kind) -> Place {
+        let database = kind.shared().fresh_database().unwrap();
+        Place { folder: Folder::new(), url: kind.shared().url(&database) }
+    }
+
+    /// With the tables of the cases.
+    fn of_cases(self) -> Place {
+        self.folder.write("hermitage.lua", include_str!("hermitage.lua"));
+        self.folder.expect(&format!("prepare ./hermitage.lua --db {}", self.url), 0);
+        self
+    }
+
+    /// Runs a case; the answer without its numbers of sessions and keys.
+    #[track_caller]
+    fn case(&self, case: &str, level: &str, expect: &str, more: &str) -> String {
+        let url = &self.url;
+        let options = format!("--case {case} --level {level} --expect {expect} --sessions 2 --transactions 2 {more}");
+        let ran = self.folder.run(&format!("run ./hermitage.lua --db {url} --no-record {options}"));
+        let answer = first_line(&ran);
+        let is_violated = answer.contains(" violated in ");
+        assert_eq!(ran.code, Some(i32::from(is_violated)), "{}", ran.shown());
+        assert!(is_violated || answer.starts_with("no violation of "), "{}", ran.shown());
+        // The numbers depend on whether the server ended a transaction.
+        let found = answer.split_once("): ").map_or("nothing", |(_, found)| found);
+        found.to_owned()
+    }
+}
+
+/// The answer may be wrapped: everything before the first empty line.
+fn first_line(ran: &Ran) -> String {
+    ran.stdout.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+const LOST_UPDATE: &str = "1 × lost update (P4)";
+const READ_SKEW: &str = "1 × read skew (G-single)";
+const WRITE_SKEW: &str = "1 × write skew (G2-item)";
+
+#[test]
+fn postgres_shows_what_each_level_permits_and_nothing_else() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let place = Place::on(Kind::Postgres).of_cases();
+    let found = |case: &str, level: &str| place.case(case, level, "serializable", "");
+    assert_eq!(found("lost_update", "read-committed"), LOST_UPDATE);
+    assert_eq!(found("read_skew", "read-committed"), READ_SKEW);
+    assert_eq!(found("write_skew", "read-committed"), WRITE_SKEW);
+    for case in ["aborted_read", "intermediate_read"] {
+        assert_eq!(found(case, "read-uncommitted"), "nothing", "{case}");
+    }
+    // Neither sees the other's write: at READ COMMITTED that is write skew, and no circular information flow.
+    assert_eq!(found("circular", "read-committed"), WRITE_SKEW);
+    assert_eq!(found("lost_update", "repeatable-read"), "nothing");
+    assert_eq!(found("read_skew", "repeatable-read"), "nothing");
+    assert_eq!(found("write_skew", "repeatable-read"), WRITE_SKEW);
+    for case in ["lost_update", "read_skew", "write_skew", "aborted_read", "intermediate_read", "circular"] {
+        assert_eq!(found(case, "serializable"), "nothing", "{case}");
+    }
+    assert_eq!(place.case("write_skew", "repeatable-read", "snapshot-isolation", ""), "nothing");
+    assert_eq!(place.case("lost_update", "read-committed", "read-committed", ""), "nothing");
+}
+
+#[test]
+fn mysql_and_mariadb_lose_updates_at_repeatable_read() {
+    for kind in [Kind::MySql, Kind::MariaDb].into_iter().filter(|kind| kind.present()) {
+        let place = Place::on(kind).of_cases();
+        let found = |case: &str, level: &str, more: &str| place.case(case, level, "serializable", more);
+        let strictly = |on: &str| match kind {
+            Kind::MariaDb => format!("--session-sql 'SET SESSION innodb_snapshot_isolation = {on}'"),
+            _ => String::new(),
+        };
+        assert_eq!(found("lost_update", "repeatable-read", &strictly("OFF")), LOST_UPDATE, "{kind:?}");
+        assert_eq!(found("read_skew", "repeatable-read", &strictly("OFF")), "nothing", "{kind:?}");
+        assert_eq!(found("write_skew", "repeatable-read", &strictly("OFF")), WRITE_SKEW, "{kind:?}");
+        assert_eq!(found("read_skew", "read-committed", ""), READ_SKEW, "{kind:?}");
+        if kind == Kind::MariaDb {
+            assert_eq!(found("lost_update", "repeatable-read", &strictly("ON")), "nothing");
+        }
+        // What another one has not committed.
+        assert_eq!(found("aborted_read", "read-uncommitted", ""), "1 × aborted read (G1a)", "{kind:?}");
+        assert_eq!(
+            found("intermediate_read", "read-uncommitted", ""),
+            "1 × intermediate read (G1b), 1 × read skew (G-single)",
+            "{kind:?}"
+        );
+        assert_eq!(found("circular", "read-uncommitted", ""), "1 × circular information flow (G1c)", "{kind:?}");
+        assert_eq!(found("aborted_read", "read-committed", ""), "nothing", "{kind:?}");
+    }
+}
+
+#[test]
+fn sqlite_shows_nothing() {
+    let place = Place::sqlite().of_cases();
+    for case in ["lost_update", "write_skew", "aborted_read", "intermediate_read"] {
+        assert_eq!(place.case(case, "serializable", "serializable", ""), "nothing", "{case}");
+    }
+}
+
+/// Every product at its strictest, under load on few keys.
+#[test]
+fn no_violation_is_found_where_transactions_are_serializable() {
+    let servers = [Kind::Postgres, Kind::MySql, Kind::MariaDb].into_iter().filter(|kind| kind.present());
+    for place in servers.map(Place::on).chain([Place::sqlite()]) {
+        let url = &place.url;
+        place.folder.expect(&format!("prepare isolation --db {url} --keys 8"), 0);
+        for model in ["append", "register", "bank"] {
+            let load = "--sessions 4 --transactions 400 --keys 8 --operations 3 --retries 1000";
+            let line = format!("run isolation --db {url} --model {model} --expect strict-serializable {load}");
+            let ran = place.folder.expect(&line, 0);
+            let answer = first_line(&ran);
+            assert!(answer.starts_with("no violation of strict serializability in "), "{}", ran.shown());
+        }
+    }
+}
+
+#[test]
+fn a_run_at_a_weak_level_says_what_is_wrong_in_all_its_results() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let place = Place::on(Kind::Postgres).of_cases();
+    let line = format!(
+        "run ./hermitage.lua --db {} --case lost_update --level read-committed --sessions 2 --transactions 2 \
+         --record run.json.zst --history history.edn",
+        place.url
+    );
+    let ran = place.folder.expect(&line, 1);
+    let answer = first_line(&ran);
+    let expected = "serializability violated in 2 transactions (2 sessions, 1 key): 1 × lost update (P4)";
+    assert_eq!(answer, expected, "{}", ran.shown());
+    assert!(ran.stderr.contains(&format!("error: {expected}")), "{}", ran.shown());
+    let shown = place.folder.expect("show run.json.zst", 0);
+    assert_eq!(first_line(&shown), answer);
+    assert!(shown.stdout.contains("before T1: T1 wrote a later version of key 1\n"), "{}", shown.shown());
+    let findings = place.folder.expect("show run.json.zst --format json", 0).findings();
+    let anomalies = findings["isolation"]["anomalies"].as_array().unwrap();
+    assert!(anomalies.iter().any(|anomaly| anomaly["phenomenon"] == "lost-update"), "{findings:#}");
+    let history = std::fs::read_to_string(place.folder.path().join("history.edn")).unwrap();
+    assert!(history.starts_with("{:index 0, :time "), "{history:.200}");
+    assert_eq!(history.matches(":type :ok").count(), 2, "{history}");
+}
+
+/// With asynchronous commits, a crash loses what was acknowledged; otherwise, nothing is lost or seen too late.
+#[test]
+fn a_crash_that_loses_acknowledged_writes_is_found() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    for (commit, code) in [("off", 1), ("on", 0)] {
+        // The log is written when the writer wakes up, and by nobody else at this low rate.
+        let config = ["wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "bgwriter_lru_maxpages = 0"];
+        let config = config.map(str::to_owned).to_vec();
+        let server = Kind::Postgres.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap();
+        let database = server.fresh_database().unwrap();
+        let (folder, url) = (Folder::new(), server.url(&database));
+        folder.expect(&format!("prepare isolation --db {url} --keys 10"), 0);
+        // Itself synchronous: what was prepared is kept.
+        server.sql("", &format!("ALTER DATABASE {database} SET synchronous_commit = {commit};")).unwrap();
+        let load = "--sessions 4 --keys 10 --rate 100 --time 60s --level read-committed --no-record";
+        let mut run = folder.start(&format!("run isolation --db {url} --model register {load}"));
+        run.wait_for_any_interval();
+        server.kill9().unwrap();
+        server.restart().unwrap();
+        run.wait_for("is back");
+        run.wait_for_any_interval();
+        run.signal(Signal::SIGINT);
+        let ran = run.finish();
+        let answer = first_line(&ran);
+        match code {
+            1 => assert!(answer.contains(" × lost write"), "{}", ran.shown()),
+            _ => assert!(answer.starts_with("no violation of read committed in "), "{}", ran.shown()),
+        }
+    }
+}
