@@ -25,7 +25,7 @@ const END: &str = "<!-- to here -->\n";
 const TYPED: &str = "assay run oltp_read_write --db postgres://app@host/bench --tables 4 --table-size 100k \\
       --sessions 16 --rate 200 --time 1m --warmup 5s";
 /// The part of the report above the details.
-const LINES: usize = 26;
+const LINES: usize = 24;
 const CHART: &str = "oltp_read_write-latency";
 
 /// Writes screen and chart from the record in the tree.

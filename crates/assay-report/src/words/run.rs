@@ -199,7 +199,8 @@ pub(crate) fn growth(findings: &Findings) -> Option<String> {
     grows.then(|| "no knee: throughput still grows at the last step".to_owned())
 }
 
-/// `10 warehouses`, `4 tables of 10,000 rows`, `scale 50`: the size of the tables, if the workload has the usual options.
+/// `10 warehouses`, `4 tables of 10,000 rows`, `scale 50`: the size of the tables, if the workload has the usual
+/// options.
 pub(crate) fn size(findings: &Findings) -> Option<String> {
     let number = |name: &str| match findings.options.get(name) {
         Some(OptionValue::Int(value)) => u64::try_from(*value).ok().filter(|value| *value > 0),
