@@ -33,8 +33,9 @@ const CAPACITY: &str = "docs/capacity.md";
 const TUTORIAL_POSTGRES: &str = "docs/tutorial-postgres.md";
 const TUTORIAL_MYSQL: &str = "docs/tutorial-mysql.md";
 const IDEA: &str = "docs/idea-to-charts.md";
-const RUNNABLE: [&str; 10] =
-    [README, LUA, SYSBENCH, CONNECTIONS, TPCC, PGBENCH, CAPACITY, TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA];
+const ISOLATION: &str = "docs/isolation.md";
+const RUNNABLE: [&str; 11] =
+    [README, LUA, SYSBENCH, CONNECTIONS, TPCC, PGBENCH, CAPACITY, TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA, ISOLATION];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -303,8 +304,8 @@ fn the_examples_of_capacity_run() {
 }
 
 #[test]
-fn the_examples_of_the_tutorials_run() {
-    [TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA].into_iter().for_each(run);
+fn the_examples_of_the_tutorials_and_of_isolation_run() {
+    [TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA, ISOLATION].into_iter().for_each(run);
 }
 
 /// A workload with several transaction types.
@@ -539,7 +540,7 @@ fn the_screen_and_the_chart_of_the_readme_are_what_the_program_prints() {
     let front = root().join("docs/front");
     let record = front.join("run.json.zst").display().to_string();
     let screen = folder.expect(&format!("show {record}"), 0).stdout;
-    let head: Vec<&str> = screen.trim().lines().take(26).collect();
+    let head: Vec<&str> = screen.trim().lines().take(24).collect();
     assert!(
         readme.contains(&format!("\n{}\n…\n```\n", head.join("\n"))),
         "README.md is not true any more, {remedy}:\n{screen}"
