@@ -352,7 +352,7 @@ impl<'a> Coordinator<'a> {
                 if isolation::IsolationLevel::of_name(&level).is_none() =>
             {
                 let known = isolation::IsolationLevel::ALL.map(isolation::IsolationLevel::name).join(", ");
-                let message = format!("assay.history: there is no isolation level {level}; there are {known}");
+                let message = format!("assay.history: there is no isolation level {level}; use one of {known}");
                 self.fail(RunError::Script(ScriptError::from_message(&message, "")), now);
             }
             // Each agent has a part of the history; nobody checks the whole.

@@ -267,7 +267,7 @@ fn trials(folder: &Folder, part: Option<&Part>) -> Result<Measured, Trouble> {
     Ok(Measured { experiment, records, unsteady })
 }
 
-/// Where no run is a ladder and the number of sessions is no axis, it is a part of a cell like any other, and not
+/// Where no run is a ladder and the number of sessions is not an axis, it is part of a cell like any other, and not
 /// something to show cells apart by.
 fn as_one_step(trials: &mut [ExperimentTrial], asked: &[ShowAsked]) {
     let is_axis = |name: &Option<String>| name.as_deref() == Some("sessions");

@@ -86,7 +86,7 @@ pub struct TableAsked {
     pub ratio_to: Option<String>,
     /// `worst`, `best` or `second-best`: the one trial that stands for a cell; `None`: all of them, with an interval.
     pub of: Option<String>,
-    /// A factor of which only the best level is shown, in each place by itself; it is no axis.
+    /// A factor of which only the best level is shown, chosen separately in each place; it is not an axis.
     pub best_of: Option<String>,
     /// Percent: a level that is worse than `ratio_to` by more than this is named as a fault.
     pub fault_above: Option<u32>,
@@ -204,7 +204,7 @@ pub struct ChartAsked {
     pub ratio_to: Option<String>,
     /// Values that others are held against, by name, such as what the device does without a server.
     pub reference: BTreeMap<String, Word>,
-    /// A factor of which only the best level is shown, in each place by itself; it is no axis.
+    /// A factor of which only the best level is shown, chosen separately in each place; it is not an axis.
     pub best_of: Option<String>,
     /// Over time: all steps of a ladder one after the other, instead of a panel for each.
     pub whole_run: bool,
@@ -451,9 +451,9 @@ impl Axes<'_> {
             return Err(RecipeError::new(format!("best_of: there is no factor {factor}")).meant(factor, &names));
         }
         match places.contains(&factor) {
-            true => {
-                Err(RecipeError::new(format!("best_of = {factor}: only its best level is shown, so it is no axis")))
-            }
+            true => Err(RecipeError::new(format!(
+                "best_of = {factor}: only its best level is shown, so it cannot be an axis"
+            ))),
             false => Ok(()),
         }
     }
@@ -654,7 +654,7 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         assert!(step("{ memry = '2G' }").contains("only: there is no factor memry\ndid you mean `memory`?"));
         assert!(step("{ memory = '3G' }").contains("only: memory has no level 3G"));
         let show = |show: &str| with(&format!("[[show]]\ntable = {{ rows = 'memory', {show} }}"));
-        assert!(show("best_of = 'memory'").contains("only its best level is shown, so it is no axis"));
+        assert!(show("best_of = 'memory'").contains("only its best level is shown, so it cannot be an axis"));
         assert!(show("best_of = 'sync'").contains("best_of: there is no factor sync"));
         assert!(show("last = '1m', from = 'steady'").contains("both last and from: give one"));
         assert!(show("fault_above = 5").contains("fault_above needs a level to compare with: ratio_to"));

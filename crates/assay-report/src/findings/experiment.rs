@@ -120,7 +120,7 @@ pub struct PivotAsked {
     pub ratio_to: Option<String>,
     /// Which of its trials represent a cell.
     pub of: OfTrials,
-    /// A factor of which only the best level is shown, in each place by itself; it is no axis.
+    /// A factor of which only the best level is shown, chosen separately in each place; it is not an axis.
     pub best_of: Option<String>,
     /// Percent: a place that is worse than the base by more than this is named as a fault.
     pub fault_above: Option<u32>,

@@ -64,8 +64,14 @@ pub(super) fn explain(
             Trouble::usage(format!("{option} {value}: {reason}"))
         }
         ErrorKind::InvalidValue if value.is_empty() => Trouble::usage(format!("{option} needs a value")),
-        ErrorKind::InvalidValue if option.starts_with('<') => {
-            return Err(Trouble::usage(format!("`{value}`: expected one of {}", text(ContextKind::ValidValue))));
+        // An argument without an option's name; clap would suggest zsh for tcsh.
+        ErrorKind::InvalidValue if option.is_empty() || option.starts_with('<') => {
+            let valid = text(ContextKind::ValidValue);
+            let trouble = Trouble::usage(format!("`{value}`: expected one of {valid}"));
+            return Err(match diagnostics::nearest(&value, valid.split(", ")) {
+                Some(near) => trouble.hint(format!("did you mean {near}?")),
+                None => trouble,
+            });
         }
         ErrorKind::InvalidValue => {
             Trouble::usage(format!("{option} {value}: expected one of {}", text(ContextKind::ValidValue)))
