@@ -84,7 +84,7 @@ pub fn run(spec: &IoSpec, output: &OutputSpec, words: &[String]) -> Result<Exit,
     Ok(if status == Status::Interrupted { interrupt::exit() } else { Exit::Success })
 }
 
-/// Share of a file system that stays free.
+/// Share of the free space that stays free.
 const LEFT_PERCENT: u64 = 5;
 
 /// Refuses a folder that is missing: it may be the mount point of a drive that is not mounted, and creating it would
@@ -98,8 +98,9 @@ fn check_space(folder: &Path, bytes: u64) -> Result<(), Trouble> {
     // Some file systems do not know their free space: writing will show it.
     let Ok(found) = nix::sys::statvfs::statvfs(folder) else { return Ok(()) };
     let free = found.blocks_available().saturating_mul(found.fragment_size());
-    // Others on the same file system need some, and a nearly full one is slow.
-    let left = found.blocks().saturating_mul(found.fragment_size()) / 100 * LEFT_PERCENT;
+    // Others on the same file system need some, and a full one is slow. Not a share of its size: behind a quota, the size
+    // is more than can ever be written.
+    let left = free / 100 * LEFT_PERCENT;
     if free < bytes.saturating_add(left) {
         let [free, bytes, left] = [free, bytes, left].map(size_text);
         return Err(Trouble::environment(format!(

@@ -104,6 +104,8 @@ fn files_are_not_made_where_they_do_not_belong_or_fit_and_do_not_stay() {
     let io = format!("io --folder {} --log-size 64K --time 100ms --no-record", disk.display());
     let ran = folder.expect(&format!("{io} --size 4M"), 5);
     assert!(ran.stderr.contains("no space in") && !ran.stderr.contains("creating"), "{}", ran.shown());
+    let ran = folder.expect(&format!("{io} --size 1920K --files 1"), 5);
+    assert!(ran.stderr.contains(" are left to others"), "{}", ran.shown());
     assert_eq!(there(), 0);
     // A file that is kept counts as there.
     folder.expect(&format!("{io} --size 1536K --files 1 --keep"), 0);
