@@ -20,6 +20,13 @@ pub struct Workload {
     pub runnable: bool,
 }
 
+impl Workload {
+    /// It is in `workloads/examples`: made to be copied and changed.
+    pub fn is_example(&self) -> bool {
+        self.path.starts_with("examples/")
+    }
+}
+
 /// All of them, sorted by name.
 pub fn builtin() -> &'static [Workload] {
     WORKLOADS
@@ -50,9 +57,15 @@ macro_rules! workload {
 
 const WORKLOADS: &[Workload] = &[
     workload!("oltp", "bulk_insert", true),
+    workload!("examples", "bulk_upsert", true),
     workload!("availability", "connects", true),
+    workload!("examples", "documents", true),
+    workload!("examples", "foreign_keys", true),
+    workload!("examples", "full_text", true),
+    workload!("examples", "hot_counters", true),
     workload!("isolation", "isolation", true),
     workload!("isolation", "isolation_sql", false),
+    workload!("examples", "large_values", true),
     workload!("oltp", "oltp_common", false),
     workload!("oltp", "oltp_delete", true),
     workload!("oltp", "oltp_insert", true),
@@ -68,10 +81,15 @@ const WORKLOADS: &[Workload] = &[
     workload!("oltp", "oltp_update_index", true),
     workload!("oltp", "oltp_update_non_index", true),
     workload!("oltp", "oltp_write_only", true),
+    workload!("examples", "pagination", true),
     workload!("shared", "prepare_lock", false),
+    workload!("examples", "procedures", true),
+    workload!("examples", "pubsub", true),
+    workload!("examples", "queue", true),
     workload!("availability", "read_after_write", true),
     workload!("oltp", "select_random_points", true),
     workload!("oltp", "select_random_ranges", true),
+    workload!("examples", "soft_deletes", true),
     legacy!("bulk_insert"),
     legacy!("common"),
     legacy!("delete"),
@@ -84,6 +102,7 @@ const WORKLOADS: &[Workload] = &[
     legacy!("select_random_ranges"),
     legacy!("update_index"),
     legacy!("update_non_index"),
+    workload!("examples", "time_series", true),
     workload!("tpcb", "tpcb", true),
     workload!("tpcb", "tpcb_common", false),
     workload!("tpcb", "tpcb_select_only", true),

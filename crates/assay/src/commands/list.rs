@@ -13,6 +13,9 @@ use crate::command_line::Listed;
 /// The commands of most workloads.
 const USUAL: &str = "check, cleanup, prepare, prewarm, run, warmup";
 
+/// The commands of the examples.
+const USUAL_OF_EXAMPLES: &str = "check, cleanup, prepare, run";
+
 /// Prints name and description of every built-in workload, and its commands if they are not the usual ones; or all
 /// metrics.
 pub fn run(what: Listed, words: &[String]) -> Result<Exit, Trouble> {
@@ -20,21 +23,31 @@ pub fn run(what: Listed, words: &[String]) -> Result<Exit, Trouble> {
         terminal::result(&metrics())?;
         return Ok(Exit::Success);
     }
+    let (examples, others): (Vec<_>, Vec<_>) =
+        assay_workloads::builtin().iter().filter(|builtin| builtin.runnable).partition(|builtin| builtin.is_example());
+    let mut text = described(&others, USUAL, words)?;
+    text += &format!("\nExamples, made to be copied and changed (commands: {USUAL_OF_EXAMPLES}):\n\n");
+    text += &described(&examples, USUAL_OF_EXAMPLES, words)?;
+    text.push_str(&format!("\nCommands, unless listed: {USUAL}.\nA workload's options: assay run NAME --help.\n"));
+    terminal::result(&text)?;
+    Ok(Exit::Success)
+}
+
+/// An entry for each of these workloads, with its commands unless they are `usual`.
+fn described(workloads: &[&assay_workloads::Workload], usual: &str, words: &[String]) -> Result<String, Trouble> {
     let mut text = String::new();
-    for builtin in assay_workloads::builtin().iter().filter(|builtin| builtin.runnable) {
+    for builtin in workloads {
         let name = builtin.name;
         let program = library::load(name, "list", words, assay_products::EMBEDDED.dialect)?;
         let workload = Workload { name: name.to_owned(), program: Arc::new(program), given: Vec::new() };
         let description = workload.program.description().unwrap_or("no description");
         text.push_str(&format!("{name}\n    {description}\n"));
         let commands = workload.commands().join(", ");
-        if commands != USUAL {
+        if commands != usual {
             text.push_str(&format!("    commands: {commands}\n"));
         }
     }
-    text.push_str(&format!("\nCommands, unless listed: {USUAL}.\nA workload's options: assay run NAME --help.\n"));
-    terminal::result(&text)?;
-    Ok(Exit::Success)
+    Ok(text)
 }
 
 /// Figures of the load, with their meanings.

@@ -8,6 +8,7 @@
 mod common;
 mod comparisons;
 mod documents;
+mod examples;
 mod experiments;
 mod hangs;
 mod interrupts;
