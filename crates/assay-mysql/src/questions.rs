@@ -3,7 +3,7 @@
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
 use assay_telemetry::question::{Asked, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Switched, Waits};
-use assay_telemetry::{Questions, StatementQuestions};
+use assay_telemetry::{Checkup, Questions, Right, StatementQuestions};
 
 /// The questions.
 pub const QUESTIONS: Questions = Questions {
@@ -15,6 +15,29 @@ pub const QUESTIONS: Questions = Questions {
         counters: &["SHOW SESSION STATUS WHERE Variable_name RLIKE '^(Bytes|Created_tmp|Handler|Rows|Select|Sort)_'"],
         of_session: true,
         no_counters: "",
+    },
+    checkup: Checkup {
+        limits: &[
+            ("connections that the server allows", "SELECT @@GLOBAL.max_connections"),
+            ("open now", "SHOW GLOBAL STATUS LIKE 'Threads_connected'"),
+            (
+                "connections that this user may open",
+                "SELECT CASE @@SESSION.max_user_connections WHEN 0 THEN 'no limit' \
+                 ELSE @@SESSION.max_user_connections END",
+            ),
+            ("prepared statements of all connections", "SELECT @@GLOBAL.max_prepared_stmt_count"),
+            ("prepared now", "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'"),
+            ("files that the server may open", "SELECT @@GLOBAL.open_files_limit"),
+            ("max_allowed_packet, bytes", "SELECT @@GLOBAL.max_allowed_packet"),
+        ],
+        rights: &[Right {
+            name: "PROCESS",
+            shows: "InnoDB's log, pages and tables, and sessions of other users",
+            // A role may have it, too, which no table of every version tells.
+            sql: "",
+            grant: "GRANT PROCESS ON *.* TO {}",
+        }],
+        user_sql: r"SELECT CONCAT('\'', REPLACE(CURRENT_USER(), '@', '\'@\''), '\'')",
     },
 };
 

@@ -4,13 +4,43 @@
 //! log's position and wait events do not. All databases of the server are added up.
 
 use assay_telemetry::question::{Asked, OWN_IDS, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Waits};
-use assay_telemetry::{Questions, StatementQuestions};
+use assay_telemetry::{Checkup, Questions, Right, StatementQuestions};
 
 /// The questions.
 pub const QUESTIONS: Questions = Questions {
     products: &["PostgreSQL"],
     server: |_, version| server_questions(version),
     statement: |_, version| statement_questions(version),
+    checkup: Checkup {
+        limits: &[
+            ("connections that the server allows", "SHOW max_connections"),
+            ("reserved for superusers", "SHOW superuser_reserved_connections"),
+            ("open now", "SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL"),
+            (
+                "connections that this user may open",
+                "SELECT CASE WHEN rolconnlimit < 0 THEN 'no limit' ELSE rolconnlimit::text END FROM pg_roles \
+                 WHERE rolname = current_user",
+            ),
+            (
+                "connections to this database",
+                "SELECT CASE WHEN datconnlimit < 0 THEN 'no limit' ELSE datconnlimit::text END FROM pg_database \
+                 WHERE datname = current_database()",
+            ),
+            ("files that each server process may open", "SHOW max_files_per_process"),
+            (
+                "statement_timeout",
+                "SELECT CASE setting WHEN '0' THEN 'none' ELSE setting || ' ms' END FROM pg_settings \
+                 WHERE name = 'statement_timeout'",
+            ),
+        ],
+        rights: &[Right {
+            name: "pg_monitor",
+            shows: "sessions and waits of other users, and the data directory",
+            sql: "SELECT CASE WHEN pg_has_role(current_user, 'pg_monitor', 'USAGE') THEN 1 ELSE 0 END",
+            grant: "GRANT pg_monitor TO {}",
+        }],
+        user_sql: "SELECT quote_ident(current_user)",
+    },
 };
 
 /// The questions for a version such as `15.14 (Debian 15.14-1)`.

@@ -11,7 +11,7 @@ use assay_lab::{Home, Products};
 use assay_mysql::{MARIADB, MYSQL};
 use assay_postgres::Postgres;
 use assay_seam::{Dialect, Driver};
-use assay_telemetry::{Questions, ServerQuestions, SettingFacts, StatementQuestions};
+use assay_telemetry::{Checkup, Questions, ServerQuestions, SettingFacts, StatementQuestions};
 
 /// Products that share a driver: all of a crate.
 #[derive(Debug)]
@@ -109,6 +109,11 @@ pub fn setting_facts(driver: &str) -> &'static SettingFacts {
 /// What to ask a server of this product and version, as it reports them at login; nothing for unknown products.
 pub fn server_questions(product: &str, version: &str) -> ServerQuestions {
     questions(product).map_or_else(ServerQuestions::default, |known| (known.server)(product, version))
+}
+
+/// What a test of a connection asks such a server; nothing for unknown products.
+pub fn checkup(product: &str) -> Checkup {
+    questions(product).map_or(Checkup::NONE, |known| known.checkup)
 }
 
 /// What to ask such a server about a single statement.

@@ -34,6 +34,8 @@ pub struct Live {
     unwritten: Nanos,
     lines: Option<usize>,
     bar: Option<Bar>,
+    /// The databases have been named, or nobody wants to see them.
+    is_named: bool,
     /// Duration of the trials before this one.
     elapsed_trials: u64,
     metrics: Option<(Metrics, LiveMetrics)>,
@@ -92,6 +94,7 @@ impl Live {
             unwritten: Nanos::ZERO,
             lines,
             bar,
+            is_named: output.quiet,
             elapsed_trials,
             metrics,
             journal,
@@ -126,6 +129,25 @@ impl Live {
     /// The journal, if wanted.
     pub fn journal(&mut self) -> Option<&mut Journal> {
         self.journal.as_mut()
+    }
+
+    /// Names the databases once, above everything else that is printed about the load. One that was started for the
+    /// run, or is only there because none was given, has been named before.
+    fn name_databases(&mut self) {
+        if std::mem::replace(&mut self.is_named, true) {
+            return;
+        }
+        let urls = self.record.manifest.spec.as_ref().and_then(|spec| spec["target"]["urls"].as_array());
+        let urls: Vec<&str> = urls.into_iter().flatten().filter_map(|url| url.as_str()).collect();
+        if urls.is_empty() {
+            return;
+        }
+        let heading = if urls.len() == 1 { "database" } else { "databases" };
+        let say = || terminal::say(&format!("{heading}: {}\n", urls.join(", ")));
+        match &self.bar {
+            Some(bar) => bar.above(say),
+            None => say(),
+        }
     }
 
     /// The run starts: servers are sampled, if there are any. Instants count from `started` on `clock`.
@@ -171,6 +193,10 @@ impl Live {
             };
             bar.change(|progress| progress.label = label.unwrap_or(std::mem::take(&mut progress.label)));
         }
+        if manifest.search.is_some() || stages > 1 || warmup > Nanos::ZERO {
+            self.name_databases();
+        }
+        let manifest = &self.record.manifest;
         let Some(lines) = &mut self.lines else { return };
         *lines = 0;
         if manifest.search.is_some() {
@@ -221,6 +247,7 @@ impl Live {
         if sliver {
             return;
         }
+        self.name_databases();
         if let Some(lines) = self.lines.as_mut() {
             let manifest = &self.record.manifest;
             let open = matches!(manifest.load, Load::Open { .. }) || manifest.terminals.is_some();

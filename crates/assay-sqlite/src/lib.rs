@@ -21,7 +21,7 @@ mod split;
 pub use fuzz::fuzz_split;
 
 use assay_seam::{ConnectOptions, Database, Dialect, Driver, Surroundings, TargetError};
-use assay_telemetry::{Questions, ServerQuestions, SettingFacts, StatementQuestions};
+use assay_telemetry::{Checkup, Questions, ServerQuestions, SettingFacts, StatementQuestions};
 
 use crate::database::SqliteDatabase;
 use crate::settings::FileSettings;
@@ -38,6 +38,7 @@ pub const QUESTIONS: Questions = Questions {
         no_counters: "SQLite has no counters",
         ..StatementQuestions::default()
     },
+    checkup: Checkup::NONE,
 };
 
 /// How to read its settings. Other pragmas (mmap_size, wal_autocheckpoint) have no table form.

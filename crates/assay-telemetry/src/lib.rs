@@ -20,7 +20,7 @@ pub mod statement;
 
 pub use identity::{Identity, identity_sql};
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
-pub use product::Questions;
+pub use product::{Checkup, Questions, Right};
 pub use question::{Asked, OwnPart, Question, ServerQuestions, Shape, Switched, buffers_read};
 pub use settings::{Defaults, Harmless, SettingFacts};
 pub use statement::{PlanRead, StatementQuestions, read_plan};

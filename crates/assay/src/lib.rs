@@ -7,5 +7,6 @@
 
 pub mod command_line;
 pub mod commands;
+pub mod databases;
 pub mod machine_record;
 pub mod signals;

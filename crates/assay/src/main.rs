@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    agent, child, compare, completions, duel, fleet, io, lab, list, manual, pgbench, report, run, server, show, sql,
-    sysbench, tag,
+    agent, child, compare, completions, db, duel, fleet, io, lab, list, lua, manual, new, pgbench, report, run, schema,
+    server, show, sql, sysbench, tag,
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
@@ -53,6 +53,10 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Report(options) => report::run(options),
         Subcommand::Completions(options) => completions::run(options),
         Subcommand::Manual(options) => manual::run(options),
+        Subcommand::Db(options) => db::run(options),
+        Subcommand::New(options) => new::run(options),
+        Subcommand::Lua(options) => lua::run(options),
+        Subcommand::Schema(options) => schema::run(options),
         Subcommand::Server(options) => server::run(options),
         Subcommand::Sql(options) => sql::run(&sql::spec(options)?, &options.result.output(), words),
         Subcommand::Io(options) => io::run(&options.spec(), &options.result.output(), words),

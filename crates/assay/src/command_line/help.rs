@@ -3,11 +3,12 @@
 use clap::Command;
 
 /// The commands by purpose.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Measure", &["run", "prepare", "check", "cleanup", "exec", "list", "sql", "io"]),
     ("Compare", &["show", "compare", "duel", "report", "tag"]),
-    ("Servers and machines", &["server", "agent", "fleet"]),
+    ("Servers and machines", &["db", "server", "agent", "fleet"]),
     ("Experiments", &["lab"]),
+    ("Write your own", &["new", "lua", "schema"]),
     ("Compatibility", &["sysbench", "pgbench"]),
     ("Shell", &["completions", "manual"]),
 ];
@@ -51,6 +52,16 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("tag", &[("assay tag a.json.zst disk=nvme", "")]),
     (
+        "db",
+        &[
+            ("assay db add prod postgres://app@localhost/bench", "then: assay run tpcc --db prod"),
+            ("assay db add prod postgres://app@localhost/bench --force --password-command 'pass show db/prod'", ""),
+            ("assay db list", ""),
+            ("assay db test prod", "version, latency, rights, limits"),
+            ("assay db remove prod", ""),
+        ],
+    ),
+    (
         "server",
         &[
             ("assay server start postgres:17", "installs it if needed"),
@@ -71,6 +82,16 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("agent", &[("assay agent --nats nats://10.0.0.5:4222", "on each load machine")]),
     ("fleet", &[("assay fleet status --nats nats://10.0.0.5:4222", "")]),
+    (
+        "new",
+        &[
+            ("assay new workload transfers", "then: assay run ./transfers.lua"),
+            ("assay new workload jobs --from queue", "a copy of a built-in workload"),
+            ("assay new recipe commits", "then: assay lab run ./commits.toml --scale tiny"),
+        ],
+    ),
+    ("lua", &[("assay lua stubs assay.lua", "for lua-language-server: list it in workspace.library")]),
+    ("schema", &[("assay schema recipe", "for taplo: `assay new recipe` writes it, too")]),
     ("completions", &[("assay completions bash", "for ~/.bashrc: source <(assay completions bash)")]),
     ("manual", &[("assay manual man", "then: man -l man/assay-run.1")]),
 ];

@@ -6,6 +6,7 @@
 
 mod compare;
 mod conversion;
+mod db;
 mod fleet;
 mod generator;
 pub mod help;
@@ -13,6 +14,7 @@ mod io;
 mod lab;
 mod load;
 mod mistakes;
+mod new;
 mod options;
 mod report;
 mod run;
@@ -22,11 +24,13 @@ mod sql;
 mod target;
 
 pub use compare::*;
+pub use db::*;
 pub use fleet::*;
 pub use generator::*;
 pub use io::IoOptions;
 pub use lab::*;
 pub use load::*;
+pub use new::*;
 pub use options::*;
 pub use report::*;
 pub use run::*;
@@ -49,6 +53,8 @@ use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 
 use assay_run::assignment::{self, Assignment, option_value, shown};
 use assay_run::{library, registry};
+
+use crate::databases;
 use mistakes::explain;
 use options::CommandLine;
 
@@ -96,7 +102,7 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocati
     let words: Result<Vec<String>, OsString> = words.into_iter().map(text).collect();
     let words = words.map_err(|word| Trouble::usage(format!("{} is not UTF-8", word.display())))?;
     let words: Vec<String> = words.iter().map(|word| with_hyphens(word)).collect();
-    let words = with_negative_values(asking_for_help(words));
+    let words = databases::with_urls(with_negative_values(asking_for_help(words)))?;
     let mut command = help::with_examples(CommandLine::command());
     if words.iter().any(|word| word == "-h") {
         command = help::brief(command);

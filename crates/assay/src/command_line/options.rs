@@ -7,11 +7,13 @@ use assay_spec::{Format, TelemetryLevel, tag, values};
 use clap::{Args, Parser, ValueEnum};
 
 use crate::command_line::compare::{CompareOptions, DuelOptions};
+use crate::command_line::db::DbOptions;
 use crate::command_line::fleet::{AgentOptions, FleetCommandOptions, FleetOptions};
 use crate::command_line::generator::GeneratorOptions;
 use crate::command_line::help;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
+use crate::command_line::new::{LuaOptions, NewOptions, SchemaOptions};
 use crate::command_line::report::ReportOptions;
 use crate::command_line::run::RunOptions;
 use crate::command_line::server::ServerOptions;
@@ -53,10 +55,18 @@ pub enum Subcommand {
     Duel(DuelOptions),
     /// Write an HTML page, tables, charts or time series from records
     Report(ReportOptions),
+    /// Write a workload or a recipe to start from
+    New(NewOptions),
+    /// Describe the Lua API to an editor
+    Lua(LuaOptions),
+    /// Print the JSON Schema of recipes, records or results
+    Schema(SchemaOptions),
     /// Print shell completions; for bash: source <(assay completions bash)
     Completions(CompletionsOptions),
     /// Write the manual pages into a folder
     Manual(ManualOptions),
+    /// Give databases names, and test whether they are ready for a run
+    Db(DbOptions),
     /// Start and manage database servers to test
     Server(ServerOptions),
     /// Time statements against each other, and compare their rows and plans

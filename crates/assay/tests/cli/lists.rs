@@ -28,11 +28,16 @@ fn without_a_command_the_help_is_shown() {
       report       Write an HTML page, tables, charts or time series from records
       tag          Add tags such as disk=nvme to records
     Servers and machines:
+      db           Give databases names, and test whether they are ready for a run
       server       Start and manage database servers to test
       agent        Generate load for runs that are started on other machines with --fleet
       fleet        Inspect, check and set up the agents of a fleet
     Experiments:
       lab          Run experiments: vary settings, repeat the trials in random order, compare the results
+    Write your own:
+      new          Write a workload or a recipe to start from
+      lua          Describe the Lua API to an editor
+      schema       Print the JSON Schema of recipes, records or results
     Compatibility:
       sysbench     Run sysbench's command lines and scripts, with its reports
       pgbench      Run pgbench's command lines and scripts, with its reports and log files
@@ -78,6 +83,21 @@ fn the_built_in_workloads_are_listed() {
     tpcb_simple_update
     tpcc
 
+    Examples, made to be copied and changed (commands: check, cleanup, prepare, run):
+
+    bulk_upsert
+    documents
+    foreign_keys
+    full_text
+    hot_counters
+    large_values
+    pagination
+    procedures
+    pubsub
+    queue
+    soft_deletes
+    time_series
+
     Commands, unless listed: check, cleanup, prepare, prewarm, run, warmup.
     A workload's options: assay run NAME --help.
     ");
@@ -99,8 +119,10 @@ fn the_examples_of_every_help_work() {
         ("'new_order.p95 < 50ms'", "'new_order.p95 < 50ms' --time 1s"),
         ("--size 8G --direct", "--size 1M --time 100ms"),
     ];
-    const PARSED: [&str; 9] = [
+    const PARSED: [&str; 10] = [
         "exec",
+        // Its name is gone by then, and the server is not there.
+        "db test",
         "server start",
         "server stop",
         "lab run",
@@ -206,8 +228,9 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                         and exits with status 1 if any is lost
 
     Database:
-          --db <URL>                    Database to use: postgres://…, mysql://…, mariadb://… or
-                                        sqlite:FILE; may be repeated: sessions are spread evenly
+          --db <URL>                    Database to use: postgres://…, mysql://…, mariadb://…,
+                                        sqlite:FILE, or a name (see `assay db`); may be repeated:
+                                        sessions are spread evenly [default: ASSAY_DB]
           --prepared <on|off>           Use protocol-level prepared statements; off for connection
                                         poolers that do not support them [default: on]
           --session-sql <SQL>           Statement to run on every new connection; may be repeated

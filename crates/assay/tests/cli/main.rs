@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "shared with the tests against real servers: each uses what it needs")]
 mod common;
 mod comparisons;
+mod databases;
 mod documents;
 mod examples;
 mod experiments;
