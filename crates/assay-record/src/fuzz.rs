@@ -10,7 +10,7 @@ use crate::trial::Record;
 /// what was read can be written.
 pub fn fuzz_record(data: &[u8]) {
     let _ = Record::from_bytes(data);
-    if let Ok(found) = stream::read(Path::new("fuzz"), data) {
+    if let Ok(found) = stream::read(Path::new("fuzz"), data, stream::Part::Whole) {
         found.record.to_bytes();
     }
     let _ = serde_json::from_slice::<Record>(data);

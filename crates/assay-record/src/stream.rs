@@ -99,9 +99,18 @@ pub(crate) struct ReadStream {
     pub(crate) is_damaged: bool,
 }
 
+/// How much of a record is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything.
+    Whole,
+    /// Everything but intervals and telemetry, which are most of a record.
+    Head,
+}
+
 /// The record of a stream. A cut or damaged one ends with its last whole frame.
-pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<ReadStream, ReadError> {
-    let (mut lines, mut at, mut broken, mut left) = (Lines::default(), 0, None, DECOMPRESSED_BYTES_MAX);
+pub(crate) fn read(path: &Path, bytes: &[u8], part: Part) -> Result<ReadStream, ReadError> {
+    let (mut lines, mut at, mut broken, mut left) = (Lines::of(part), 0, None, DECOMPRESSED_BYTES_MAX);
     if !bytes.starts_with(&ZSTD_MAGIC) {
         // Decompressed by another program. A line that is cut has no end.
         at = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -130,18 +139,23 @@ pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<ReadStream, ReadError> {
 }
 
 /// Lines on their way into a record.
-#[derive(Default)]
 struct Lines {
+    part: Part,
     fold: Fold,
     /// The last totals of a stage in progress: most are replaced, and need not be decoded.
     so_far: Option<Vec<u8>>,
 }
 
 impl Lines {
+    fn of(part: Part) -> Lines {
+        Lines { part, fold: Fold::default(), so_far: None }
+    }
+
     fn take(&mut self, path: &Path, text: &[u8]) -> Result<(), ReadError> {
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match kind_of(line) {
                 b"so_far" => self.so_far = Some(line.to_vec()),
+                b"interval" | b"readings" if self.part == Part::Head => {}
                 kind => {
                     if kind == b"stage_ended" {
                         self.so_far = None;
@@ -369,7 +383,7 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
-    let ReadStream { mut record, whole_bytes, is_damaged } = read(path, &bytes)?;
+    let ReadStream { mut record, whole_bytes, is_damaged } = read(path, &bytes, Part::Whole)?;
     if is_damaged {
         return Err(AmendError::Damaged);
     }
