@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod bisection;
 mod blocks;
 mod boxes;
 mod changes;
 mod comparison;
 mod distribution;
+mod levels;
 mod mean;
 mod quantile;
 mod search;
@@ -21,11 +23,13 @@ mod trials;
 mod variability;
 mod waves;
 
+pub use bisection::{Bisection, BisectionLimits, NextTrial};
 pub use blocks::{Blocks, Observation, Ratio};
 pub use boxes::{BoxFigures, box_figures};
 pub use changes::Shift;
 pub use comparison::{Change, MARGIN_DEFAULT, TRIALS_MIN, Verdict, change};
 pub use distribution::Distribution;
+pub use levels::{CONFIRMED_BY, CORRELATION_MAX, Drift, LENGTH_MAX, LevelChange, Levels, levels};
 pub use mean::{Estimate, LENGTH_MIN, mean_interval, ratio_interval};
 pub use quantile::{Second, quantile_interval};
 pub use search::{Bracket, Look, NextLook, SearchPlan, bracket_of};
