@@ -44,10 +44,16 @@ pub use findings::derived::{DERIVED, DerivedFigure, meant_metric};
 pub use findings::experiment::{
     BEST, Experiment, ExperimentCell, ExperimentTrial, Factor, Level, OfTrials, PivotAsked, Unknown,
 };
+pub use findings::explanation::{Cause, Explanation, Mechanism, Moved, RuledOut, explain};
+pub use findings::history::{
+    BadNote, DriftFindings, History, HistoryAsked, HistoryBy, HistoryChange, HistoryNote, HistoryRecord, NoteKind,
+    PointFindings, SeriesFindings, history,
+};
 pub use findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
 pub use findings::isolation::IsolationFindings;
 pub use findings::judgment::{ConditionFindings, Judged, Judgment};
 pub use findings::latency::LatencyFindings;
+pub use findings::library::{LibraryEntry, LibraryFigures, library_figures, settings_in_effect};
 pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};
 pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings, metric_value};
@@ -67,11 +73,16 @@ pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings
 pub use findings::verdict::ChangeVerdict;
 pub use findings::warning::{Advice, Warning};
 pub use findings::window::{NoWindow, Window, findings_within};
+pub use output::bisection::bisection_text;
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};
 pub use output::csv::{comparison_csv, csv, summary_csv};
 pub use output::experiment::experiment_csv;
+pub use output::explanation::{explanation_json, explanation_text};
+pub use output::history::{history_json, history_markdown, history_text};
 pub use output::json::{json, report_json};
 pub use output::lab::{FailedTrial, LabResults};
+pub use output::library::{library_problems_text, library_text};
+pub use output::library_page::library_html;
 pub use output::markdown::markdown;
 pub use output::page::html;
 pub use output::progress::{LineOf, Progress, interval_header, interval_line, progress_line};

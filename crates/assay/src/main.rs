@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
-    agent, child, compare, completions, db, duel, fleet, io, lab, list, lua, manual, new, pgbench, report, run, schema,
-    server, show, sql, sysbench, tag,
+    agent, bisect, child, compare, completions, db, duel, explain, fleet, history, io, lab, library, list, lua, manual,
+    new, pgbench, report, run, schema, server, show, sql, sysbench, tag,
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
@@ -49,8 +49,12 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Show(options) => show::run(options),
         Subcommand::Tag(options) => tag::run(options),
         Subcommand::Compare(options) => compare::run(options),
+        Subcommand::Explain(options) => explain::run(options),
         Subcommand::Duel(options) => duel::run(options),
+        Subcommand::Bisect(options) => bisect::run(options),
         Subcommand::Report(options) => report::run(options),
+        Subcommand::Library(options) => library::run(options),
+        Subcommand::History(options) => history::run(options),
         Subcommand::Completions(options) => completions::run(options),
         Subcommand::Manual(options) => manual::run(options),
         Subcommand::Db(options) => db::run(options),

@@ -13,7 +13,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 35] = [
+const ARROWS: [(&str, &[&str], &[&str]); 36] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -55,6 +55,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 35] = [
     ("assay-spec", &["assay-options", "assay-record", "assay-seam"], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-isolation", "assay-record", "assay-stats"], &["assay-random", "testkit"]),
+    ("assay-library", &["assay-record", "assay-report"], &[]),
     (
         "assay-pgbench",
         &["assay-engine", "assay-io", "assay-measure", "assay-options", "assay-script", "assay-seam"],
@@ -124,6 +125,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 35] = [
             "assay-fleet",
             "assay-io",
             "assay-lab",
+            "assay-library",
             "assay-machine",
             "assay-options",
             "assay-pgbench",
@@ -136,6 +138,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 35] = [
             "assay-script",
             "assay-seam",
             "assay-spec",
+            "assay-stats",
             "assay-sysbench",
             "assay-telemetry",
             "assay-workloads",

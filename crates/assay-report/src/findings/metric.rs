@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use assay_record::Reading;
 use assay_stats::trials;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::findings::arithmetic::ratio;
 use crate::findings::capacity::{Capacity, SearchState};
@@ -18,7 +18,7 @@ use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 
 /// A figure that has a name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// `tps`, `p99`, `new_order.p99`.
     pub name: String,
@@ -29,7 +29,7 @@ pub struct Metric {
 }
 
 /// Which direction is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// Throughput.

@@ -1,9 +1,9 @@
 //! Units of metrics.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The unit of a metric's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricUnit {
     /// Per second.

@@ -1,10 +1,15 @@
 //! Whole reports for people and programs, assembled from findings, words and charts. Nothing is computed here.
 
+pub(crate) mod bisection;
 pub(crate) mod comparison_text;
 pub(crate) mod csv;
 pub(crate) mod experiment;
+pub(crate) mod explanation;
+pub(crate) mod history;
 pub(crate) mod json;
 pub(crate) mod lab;
+pub(crate) mod library;
+pub(crate) mod library_page;
 pub(crate) mod markdown;
 pub(crate) mod page;
 pub(crate) mod progress;

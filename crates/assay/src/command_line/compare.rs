@@ -46,6 +46,26 @@ pub struct JudgmentOptions {
     pub fail_if_unsure: bool,
 }
 
+/// Options of `explain`.
+#[derive(Args, Clone)]
+pub struct ExplainOptions {
+    /// Two records, the baseline first
+    #[arg(value_name = "RECORD", required_unless_present = "baseline")]
+    pub records: Vec<std::path::PathBuf>,
+    /// Records of the baseline's trials
+    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "candidate", conflicts_with = "records")]
+    pub baseline: Vec<std::path::PathBuf>,
+    /// Records of the candidate's trials
+    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "baseline")]
+    pub candidate: Vec<std::path::PathBuf>,
+    /// Smallest difference in throughput to explain
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = margin)]
+    pub margin: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Options of `duel`.
 #[derive(Args, Clone)]
 pub struct DuelOptions {
@@ -77,7 +97,7 @@ pub struct DuelOptions {
     pub quiet: bool,
 }
 
-fn margin(text: &str) -> Result<f64, String> {
+pub(super) fn margin(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(|number| values::number(number.trim()).ok());
     percent
         .filter(|percent| *percent > 0.0)

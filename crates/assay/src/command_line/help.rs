@@ -3,9 +3,10 @@
 use clap::Command;
 
 /// The commands by purpose.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Measure", &["run", "prepare", "check", "cleanup", "exec", "list", "sql", "io"]),
-    ("Compare", &["show", "compare", "duel", "report", "tag"]),
+    ("Compare", &["show", "compare", "explain", "duel", "bisect", "report", "tag"]),
+    ("Many records", &["library", "history"]),
     ("Servers and machines", &["db", "server", "agent", "fleet"]),
     ("Experiments", &["lab"]),
     ("Write your own", &["new", "lua", "schema"]),
@@ -42,7 +43,15 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("assay compare --baseline a.json.zst --candidate b.json.zst --fail-if 'tps < -5%'", "for CI"),
         ],
     ),
+    ("explain", &[("assay explain a.json.zst b.json.zst", "what moved together with the throughput")]),
     ("duel", &[("assay duel '--sessions 8' '--sessions 16' --common 'oltp_read_write --time 10s'", "")]),
+    (
+        "bisect",
+        &[(
+            "assay bisect 'oltp_read_write --server postgres:{} --time 30s' --values 13,14,15,16,17",
+            "the first slower version",
+        )],
+    ),
     (
         "report",
         &[
@@ -59,6 +68,22 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("assay db list", ""),
             ("assay db test prod", "version, latency, rights, limits"),
             ("assay db remove prod", ""),
+        ],
+    ),
+    (
+        "library",
+        &[
+            ("assay library", "all records below this folder"),
+            ("assay library workload=oltp_read_write since=30d 'p95<10ms'", "those of a question"),
+            ("assay library workload=oltp_read_write --paths", "for others: assay compare $(assay library … --paths)"),
+        ],
+    ),
+    (
+        "history",
+        &[
+            ("assay history", "throughput of everything below this folder, record by record"),
+            ("assay history workload=oltp_read_write --metric p95 --by version", ""),
+            ("assay history --by day --format markdown --fail-if-worse", "for CI"),
         ],
     ),
     (

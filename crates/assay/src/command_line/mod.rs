@@ -4,6 +4,7 @@
 //! options of the subcommand: listed by `--help`, typed, refused with the nearest name if misspelled. The second pass
 //! is clap's; `mistakes` rewords its errors. `-` and `_` mean the same in option names.
 
+mod bisect;
 mod compare;
 mod conversion;
 mod db;
@@ -16,6 +17,7 @@ mod load;
 mod mistakes;
 mod new;
 mod options;
+mod records;
 mod report;
 mod run;
 mod server;
@@ -23,6 +25,7 @@ mod shared;
 mod sql;
 mod target;
 
+pub use bisect::*;
 pub use compare::*;
 pub use db::*;
 pub use fleet::*;
@@ -32,6 +35,7 @@ pub use lab::*;
 pub use load::*;
 pub use new::*;
 pub use options::*;
+pub use records::*;
 pub use report::*;
 pub use run::*;
 pub use server::*;

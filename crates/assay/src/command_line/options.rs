@@ -6,7 +6,8 @@ use assay_process::diagnostics::Exit;
 use assay_spec::{Format, TelemetryLevel, tag, values};
 use clap::{Args, Parser, ValueEnum};
 
-use crate::command_line::compare::{CompareOptions, DuelOptions};
+use crate::command_line::bisect::BisectOptions;
+use crate::command_line::compare::{CompareOptions, DuelOptions, ExplainOptions};
 use crate::command_line::db::DbOptions;
 use crate::command_line::fleet::{AgentOptions, FleetCommandOptions, FleetOptions};
 use crate::command_line::generator::GeneratorOptions;
@@ -14,6 +15,7 @@ use crate::command_line::help;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::new::{LuaOptions, NewOptions, SchemaOptions};
+use crate::command_line::records::{HistoryOptions, LibraryOptions};
 use crate::command_line::report::ReportOptions;
 use crate::command_line::run::RunOptions;
 use crate::command_line::server::ServerOptions;
@@ -51,8 +53,12 @@ pub enum Subcommand {
     Tag(TagOptions),
     /// Compare the records of two or more settings
     Compare(CompareOptions),
+    /// Explain why two results differ
+    Explain(ExplainOptions),
     /// Run two settings alternately and compare them
     Duel(DuelOptions),
+    /// Find the version, commit or value from which a figure is worse
+    Bisect(BisectOptions),
     /// Write an HTML page, tables, charts or time series from records
     Report(ReportOptions),
     /// Write a workload or a recipe to start from
@@ -61,6 +67,10 @@ pub enum Subcommand {
     Lua(LuaOptions),
     /// Print the JSON Schema of recipes, records or results
     Schema(SchemaOptions),
+    /// Find records: an index over all records below a folder
+    Library(LibraryOptions),
+    /// Show a figure over time, versions or commits, and when it changed
+    History(HistoryOptions),
     /// Print shell completions; for bash: source <(assay completions bash)
     Completions(CompletionsOptions),
     /// Write the manual pages into a folder

@@ -26,7 +26,8 @@ use crate::commands::compare;
 
 /// Runs the trials, compares the sides. Trials before an interrupt or a failure are compared, too.
 pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
-    let sides = [Side::read("A", &options.a, options)?, Side::read("B", &options.b, options)?];
+    let of = |name: &str, text: &str| Side::read(name, &[&options.common, text], "the duel");
+    let sides = [of("A", &options.a)?, of("B", &options.b)?];
     let folder = folder(options)?;
     let mut trials = [Vec::new(), Vec::new()];
     let mut ended = Ok(Exit::Success);
@@ -95,8 +96,8 @@ fn length_ns(load: &LoadSpec) -> Option<u64> {
 }
 
 /// One side: what a command line of `assay run` asks for.
-struct Side {
-    name: &'static str,
+pub(super) struct Side {
+    name: String,
     /// What a trial does.
     run: ChildSpec,
     /// Planned nanoseconds of a trial; `None`: unknown.
@@ -106,9 +107,10 @@ struct Side {
 }
 
 impl Side {
-    fn read(name: &'static str, text: &str, duel: &DuelOptions) -> Result<Side, Trouble> {
+    /// The side of this name, from its parts of a command line. `owner`: who runs its trials.
+    pub(super) fn read(name: &str, texts: &[&str], owner: &str) -> Result<Side, Trouble> {
         let mut words = Vec::new();
-        for text in [duel.common.as_str(), text] {
+        for text in texts {
             let part = url_text::shell_words(text).map_err(|reason| Trouble::usage(format!("{name}: {reason}")))?;
             // People paste the command they ran before.
             words.extend(part.into_iter().skip_while(|word| ["assay", "run"].contains(&word.as_str())));
@@ -125,8 +127,8 @@ impl Side {
         let kept = output.record.is_some() || output.no_record;
         for (given, option) in [(kept, "--record and --no-record"), (spec.trials > 1, "--trials")] {
             if given {
-                return Err(Trouble::usage(format!("{name}: the duel itself sets {option}"))
-                    .hint("pass --trials and --records to the duel itself, outside the quotes"));
+                return Err(Trouble::usage(format!("{name}: {owner} itself sets {option}"))
+                    .hint(format!("pass --trials and --records to {owner} itself, outside the quotes")));
             }
         }
         for (what, path) in [("journal", &output.journal), ("history", &output.history)] {
@@ -139,17 +141,17 @@ impl Side {
         }
         let length_ns = length_ns(&spec.load);
         let run = ChildSpec { fleet: options.fleet.spec(), ..ChildSpec::of_run(spec, output) };
-        Ok(Side { name, run, length_ns, words })
+        Ok(Side { name: name.to_owned(), run, length_ns, words })
     }
 
     /// Runs one trial to its end.
-    fn trial(&self, record: &Path, seed: u64) -> Result<ChildEnded, Trouble> {
+    pub(super) fn trial(&self, record: &Path, seed: u64) -> Result<ChildEnded, Trouble> {
         child::execute(&self.run.as_trial(seed, record), Stdio::inherit(), &interrupt::run, |_| {})
             .map_err(|error| Trouble::environment(format!("cannot start a trial: {error}")))
     }
 
     /// What the end of a trial means for the duel. The trial itself has reported why it failed.
-    fn ended(&self, ended: &ChildEnded, number: u64) -> Result<Exit, Trouble> {
+    pub(super) fn ended(&self, ended: &ChildEnded, number: u64) -> Result<Exit, Trouble> {
         if ended.status.success() {
             return Ok(Exit::Success);
         }

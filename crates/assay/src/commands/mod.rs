@@ -3,14 +3,18 @@
 mod trials;
 
 pub mod agent;
+pub mod bisect;
 pub mod child;
 pub mod compare;
 pub mod completions;
 pub mod db;
 pub mod duel;
+pub mod explain;
 pub mod fleet;
+pub mod history;
 pub mod io;
 pub mod lab;
+pub mod library;
 pub mod list;
 pub mod lua;
 pub mod manual;

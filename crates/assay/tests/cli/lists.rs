@@ -24,9 +24,14 @@ fn without_a_command_the_help_is_shown() {
     Compare:
       show         Print the report of a record
       compare      Compare the records of two or more settings
+      explain      Explain why two results differ
       duel         Run two settings alternately and compare them
+      bisect       Find the version, commit or value from which a figure is worse
       report       Write an HTML page, tables, charts or time series from records
       tag          Add tags such as disk=nvme to records
+    Many records:
+      library      Find records: an index over all records below a folder
+      history      Show a figure over time, versions or commits, and when it changed
     Servers and machines:
       db           Give databases names, and test whether they are ready for a run
       server       Start and manage database servers to test
@@ -119,7 +124,8 @@ fn the_examples_of_every_help_work() {
         ("'new_order.p95 < 50ms'", "'new_order.p95 < 50ms' --time 1s"),
         ("--size 8G --direct", "--size 1M --time 100ms"),
     ];
-    const PARSED: [&str; 10] = [
+    const PARSED: [&str; 11] = [
+        "bisect",
         "exec",
         // Its name is gone by then, and the server is not there.
         "db test",

@@ -14,6 +14,7 @@ mod experiments;
 mod hangs;
 mod interrupts;
 mod lab;
+mod libraries;
 mod lists;
 mod mistakes;
 mod records;

@@ -1,0 +1,78 @@
+//! The tables of the index.
+
+/// `assay` in the header of the file (SQLite's `application_id`): the index is ours.
+pub(crate) const APPLICATION: i32 = 0x6173_6179;
+/// Another version is made anew from the records.
+pub(crate) const VERSION: i32 = 1;
+
+/// `file` has every candidate: its stamp, and the reason if it is not a record. `record` has few columns, so that
+/// questions about all records read little; figures and settings are apart. Most records share their settings with many
+/// others: `identity` names such a set.
+pub(crate) const TABLES: &str = "
+CREATE TABLE file (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,
+    size INTEGER,
+    mtime_ns INTEGER,
+    problem TEXT
+);
+CREATE TABLE record (
+    id INTEGER PRIMARY KEY,
+    started_ms INTEGER NOT NULL,
+    elapsed_ns INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    task TEXT NOT NULL,
+    product TEXT NOT NULL,
+    version TEXT NOT NULL,
+    host TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    assay TEXT NOT NULL,
+    experiment TEXT,
+    sessions TEXT NOT NULL,
+    trial TEXT NOT NULL,
+    identity INTEGER NOT NULL,
+    tps REAL,
+    p95_ns REAL
+);
+CREATE INDEX record_started ON record (started_ms);
+CREATE INDEX record_identity ON record (identity);
+CREATE INDEX record_workload ON record (workload, started_ms);
+CREATE TABLE figures (record INTEGER PRIMARY KEY, of TEXT NOT NULL);
+CREATE TABLE metric (name TEXT PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE tag (
+    record INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (record, key)
+) WITHOUT ROWID;
+CREATE INDEX tag_value ON tag (key, value);
+CREATE TABLE identity (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE);
+CREATE TABLE setting (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    short TEXT NOT NULL,
+    value TEXT NOT NULL,
+    UNIQUE (name, value, kind)
+);
+CREATE INDEX setting_short ON setting (short);
+CREATE TABLE identity_setting (
+    identity INTEGER NOT NULL,
+    setting INTEGER NOT NULL,
+    PRIMARY KEY (identity, setting)
+) WITHOUT ROWID;
+CREATE INDEX identity_of_setting ON identity_setting (setting);
+";
+
+/// Everything of an index, so that it can be made anew within one transaction.
+pub(crate) const DROP: &str = "
+DROP TABLE IF EXISTS file;
+DROP TABLE IF EXISTS record;
+DROP TABLE IF EXISTS figures;
+DROP TABLE IF EXISTS metric;
+DROP TABLE IF EXISTS tag;
+DROP TABLE IF EXISTS identity;
+DROP TABLE IF EXISTS setting;
+DROP TABLE IF EXISTS identity_setting;
+";

@@ -1,0 +1,487 @@
+//! Why two results differ: what moved together with the throughput, ranked by evidence.
+//!
+//! In a closed loop, sessions ÷ throughput is the time of a transaction (Little 1961), and so is each part of it:
+//! sessions in a wait event ÷ throughput is the time that a transaction waits there, CPU time ÷ transactions what it
+//! computes. What a part adds to a transaction, divided by what the transaction takes longer, is the share that it
+//! explains. Settings that differ come first, because they are causes and everything else is their effect.
+//!
+//! A counter counts as moved if its confidence intervals exclude that it did not: over the trials if there are enough,
+//! otherwise those within the runs. Without any interval, it must have at least doubled or halved.
+
+use serde::Serialize;
+
+use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
+use crate::findings::run::Findings;
+use crate::findings::setting::{Difference, SettingKind};
+use crate::findings::stage::StageFindings;
+
+/// Why two sides differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Sessions of the stage that is explained.
+    pub sessions: u32,
+    /// Throughput.
+    pub throughput: Option<Moved>,
+    /// Time of a transaction in nanoseconds: sessions ÷ throughput. `None` in an open loop.
+    pub time: Option<Moved>,
+    /// Whether the throughput differs by more than chance and margin.
+    pub differs: bool,
+    /// Settings that differ and may be the cause, the most important first.
+    pub settings: Vec<Difference>,
+    /// What moved with the throughput, the strongest evidence first.
+    pub causes: Vec<Cause>,
+    /// What did not.
+    pub ruled_out: Vec<RuledOut>,
+    /// What could not be judged, because a side has no such readings.
+    pub unknown: Vec<Mechanism>,
+}
+
+/// A figure of both sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Moved {
+    /// Its name.
+    pub name: String,
+    /// Median of the baseline.
+    pub baseline: f64,
+    /// Median of the candidate.
+    pub candidate: f64,
+    /// Interval of candidate ÷ baseline, if there is one.
+    pub interval: Option<(f64, f64)>,
+    /// Whether chance is ruled out.
+    pub is_sure: bool,
+}
+
+/// A way in which a server becomes slower or faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    /// Waiting for locks of other transactions.
+    Locks,
+    /// Waiting for locks inside the server.
+    InternalLocks,
+    /// More log per transaction.
+    LogVolume,
+    /// Waiting for the log to reach the drive.
+    LogWaits,
+    /// More pages that are not in the server's memory.
+    Misses,
+    /// Waiting for reads although there are not more of them.
+    SlowReads,
+    /// More pages per transaction: another plan, a missing index, old statistics.
+    PagesPerTransaction,
+    /// More CPU time of the server per transaction, for the same pages.
+    ServerCpu,
+    /// Other processes of the machine.
+    OtherProcesses,
+    /// The hypervisor.
+    Steal,
+    /// A limit of the server's CPU time.
+    Throttling,
+    /// Waiting in a pooler.
+    Pooler,
+    /// Temporary files.
+    TemporaryFiles,
+    /// Scheduling: more context switches per transaction.
+    ContextSwitches,
+    /// More CPU time of the load generator per transaction.
+    GeneratorCpu,
+    /// Retries and failures.
+    Retries,
+}
+
+/// Something that moved with the throughput.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cause {
+    /// What.
+    pub mechanism: Mechanism,
+    /// What it adds to the time of a transaction, in nanoseconds; negative if it saves. `None`: it has no time.
+    pub added_ns: Option<f64>,
+    /// Share of the change of a transaction's time, 0 … 1.
+    pub share: Option<f64>,
+    /// The figures, the most telling first.
+    pub figures: Vec<Moved>,
+}
+
+/// Something that cannot have caused it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RuledOut {
+    /// What.
+    pub mechanism: Mechanism,
+    /// Its figure.
+    pub figure: Moved,
+}
+
+/// A part of a transaction's time must explain this share to be a cause.
+const SHARE_MIN: f64 = 0.1;
+/// A counter without a time must move by this factor.
+const FACTOR_MIN: f64 = 1.1;
+/// Without an interval.
+const FACTOR_SURE: f64 = 2.0;
+
+/// Why `candidate` differs from `baseline`; `None` if there is nothing in common to compare. `found`: their comparison.
+pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]) -> Option<Explanation> {
+    let of = |stage: &&StageComparison| {
+        stage.metric("tps").and_then(|tps| tps.baseline.as_ref()).map_or(0.0, |tps| tps.median)
+    };
+    let stage = found.stages.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
+    let sides = Sides {
+        comparison: stage,
+        baseline: stages(baseline, stage.sessions),
+        candidate: stages(candidate, stage.candidate_sessions),
+    };
+    let throughput = sides.metric("tps");
+    let is_open = found.headline != "tps";
+    let time = sides.per_side("time per transaction", |stage| Some(f64::from(stage.sessions) / stage.total.tps * 1e9));
+    let time = time.filter(|_| !is_open);
+    let differs = throughput.as_ref().is_some_and(|tps| tps.is_sure && is_beyond(tps, found.margin))
+        || sides.headline(&found.headline).is_some_and(|one| one.is_sure && is_beyond(&one, found.margin));
+    let added = time.as_ref().map(|time| time.candidate - time.baseline);
+    let (mut causes, mut ruled_out, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for mechanism in MECHANISMS {
+        match sides.judge(mechanism, added) {
+            Judgment::Cause(cause) => causes.push(cause),
+            Judgment::RuledOut(figure) => ruled_out.push(RuledOut { mechanism, figure }),
+            Judgment::Unclear => {}
+            Judgment::Unknown => unknown.push(mechanism),
+        }
+    }
+    let weight = |cause: &Cause| cause.share.unwrap_or(0.0);
+    causes.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.mechanism.cmp(&b.mechanism)));
+    if !differs {
+        causes.clear();
+    }
+    let matters = |one: &&Difference| one.kind != SettingKind::Tag && one.what != "host";
+    let mut settings: Vec<Difference> = found.differences.iter().filter(matters).cloned().collect();
+    // Settings of servers and sessions are what people vary; a kernel or a tool changes by the way.
+    settings.sort_by_key(|one| match one.kind {
+        SettingKind::Server | SettingKind::Session => 0,
+        SettingKind::Work => 1,
+        SettingKind::Generator | SettingKind::Tag => 2,
+    });
+    Some(Explanation { sessions: stage.sessions, throughput, time, differs, settings, causes, ruled_out, unknown })
+}
+
+const MECHANISMS: [Mechanism; 16] = [
+    Mechanism::Locks,
+    Mechanism::InternalLocks,
+    Mechanism::LogVolume,
+    Mechanism::LogWaits,
+    Mechanism::Misses,
+    Mechanism::SlowReads,
+    Mechanism::PagesPerTransaction,
+    Mechanism::ServerCpu,
+    Mechanism::OtherProcesses,
+    Mechanism::Steal,
+    Mechanism::Throttling,
+    Mechanism::Pooler,
+    Mechanism::TemporaryFiles,
+    Mechanism::ContextSwitches,
+    Mechanism::GeneratorCpu,
+    Mechanism::Retries,
+];
+
+enum Judgment {
+    Cause(Cause),
+    RuledOut(Moved),
+    /// It moved, but not enough, or the other way.
+    Unclear,
+    /// A side has no such readings.
+    Unknown,
+}
+
+/// The stages of all trials with so many sessions.
+fn stages(trials: &[Findings], sessions: u32) -> Vec<&StageFindings> {
+    let of = |one: &'_ Findings| one.stages.iter().position(|stage| stage.sessions == sessions);
+    trials.iter().filter_map(|one| of(one).map(|at| &one.stages[at])).collect()
+}
+
+struct Sides<'a> {
+    comparison: &'a StageComparison,
+    baseline: Vec<&'a StageFindings>,
+    candidate: Vec<&'a StageFindings>,
+}
+
+impl Sides<'_> {
+    fn judge(&self, mechanism: Mechanism, added: Option<f64>) -> Judgment {
+        let locks =
+            |event: &str| event.starts_with("lock:") || event.starts_with("wait/lock/") || event.contains("row lock");
+        let log =
+            |event: &str| ["wal", "innodb_log", "redo", "binlog", "commitdelay"].iter().any(|it| event.contains(it));
+        let inside = |event: &str| {
+            !log(event)
+                && (event.starts_with("lwlock:") || event.starts_with("wait/synch/") || event.starts_with("bufferpin"))
+        };
+        let reads = |event: &str| event.contains("datafileread") || event.contains("innodb_data_file");
+        match mechanism {
+            Mechanism::Locks => {
+                self.of_waits("waiting for locks", locks, added, mechanism, &["server.lock_waits_per_transaction"])
+            }
+            Mechanism::InternalLocks => self.of_waits("waiting for internal locks", inside, added, mechanism, &[]),
+            Mechanism::LogVolume => {
+                let volume = ["server.log_bytes_per_transaction", "server.log_full_pages_per_transaction"];
+                match self.factor(&volume, mechanism) {
+                    Judgment::Cause(cause) => Judgment::Cause(self.timed(cause, log, added)),
+                    other => other,
+                }
+            }
+            Mechanism::LogWaits => {
+                // With more log, waiting for it is the same cause.
+                if let Judgment::Cause(_) = self.factor(&["server.log_bytes_per_transaction"], mechanism) {
+                    return Judgment::Unclear;
+                }
+                let of =
+                    self.of_waits("waiting for the log", log, added, mechanism, &["server.log_fsyncs_per_transaction"]);
+                match (of, self.factor(&["server.log_fsyncs_per_transaction"], mechanism)) {
+                    (Judgment::Unknown | Judgment::RuledOut(_), fsyncs) => fsyncs,
+                    (of, _) => of,
+                }
+            }
+            Mechanism::Misses => match self.factor(&["server.buffer_misses_per_transaction"], mechanism) {
+                Judgment::Cause(cause) if self.is_of_pages() => {
+                    // More pages in all: misses are the effect.
+                    let _ = cause;
+                    Judgment::Unclear
+                }
+                Judgment::Cause(cause) => Judgment::Cause(self.timed(cause, reads, added)),
+                other => other,
+            },
+            Mechanism::SlowReads => match self.metric("server.buffer_misses_per_transaction") {
+                Some(misses) if misses.is_sure && is_beyond(&misses, FACTOR_MIN - 1.0) => Judgment::Unclear,
+                _ => self.of_waits(
+                    "waiting for reads",
+                    reads,
+                    added,
+                    mechanism,
+                    &["machine.device_queue_us_per_transaction"],
+                ),
+            },
+            Mechanism::PagesPerTransaction => {
+                let pages = ["server.buffer_reads_per_transaction", "server.cpu_us_per_transaction"];
+                match self.factor(&pages, mechanism) {
+                    Judgment::Cause(cause) => Judgment::Cause(self.timed_by_cpu(cause, added)),
+                    other => other,
+                }
+            }
+            Mechanism::ServerCpu if self.is_of_pages() => Judgment::Unclear,
+            Mechanism::ServerCpu => self.of_time("server.cpu_us_per_transaction", added, mechanism),
+            Mechanism::OtherProcesses => self.other_processes(),
+            Mechanism::Steal => self.of_time("machine.cpu_steal_us_per_transaction", added, mechanism),
+            Mechanism::Throttling => self.of_time("server.cgroup_throttled_us_per_transaction", added, mechanism),
+            Mechanism::Pooler => self.of_time("server.pooler_wait_us_per_transaction", added, mechanism),
+            Mechanism::TemporaryFiles => self.factor(&["server.temporary_bytes_per_transaction"], mechanism),
+            Mechanism::ContextSwitches => self.factor(&["machine.context_switches_per_transaction"], mechanism),
+            Mechanism::GeneratorCpu => self.of_time_ns("cpu_per_transaction", added, mechanism),
+            Mechanism::Retries => self.factor(&["retries_per_transaction", "failed_per_transaction"], mechanism),
+        }
+    }
+
+    /// Whether transactions touch more pages, or fewer.
+    fn is_of_pages(&self) -> bool {
+        let pages = self.metric("server.buffer_reads_per_transaction");
+        pages.is_some_and(|pages| pages.is_sure && is_beyond(&pages, FACTOR_MIN - 1.0))
+    }
+
+    /// A figure of the comparison.
+    fn metric(&self, name: &str) -> Option<Moved> {
+        let one = self.comparison.metric(name)?;
+        let (baseline, candidate) = (one.baseline.as_ref()?.median, one.candidate.as_ref()?.median);
+        Some(self.moved(name, one, baseline, candidate))
+    }
+
+    fn headline(&self, name: &str) -> Option<Moved> {
+        self.metric(name)
+    }
+
+    fn moved(&self, name: &str, one: &MetricComparison, baseline: f64, candidate: f64) -> Moved {
+        let over_trials = one.change.and_then(|change| change.low.zip(change.high));
+        let interval = over_trials.or_else(|| self.within_runs(name));
+        let is_sure = match interval {
+            Some((low, high)) => low > 1.0 || high < 1.0,
+            None => is_doubled(baseline, candidate),
+        };
+        Moved { name: name.to_owned(), baseline, candidate, interval, is_sure }
+    }
+
+    /// Interval of the ratio from the intervals within the runs, which may be wider than they need to be.
+    fn within_runs(&self, name: &str) -> Option<(f64, f64)> {
+        let of = |stages: &[&StageFindings]| -> Option<(f64, f64)> {
+            let each: Option<Vec<(f64, f64)>> = stages.iter().map(|stage| interval_of(stage, name)).collect();
+            let each = each.filter(|each| !each.is_empty())?;
+            Some(each.into_iter().fold((f64::INFINITY, 0.0), |(low, high), one| (one.0.min(low), one.1.max(high))))
+        };
+        let ((from, to), (low, high)) = (of(&self.baseline)?, of(&self.candidate)?);
+        (from > 0.0 && to > 0.0).then_some((low / to, high / from))
+    }
+
+    /// Medians over the trials of both sides of something that a stage has.
+    fn per_side(&self, name: &str, of: impl Fn(&StageFindings) -> Option<f64>) -> Option<Moved> {
+        let median = |stages: &[&StageFindings]| -> Option<(Vec<f64>, f64)> {
+            let values: Vec<f64> =
+                stages.iter().filter_map(|stage| of(stage)).filter(|value| value.is_finite()).collect();
+            let middle = assay_stats::trials(&values)?.median;
+            Some((values, middle))
+        };
+        let ((before, baseline), (after, candidate)) = (median(&self.baseline)?, median(&self.candidate)?);
+        let change = assay_stats::change(&before, &after, assay_stats::MARGIN_DEFAULT);
+        let interval = change.and_then(|change| change.interval);
+        let is_sure = match interval {
+            Some((low, high)) => low > 1.0 || high < 1.0,
+            None => is_doubled(baseline, candidate),
+        };
+        Some(Moved { name: name.to_owned(), baseline, candidate, interval, is_sure })
+    }
+
+    /// Time per transaction in the wait events that `is` finds, in nanoseconds.
+    fn waits(&self, name: &str, is: impl Fn(&str) -> bool) -> Option<Moved> {
+        self.per_side(name, |stage| {
+            let waits: Vec<_> = stage.telemetry.iter().filter_map(|scope| scope.waits.as_ref()).flatten().collect();
+            let any = stage.telemetry.iter().any(|scope| scope.waits.is_some());
+            let sessions: f64 =
+                waits.iter().filter(|wait| is(&wait.event.to_lowercase())).map(|wait| wait.sessions).sum();
+            any.then(|| sessions / stage.total.tps * 1e9)
+        })
+    }
+
+    /// A part of a transaction's time that waits.
+    fn of_waits(
+        &self,
+        name: &str,
+        is: impl Fn(&str) -> bool,
+        added: Option<f64>,
+        mechanism: Mechanism,
+        also: &[&str],
+    ) -> Judgment {
+        let Some(moved) = self.waits(name, is) else { return Judgment::Unknown };
+        let also: Vec<Moved> = also.iter().filter_map(|name| self.metric(name)).collect();
+        let of = moved.candidate - moved.baseline;
+        by_share(moved, of, added, mechanism, also)
+    }
+
+    /// A counter of microseconds per transaction.
+    fn of_time(&self, name: &str, added: Option<f64>, mechanism: Mechanism) -> Judgment {
+        let Some(moved) = self.metric(name) else { return Judgment::Unknown };
+        let of = (moved.candidate - moved.baseline) * 1e3;
+        by_share(moved, of, added, mechanism, Vec::new())
+    }
+
+    /// Nanoseconds per transaction.
+    fn of_time_ns(&self, name: &str, added: Option<f64>, mechanism: Mechanism) -> Judgment {
+        let Some(moved) = self.metric(name) else { return Judgment::Unknown };
+        let of = moved.candidate - moved.baseline;
+        by_share(moved, of, added, mechanism, Vec::new())
+    }
+
+    /// Counters without a time, of which the first decides.
+    fn factor(&self, names: &[&str], mechanism: Mechanism) -> Judgment {
+        let mut figures = names.iter().filter_map(|name| self.metric(name));
+        let Some(first) = figures.next() else { return Judgment::Unknown };
+        // What hardly ever happens may double by chance.
+        let is_rare = first.baseline.max(first.candidate) < 1e-3;
+        let slower = self.metric("tps").is_some_and(|tps| tps.candidate < tps.baseline);
+        let is_more = first.candidate > first.baseline;
+        if !first.is_sure || !is_beyond(&first, FACTOR_MIN - 1.0) || is_rare {
+            return match first.interval {
+                Some((low, high)) if low > 1.0 / FACTOR_MIN && high < FACTOR_MIN => Judgment::RuledOut(first),
+                None if !is_beyond(&first, FACTOR_MIN - 1.0) || is_rare => Judgment::RuledOut(first),
+                _ => Judgment::Unclear,
+            };
+        }
+        if slower != is_more {
+            return Judgment::Unclear;
+        }
+        let figures = [first].into_iter().chain(figures).collect();
+        Judgment::Cause(Cause { mechanism, added_ns: None, share: None, figures })
+    }
+
+    /// With the time in wait events.
+    fn timed(&self, cause: Cause, is: impl Fn(&str) -> bool, added: Option<f64>) -> Cause {
+        let waits = self.waits("waiting for it", is).map(|moved| moved.candidate - moved.baseline);
+        with_time(cause, waits, added)
+    }
+
+    fn timed_by_cpu(&self, cause: Cause, added: Option<f64>) -> Cause {
+        let cpu = self.metric("server.cpu_us_per_transaction").map(|cpu| (cpu.candidate - cpu.baseline) * 1e3);
+        with_time(cause, cpu, added)
+    }
+
+    /// CPU time of the machine that is neither the servers' nor the generator's, as a share of one CPU.
+    fn other_processes(&self) -> Judgment {
+        let of = |stage: &StageFindings| {
+            let machine = stage.telemetry.iter().find(|scope| scope.metric("cpu_user_us").is_some())?;
+            let rate = |name: &str| machine.metric(name).and_then(|one| one.per_s);
+            let all = (rate("cpu_user_us")? + rate("cpu_system_us")?) / 1e6;
+            let servers = stage.telemetry.iter().filter_map(|scope| scope.metric("cpu_us")?.per_s).sum::<f64>() / 1e6;
+            let generator = stage.generator.as_ref().map_or(0.0, |it| it.cpu_ns as f64 / stage.measured_ns as f64);
+            Some((all - servers - generator).max(0.0))
+        };
+        let is_local = |stage: &&StageFindings| stage.telemetry.iter().any(|scope| scope.metric("cpu_us").is_some());
+        if !self.baseline.iter().chain(&self.candidate).all(is_local) {
+            return Judgment::Unknown;
+        }
+        let Some(moved) = self.per_side("CPUs used by other processes", of) else { return Judgment::Unknown };
+        let more = moved.candidate - moved.baseline;
+        let slower = self.metric("tps").is_some_and(|tps| tps.candidate < tps.baseline);
+        // A twentieth of a CPU is background.
+        match more.abs() {
+            small if small < 0.05 => Judgment::RuledOut(moved),
+            _ if (more > 0.0) != slower || more.abs() < 0.2 => Judgment::Unclear,
+            _ => {
+                let waits = self.metric("server.cpu_wait_us_per_transaction");
+                let figures = [moved].into_iter().chain(waits).collect();
+                let mechanism = Mechanism::OtherProcesses;
+                Judgment::Cause(Cause { mechanism, added_ns: None, share: Some(more.abs().min(1.0)), figures })
+            }
+        }
+    }
+}
+
+/// A part of the time of a transaction.
+fn by_share(moved: Moved, of: f64, added: Option<f64>, mechanism: Mechanism, also: Vec<Moved>) -> Judgment {
+    let Some(added) = added.filter(|added| *added != 0.0) else { return Judgment::Unclear };
+    let share = of / added;
+    if share < SHARE_MIN {
+        return if share.abs() < SHARE_MIN { Judgment::RuledOut(moved) } else { Judgment::Unclear };
+    }
+    // Waits of single runs have no interval, and a tenth of the change is no small thing.
+    let excludes_none = moved.interval.is_none_or(|(low, high)| low > 1.0 || high < 1.0);
+    if !excludes_none && moved.baseline > 0.0 {
+        return Judgment::Unclear;
+    }
+    let figures = [moved].into_iter().chain(also).collect();
+    Judgment::Cause(Cause { mechanism, added_ns: Some(of), share: Some(share.min(1.0)), figures })
+}
+
+fn with_time(cause: Cause, of: Option<f64>, added: Option<f64>) -> Cause {
+    let share = of.zip(added).filter(|(_, added)| *added != 0.0).map(|(of, added)| (of / added).clamp(0.0, 1.0));
+    Cause { added_ns: of, share: share.filter(|share| *share > 0.0), ..cause }
+}
+
+fn is_beyond(moved: &Moved, margin: f64) -> bool {
+    match moved.baseline > 0.0 && moved.candidate > 0.0 {
+        true => (moved.candidate / moved.baseline).ln().abs() >= margin.ln_1p(),
+        false => moved.baseline != moved.candidate,
+    }
+}
+
+fn is_doubled(baseline: f64, candidate: f64) -> bool {
+    match baseline > 0.0 && candidate > 0.0 {
+        true => (candidate / baseline).ln().abs() >= FACTOR_SURE.ln(),
+        false => baseline != candidate,
+    }
+}
+
+/// The interval of a figure within a run.
+fn interval_of(stage: &StageFindings, name: &str) -> Option<(f64, f64)> {
+    use crate::findings::throughput::SteadyFindings;
+    if name == "tps" {
+        return match stage.throughput.steady {
+            SteadyFindings::Steady { tps_low, tps_high, .. } => Some((tps_low, tps_high)),
+            _ => None,
+        };
+    }
+    let (scope, metric) = name.split_once('.')?;
+    let metric = metric.strip_suffix("_per_transaction")?;
+    let scope = stage.telemetry.iter().find(|one| crate::findings::course::scope_name(one) == scope)?;
+    let found = scope.metric(metric)?;
+    found.per_transaction_low.zip(found.per_transaction_high)
+}

@@ -1,0 +1,181 @@
+//! A page over all records of a library: series with their changes, and a table with filters. One file, which any web
+//! server can serve, and which opens offline.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::digits::figure;
+use crate::findings::history::{History, SeriesFindings};
+use crate::findings::library::LibraryEntry;
+use crate::output::library::server;
+use crate::plain::clean;
+use crate::words::history::{change_words, direction, drift_words, extent, power, value};
+
+const CSS: &str = include_str!("../../page/library.css");
+const SCRIPT: &str = include_str!("../../page/library.js");
+/// Longest text of a cell.
+const CELL_WIDTH: usize = 200;
+/// Series that the page shows: those that got worse come first.
+const SERIES_MAX: usize = 500;
+
+/// The page. `page_of`: where the page of a record is, if there is one; relative to this page.
+pub fn library_html(
+    entries: &[LibraryEntry],
+    found: &History,
+    mut page_of: impl FnMut(&LibraryEntry) -> Option<String>,
+) -> String {
+    let policy = format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(SCRIPT),
+        hash(CSS)
+    );
+    let records: Vec<_> = entries.iter().map(|entry| row(entry, page_of(entry))).collect();
+    let data = json!({ "records": records }).to_string().replace('<', "\\u003c");
+    let choice = |column: usize, name: &str, of: &dyn Fn(&LibraryEntry) -> String| -> Markup {
+        let values: BTreeSet<String> = entries.iter().map(of).filter(|value| !value.is_empty()).collect();
+        html! {
+            select data-filter=(column) aria-label=(name) {
+                option value="" { "any " (name) }
+                @for value in &values { option value=(value) { (value) } }
+            }
+        }
+    };
+    let heads = ["started", "workload", "server", "sessions", "tps", "p95 ms", "outcome", "machine", "tags", "record"];
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                link rel="icon" href="data:,";
+                title { "assay library" }
+                style { (PreEscaped(CSS)) }
+            }
+            body {
+                h1 { "Library" }
+                (series(found))
+                h2 { "Records" }
+                div class="filters" {
+                    input id="words" type="search" placeholder="words, such as commit=abc" aria-label="words";
+                    (choice(1, "workload", &workload))
+                    (choice(2, "server", &server))
+                    (choice(6, "outcome", &|entry| clean(&entry.outcome, CELL_WIDTH)))
+                    (choice(7, "machine", &|entry| clean(&entry.machine, CELL_WIDTH)))
+                }
+                p class="quiet" id="number" {}
+                table {
+                    thead { tr {
+                        @for (column, head) in heads.iter().enumerate() {
+                            th data-sort=(column) class=[(column == 4 || column == 5).then_some("figure")] { (head) }
+                        }
+                    } }
+                    tbody id="rows" {}
+                }
+                p { button id="more" hidden { "Show more" } }
+                noscript { "The table needs JavaScript." }
+                script type="application/json" id="data" { (PreEscaped(data)) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+fn row(entry: &LibraryEntry, page: Option<String>) -> serde_json::Value {
+    let tags: Vec<String> = entry.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    json!([
+        entry.started.to_string()[..16].replace('T', " "),
+        workload(entry),
+        server(entry),
+        clean(&entry.sessions, CELL_WIDTH),
+        entry.tps,
+        entry.p95_ns.map(|ns| ns / 1e6),
+        clean(&entry.outcome, CELL_WIDTH),
+        clean(&entry.machine, CELL_WIDTH),
+        clean(&tags.join(" "), CELL_WIDTH),
+        entry.path,
+        page,
+    ])
+}
+
+fn workload(entry: &LibraryEntry) -> String {
+    let task = if entry.task == "run" { String::new() } else { format!(" {}", entry.task) };
+    clean(&format!("{}{task}", entry.workload), CELL_WIDTH)
+}
+
+fn series(found: &History) -> Markup {
+    let left = found.series.len().saturating_sub(SERIES_MAX);
+    html! {
+        h2 { "Series: " (clean(&found.metric.name, CELL_WIDTH)) }
+        table {
+            thead { tr { th { "what" } th { "over time" } th class="figure" { "latest" } th { "changes" } } }
+            tbody {
+                @for one in found.series.iter().take(SERIES_MAX) { (series_row(found, one)) }
+            }
+        }
+        @if left > 0 { p class="quiet" { "and " (left) " more series" } }
+    }
+}
+
+fn series_row(found: &History, one: &SeriesFindings) -> Markup {
+    let class = |is_worse: Option<bool>| direction(is_worse);
+    html! {
+        tr {
+            td { (clean(&one.name, CELL_WIDTH)) div class="quiet" { (extent(&found.by, one)) "; on " (clean(&one.machine, 120)) } }
+            td { (sparkline(one)) }
+            td class="figure" {
+                @match one.points.last() { Some(point) => (value(&found.metric, point.value)), None => "" }
+            }
+            td {
+                @for change in &one.changes {
+                    div class=(class(change.is_worse)) { (class(change.is_worse)) " " (change_words(&found.metric, change)) }
+                }
+                @if let Some(pending) = &one.pending { div { "pending " (change_words(&found.metric, pending)) } }
+                @if let Some(drift) = &one.drift { div class=(class(drift.is_worse)) { (drift_words(drift)) } }
+                div class="quiet" { (power(one)) }
+            }
+        }
+    }
+}
+
+/// Means of neighboring points as a line, with a dot at each change.
+fn sparkline(one: &SeriesFindings) -> Markup {
+    const WIDTH: f64 = 240.0;
+    const HEIGHT: f64 = 40.0;
+    const POINTS: usize = 120;
+    if one.points.len() < 2 {
+        return html! {};
+    }
+    let batch = one.points.len().div_ceil(POINTS);
+    let means: Vec<f64> = one
+        .points
+        .chunks(batch)
+        .map(|points| points.iter().map(|point| point.value).sum::<f64>() / points.len() as f64)
+        .collect();
+    let low = means.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let x = |at: f64| 3.0 + at / (means.len() - 1).max(1) as f64 * (WIDTH - 6.0);
+    let y = |value: f64| HEIGHT - 4.0 - (value - low) / (high - low).max(f64::MIN_POSITIVE) * (HEIGHT - 8.0);
+    let line: Vec<String> =
+        means.iter().enumerate().map(|(at, mean)| format!("{:.1},{:.1}", x(at as f64), y(*mean))).collect();
+    let changes = one.changes.iter().map(|change| change.at / batch).filter(|at| *at < means.len());
+    let label = format!("from {} to {}", figure(low), figure(high));
+    html! {
+        svg width=(WIDTH) height=(HEIGHT) role="img" aria-label=(label) {
+            title { (label) }
+            path d=(format!("M{}", line.join("L")));
+            @for at in changes { circle cx=(format!("{:.1}", x(at as f64))) cy=(format!("{:.1}", y(means[at]))) r="3"; }
+        }
+    }
+}
+
+/// A source of the content security policy.
+fn hash(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
+}

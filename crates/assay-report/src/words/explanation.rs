@@ -1,0 +1,157 @@
+//! Sentences about why two results differ.
+
+use crate::digits::{change, figure, percent};
+use crate::findings::explanation::{Cause, Explanation, Mechanism, Moved};
+use crate::findings::setting::{Difference, SettingKind};
+use crate::plain::clean;
+
+const VALUE_WIDTH: usize = 40;
+/// Settings that a sentence lists.
+const LISTED: usize = 5;
+
+/// The name of a mechanism, in lists.
+pub(crate) fn mechanism(of: Mechanism) -> &'static str {
+    match of {
+        Mechanism::Locks => "waits for locks",
+        Mechanism::InternalLocks => "waits for internal locks",
+        Mechanism::LogVolume => "log volume",
+        Mechanism::LogWaits => "waits for the log",
+        Mechanism::Misses => "buffer misses",
+        Mechanism::SlowReads => "slow reads",
+        Mechanism::PagesPerTransaction => "pages per transaction",
+        Mechanism::ServerCpu => "CPU time of the server",
+        Mechanism::OtherProcesses => "other processes",
+        Mechanism::Steal => "CPU time taken by the hypervisor",
+        Mechanism::Throttling => "CPU limit of the server",
+        Mechanism::Pooler => "waits in the pooler",
+        Mechanism::TemporaryFiles => "temporary files",
+        Mechanism::ContextSwitches => "context switches",
+        Mechanism::GeneratorCpu => "CPU time of the load generator",
+        Mechanism::Retries => "retries and failures",
+    }
+}
+
+/// The paragraph: sentences that follow from each other.
+pub(crate) fn paragraph(found: &Explanation) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let Some(tps) = &found.throughput else { return vec!["Neither side has a throughput.".to_owned()] };
+    let share = tps.candidate / tps.baseline - 1.0;
+    let interval = tps.interval.map(|(low, high)| format!(" {}", ends(low, high))).unwrap_or_default();
+    let from_to = format!("{} → {} tps, {}{interval}", figure(tps.baseline), figure(tps.candidate), change(share));
+    if !found.differs {
+        all.push(format!("No difference in throughput that chance does not explain: {from_to}."));
+        return all;
+    }
+    let word = if share < 0.0 { "fell" } else { "rose" };
+    let time = found.time.as_ref().map(|time| {
+        let [before, after] = [time.baseline, time.candidate].map(ms);
+        format!(": a transaction takes {after} instead of {before}")
+    });
+    all.push(format!("Throughput {word} ({from_to}){}.", time.unwrap_or_default()));
+    all.extend(settings(&found.settings));
+    let slower = share < 0.0;
+    all.extend(found.causes.iter().map(|cause| sentence(cause, slower)));
+    if found.causes.is_empty() && found.settings.is_empty() {
+        all.push("No explanation found: no setting differs, and nothing that was measured moved with it.".to_owned());
+    } else if found.causes.is_empty() {
+        all.push("No counter moved with it, so nothing measured shows how it happened.".to_owned());
+    }
+    all
+}
+
+fn settings(differences: &[Difference]) -> Option<String> {
+    let (likely, other): (Vec<&Difference>, Vec<&Difference>) =
+        differences.iter().partition(|one| one.kind != SettingKind::Generator);
+    let one = |side: &[String]| side.first().map_or("none".to_owned(), |value| clean(value, VALUE_WIDTH));
+    let words = |found: &&Difference| {
+        format!("{} {} → {}", clean(&found.what, VALUE_WIDTH), one(&found.baseline), one(&found.candidate))
+    };
+    let shown = if likely.is_empty() { &other } else { &likely };
+    if shown.is_empty() {
+        return None;
+    }
+    let mut listed: Vec<String> = shown.iter().take(LISTED).map(words).collect();
+    listed.extend((shown.len() > LISTED).then(|| format!("{} more", shown.len() - LISTED)));
+    Some(format!("These settings differ: {}.", listed.join("; ")))
+}
+
+fn sentence(cause: &Cause, slower: bool) -> String {
+    let what = match (cause.mechanism, slower) {
+        (Mechanism::Locks, true) => "Transactions wait longer for locks held by others",
+        (Mechanism::Locks, false) => "Transactions wait less for locks held by others",
+        (Mechanism::InternalLocks, true) => "Transactions wait longer for locks inside the server",
+        (Mechanism::InternalLocks, false) => "Transactions wait less for locks inside the server",
+        (Mechanism::LogVolume, true) => "Transactions write more log",
+        (Mechanism::LogVolume, false) => "Transactions write less log",
+        (Mechanism::LogWaits, true) => "Transactions wait longer until the log is written",
+        (Mechanism::LogWaits, false) => "Transactions wait less until the log is written",
+        (Mechanism::Misses, true) => "More of the requested pages are not in the server's memory",
+        (Mechanism::Misses, false) => "Fewer of the requested pages are missing in the server's memory",
+        (Mechanism::SlowReads, true) => "Reads take longer, and there are not more of them",
+        (Mechanism::SlowReads, false) => "Reads take less time, and there are not fewer of them",
+        (Mechanism::PagesPerTransaction, true) => {
+            "Statements touch more pages, as with another plan, a missing index or old statistics"
+        }
+        (Mechanism::PagesPerTransaction, false) => {
+            "Statements touch fewer pages, as with another plan, a new index or fresh statistics"
+        }
+        (Mechanism::ServerCpu, true) => "The server needs more CPU time for the same pages",
+        (Mechanism::ServerCpu, false) => "The server needs less CPU time for the same pages",
+        (Mechanism::OtherProcesses, true) => "Other processes of the machine use more CPU time",
+        (Mechanism::OtherProcesses, false) => "Other processes of the machine use less CPU time",
+        (Mechanism::Steal, true) => "The hypervisor takes more CPU time",
+        (Mechanism::Steal, false) => "The hypervisor takes less CPU time",
+        (Mechanism::Throttling, true) => "The server is held back by its CPU limit",
+        (Mechanism::Throttling, false) => "The server is held back less by its CPU limit",
+        (Mechanism::Pooler, true) => "Transactions wait longer in the pooler",
+        (Mechanism::Pooler, false) => "Transactions wait less in the pooler",
+        (Mechanism::TemporaryFiles, true) => "More is written to temporary files",
+        (Mechanism::TemporaryFiles, false) => "Less is written to temporary files",
+        (Mechanism::ContextSwitches, true) => "There are more context switches per transaction",
+        (Mechanism::ContextSwitches, false) => "There are fewer context switches per transaction",
+        (Mechanism::GeneratorCpu, true) => "The load generator needs more CPU time",
+        (Mechanism::GeneratorCpu, false) => "The load generator needs less CPU time",
+        (Mechanism::Retries, true) => "More transactions are retried or fail",
+        (Mechanism::Retries, false) => "Fewer transactions are retried or fail",
+    };
+    let share = match (cause.added_ns, cause.share) {
+        (Some(ns), Some(share)) => {
+            format!(", {} of the difference ({} per transaction)", percent(share), signed_ms(ns))
+        }
+        _ => String::new(),
+    };
+    let figures: Vec<String> = cause.figures.iter().map(moved_words).collect();
+    format!("{what}{share}: {}.", figures.join("; "))
+}
+
+/// `server.log_bytes 612 → 9,120 per transaction, ×14.9 [14.2, 15.6]`.
+pub(crate) fn moved_words(moved: &Moved) -> String {
+    let (name, per) = match moved.name.strip_suffix("_per_transaction") {
+        Some(name) => (name, " per transaction"),
+        None => (moved.name.as_str(), ""),
+    };
+    let is_time = name.starts_with("waiting") || name == "cpu" || name.starts_with("time");
+    let shown = |value: f64| if is_time { ms(value) } else { figure(value) };
+    let per = if name.starts_with("waiting") { " per transaction" } else { per };
+    let factor = match (moved.baseline > 0.0, moved.interval) {
+        (true, Some((low, high))) => {
+            format!(", ×{:.2} [{low:.2}, {high:.2}]", moved.candidate / moved.baseline)
+        }
+        (true, None) => format!(", ×{:.2}", moved.candidate / moved.baseline),
+        (false, _) => String::new(),
+    };
+    format!("{} {} → {}{per}{factor}", clean(name, 60), shown(moved.baseline), shown(moved.candidate))
+}
+
+fn ends(low: f64, high: f64) -> String {
+    let short = |ratio: f64| change(ratio - 1.0).trim_end_matches('%').to_owned();
+    format!("[{}, {}]", short(low), short(high))
+}
+
+fn ms(ns: f64) -> String {
+    format!("{} ms", figure(ns / 1e6))
+}
+
+fn signed_ms(ns: f64) -> String {
+    format!("{}{} ms", if ns < 0.0 { "−" } else { "+" }, figure(ns.abs() / 1e6))
+}
