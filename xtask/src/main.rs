@@ -44,7 +44,7 @@ enum Task {
     Instructions(instructions::Options),
     /// Measure assay beside sysbench and pgbench
     Bench(bench::Options),
-    /// Build a release archive with manual pages and completions; static where musl's target is installed
+    /// Build the packages of a release: archive, Debian package, container image, symbols, SBOM, checksums
     Dist,
     /// Make README.md's terminal screen and chart anew, from a real run
     Front(front::Options),

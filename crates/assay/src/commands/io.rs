@@ -98,8 +98,8 @@ fn check_space(folder: &Path, bytes: u64) -> Result<(), Trouble> {
     // Some file systems do not know their free space: writing will show it.
     let Ok(found) = nix::sys::statvfs::statvfs(folder) else { return Ok(()) };
     let free = found.blocks_available().saturating_mul(found.fragment_size());
-    // Others on the same file system need some, and a full one is slow. Not a share of its size: behind a quota, the size
-    // is more than can ever be written.
+    // Others on the same file system need some, and a full one is slow. Not a share of its size: behind a quota, the
+    // size is more than can ever be written.
     let left = free / 100 * LEFT_PERCENT;
     if free < bytes.saturating_add(left) {
         let [free, bytes, left] = [free, bytes, left].map(size_text);
