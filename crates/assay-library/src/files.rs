@@ -37,8 +37,8 @@ pub type Refused = (String, String);
 
 /// All candidates below `folder`, by path, and what could not be listed, with the reason.
 ///
-/// Candidates end in `.json.zst` or `.json`. Hidden files and folders are left out, and links to folders, which may form
-/// a circle.
+/// Candidates end in `.json.zst` or `.json`. Hidden files and folders are left out, and links to folders, which may
+/// form a circle.
 pub fn candidates(folder: &Path) -> io::Result<(Vec<Candidate>, Vec<Refused>)> {
     let (mut found, mut unlisted) = (Vec::new(), Vec::new());
     let mut folders: Vec<PathBuf> = vec![PathBuf::new()];

@@ -13,7 +13,8 @@ use crate::files::{Candidate, Stamp};
 /// A file of the library after it was read.
 pub(crate) struct ReadFile {
     pub(crate) path: String,
-    /// As it was before it was read; `None`: it changed meanwhile, or may change unnoticed, and is read again next time.
+    /// As it was before it was read; `None`: it changed meanwhile, or may change unnoticed, and is read again next
+    /// time.
     pub(crate) stamp: Option<Stamp>,
     pub(crate) content: Result<Box<Head>, String>,
 }

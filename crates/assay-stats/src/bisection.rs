@@ -5,13 +5,13 @@
 //! each place instead, by Bayes' rule, and the next one is made where those before and after are equally probable: no
 //! measurement is final, and a doubtful candidate is simply measured again.
 //!
-//! A place's likelihood is that of all measurements, if candidates before it are like the good end, and those from it on
-//! like the bad end. How the ends measure is estimated from their own trials; what is unknown about it widens the
+//! A place's likelihood is that of all measurements, if candidates before it are like the good end, and those from it
+//! on like the bad end. How the ends measure is estimated from their own trials; what is unknown about it widens the
 //! predicted distributions (Student's t). Values are compared as logarithms, because noise grows with the level.
 //!
 //! Sources: Horstein 1963, "Sequential transmission using noiseless feedback"; Waeber, Frazier & Henderson 2013,
-//! "Bisection search with noisy responses" (measuring at the median of the posterior); Gelman et al. 2013, Bayesian Data
-//! Analysis, section 3.2 (predictions from unknown mean and variance).
+//! "Bisection search with noisy responses" (measuring at the median of the posterior); Gelman et al. 2013, Bayesian
+//! Data Analysis, section 3.2 (predictions from unknown mean and variance).
 
 use crate::comparison::{Verdict, change};
 use crate::mean::mean;
@@ -177,8 +177,8 @@ impl Bisection {
         if !self.are_different {
             let values = |side: &[f64]| side.iter().map(|log| log.exp()).collect::<Vec<f64>>();
             let found = change(&values(&self.good), &values(&self.bad), self.limits.margin);
-            // Looking again after each round would find a difference in the end: so the interval must be clear of 1 by a
-            // third of its distance.
+            // Looking again after each round would find a difference in the end: so the interval must be clear of 1 by
+            // a third of its distance.
             self.are_different = found.is_some_and(|found| {
                 let clear = |low: f64, high: f64| low.ln().max(-high.ln()) > found.ratio.ln().abs() / 3.0;
                 matches!(found.verdict, Verdict::More | Verdict::Less)

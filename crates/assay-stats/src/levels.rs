@@ -14,12 +14,12 @@
 //! wins. The values since the last change are tested for a drift as well.
 //!
 //! Sources: Matteson & James 2014, "A nonparametric approach for multiple change point analysis of multivariate data"
-//! (E-divisive, here with exponent 1 and each division at the end of a part); Daly et al. 2020, "The use of change point
-//! detection to identify software performance regressions in a continuous integration system" (its use for results of
-//! benchmarks); Fleming et al. 2023, "Hunter: using change point detection to hunt for performance regressions" (testing
-//! each division again between its neighbors, and why weak ones come and go); Besag & Clifford 1991 (a permutation test
-//! may stop as soon as it cannot reject any more); Mann 1945, Kendall 1975, Sen 1968 (drift); Bayley & Hammersley 1946
-//! (the variance of correlated values). `tests/levels.rs` measures false alarms and delays.
+//! (E-divisive, here with exponent 1 and each division at the end of a part); Daly et al. 2020, "The use of change
+//! point detection to identify software performance regressions in a continuous integration system" (its use for
+//! results of benchmarks); Fleming et al. 2023, "Hunter: using change point detection to hunt for performance
+//! regressions" (testing each division again between its neighbors, and why weak ones come and go); Besag & Clifford
+//! 1991 (a permutation test may stop as soon as it cannot reject any more); Mann 1945, Kendall 1975, Sen 1968 (drift);
+//! Bayley & Hammersley 1946 (the variance of correlated values). `tests/levels.rs` measures false alarms and delays.
 
 use assay_random::Random;
 
@@ -446,9 +446,9 @@ fn correlation(rest: &[f64]) -> f64 {
     if squares > 0.0 { products / squares } else { 0.0 }
 }
 
-/// Whether a straight line describes the series clearly better than steps at `places`: Schwarz's criterion with absolute
-/// deviations, which spikes do not decide. A step costs three parameters (Zhang & Siegmund 2007). Steps are far more
-/// common than lines, so the evidence must be very strong (Kass & Raftery 1995).
+/// Whether a straight line describes the series clearly better than steps at `places`: Schwarz's criterion with
+/// absolute deviations, which spikes do not decide. A step costs three parameters (Zhang & Siegmund 2007). Steps are
+/// far more common than lines, so the evidence must be very strong (Kass & Raftery 1995).
 fn line_is_better(values: &[f64], places: &[usize]) -> bool {
     let n = values.len() as f64;
     let score =

@@ -24,7 +24,7 @@ pub struct Explanation {
     pub throughput: Option<Moved>,
     /// Time of a transaction in nanoseconds: sessions ÷ throughput. `None` in an open loop.
     pub time: Option<Moved>,
-    /// Whether the throughput differs by more than chance and margin.
+    /// Whether the throughput differs by more than chance and margin; false also if that is unknown.
     pub differs: bool,
     /// Settings that differ and may be the cause, the most important first.
     pub settings: Vec<Difference>,
@@ -220,7 +220,7 @@ impl Sides<'_> {
             Mechanism::LogVolume => {
                 let volume = ["server.log_bytes_per_transaction", "server.log_full_pages_per_transaction"];
                 match self.factor(&volume, mechanism) {
-                    Judgment::Cause(cause) => Judgment::Cause(self.timed(cause, log, added)),
+                    Judgment::Cause(cause) => if_it_matters(self.timed(cause, log, added)),
                     other => other,
                 }
             }
@@ -232,7 +232,7 @@ impl Sides<'_> {
                 let of =
                     self.of_waits("waiting for the log", log, added, mechanism, &["server.log_fsyncs_per_transaction"]);
                 match (of, self.factor(&["server.log_fsyncs_per_transaction"], mechanism)) {
-                    (Judgment::Unknown | Judgment::RuledOut(_), fsyncs) => fsyncs,
+                    (Judgment::Unknown, fsyncs) => fsyncs,
                     (of, _) => of,
                 }
             }
@@ -242,7 +242,7 @@ impl Sides<'_> {
                     let _ = cause;
                     Judgment::Unclear
                 }
-                Judgment::Cause(cause) => Judgment::Cause(self.timed(cause, reads, added)),
+                Judgment::Cause(cause) => if_it_matters(self.timed(cause, reads, added)),
                 other => other,
             },
             Mechanism::SlowReads => match self.metric("server.buffer_misses_per_transaction") {
@@ -258,7 +258,7 @@ impl Sides<'_> {
             Mechanism::PagesPerTransaction => {
                 let pages = ["server.buffer_reads_per_transaction", "server.cpu_us_per_transaction"];
                 match self.factor(&pages, mechanism) {
-                    Judgment::Cause(cause) => Judgment::Cause(self.timed_by_cpu(cause, added)),
+                    Judgment::Cause(cause) => if_it_matters(self.timed_by_cpu(cause, added)),
                     other => other,
                 }
             }
@@ -336,8 +336,8 @@ impl Sides<'_> {
         self.per_side(name, |stage| {
             let waits: Vec<_> = stage.telemetry.iter().filter_map(|scope| scope.waits.as_ref()).flatten().collect();
             let any = stage.telemetry.iter().any(|scope| scope.waits.is_some());
-            let sessions: f64 =
-                waits.iter().filter(|wait| is(&wait.event.to_lowercase())).map(|wait| wait.sessions).sum();
+            let of = waits.iter().filter(|wait| is(&wait.event.to_lowercase()));
+            let sessions = of.fold(0.0, |sum, wait| sum + wait.sessions);
             any.then(|| sessions / stage.total.tps * 1e9)
         })
     }
@@ -352,7 +352,8 @@ impl Sides<'_> {
         also: &[&str],
     ) -> Judgment {
         let Some(moved) = self.waits(name, is) else { return Judgment::Unknown };
-        let also: Vec<Moved> = also.iter().filter_map(|name| self.metric(name)).collect();
+        let has_moved = |one: &Moved| one.is_sure && is_beyond(one, FACTOR_MIN - 1.0);
+        let also: Vec<Moved> = also.iter().filter_map(|name| self.metric(name)).filter(has_moved).collect();
         let of = moved.candidate - moved.baseline;
         by_share(moved, of, added, mechanism, also)
     }
@@ -424,7 +425,8 @@ impl Sides<'_> {
         // A twentieth of a CPU is background.
         match more.abs() {
             small if small < 0.05 => Judgment::RuledOut(moved),
-            _ if (more > 0.0) != slower || more.abs() < 0.2 => Judgment::Unclear,
+            // Of single runs, only a large change is sure.
+            _ if (more > 0.0) != slower || more.abs() < if moved.is_sure { 0.1 } else { 0.5 } => Judgment::Unclear,
             _ => {
                 let waits = self.metric("server.cpu_wait_us_per_transaction");
                 let figures = [moved].into_iter().chain(waits).collect();
@@ -451,6 +453,17 @@ fn by_share(moved: Moved, of: f64, added: Option<f64>, mechanism: Mechanism, als
     Judgment::Cause(Cause { mechanism, added_ns: Some(of), share: Some(share.min(1.0)), figures })
 }
 
+/// A counter that moved a little, and whose time is known to explain next to nothing, is not a cause.
+fn if_it_matters(cause: Cause) -> Judgment {
+    let is_large = cause.figures.first().is_some_and(|first| is_beyond(first, FACTOR_SURE - 1.0));
+    let is_slight = cause.added_ns.is_some() && cause.share.is_none_or(|share| share < SHARE_MIN);
+    if is_slight && !(is_large && cause.mechanism == Mechanism::LogVolume) {
+        Judgment::Unclear
+    } else {
+        Judgment::Cause(cause)
+    }
+}
+
 fn with_time(cause: Cause, of: Option<f64>, added: Option<f64>) -> Cause {
     let share = of.zip(added).filter(|(_, added)| *added != 0.0).map(|(of, added)| (of / added).clamp(0.0, 1.0));
     Cause { added_ns: of, share: share.filter(|share| *share > 0.0), ..cause }
@@ -472,12 +485,12 @@ fn is_doubled(baseline: f64, candidate: f64) -> bool {
 
 /// The interval of a figure within a run.
 fn interval_of(stage: &StageFindings, name: &str) -> Option<(f64, f64)> {
-    use crate::findings::throughput::SteadyFindings;
     if name == "tps" {
-        return match stage.throughput.steady {
-            SteadyFindings::Steady { tps_low, tps_high, .. } => Some((tps_low, tps_high)),
-            _ => None,
-        };
+        // The last interval may be shorter.
+        let whole = stage.intervals.len().saturating_sub(1);
+        let seconds: Vec<f64> = stage.intervals[..whole].iter().map(|interval| interval.tps).collect();
+        let found = assay_stats::mean_interval(&seconds).ok()?;
+        return Some((found.low.max(0.0), found.high));
     }
     let (scope, metric) = name.split_once('.')?;
     let metric = metric.strip_suffix("_per_transaction")?;

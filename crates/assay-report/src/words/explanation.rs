@@ -38,6 +38,13 @@ pub(crate) fn paragraph(found: &Explanation) -> Vec<String> {
     let share = tps.candidate / tps.baseline - 1.0;
     let interval = tps.interval.map(|(low, high)| format!(" {}", ends(low, high))).unwrap_or_default();
     let from_to = format!("{} → {} tps, {}{interval}", figure(tps.baseline), figure(tps.candidate), change(share));
+    if !found.differs && tps.interval.is_none() {
+        all.push(format!(
+            "Cannot tell whether the throughput differs: {from_to} without a confidence interval, which needs at least 4 \
+             trials per side, or runs whose seconds are not too strongly correlated, of at least 30 s."
+        ));
+        return all;
+    }
     if !found.differs {
         all.push(format!("No difference in throughput that chance does not explain: {from_to}."));
         return all;
@@ -77,6 +84,8 @@ fn settings(differences: &[Difference]) -> Option<String> {
 
 fn sentence(cause: &Cause, slower: bool) -> String {
     let what = match (cause.mechanism, slower) {
+        (Mechanism::LogWaits, true) if cause.added_ns.is_none() => "The log is flushed more often",
+        (Mechanism::LogWaits, false) if cause.added_ns.is_none() => "The log is flushed less often",
         (Mechanism::Locks, true) => "Transactions wait longer for locks held by others",
         (Mechanism::Locks, false) => "Transactions wait less for locks held by others",
         (Mechanism::InternalLocks, true) => "Transactions wait longer for locks inside the server",

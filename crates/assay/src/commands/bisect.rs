@@ -1,8 +1,8 @@
 //! `assay bisect`: finds the version, commit or value from which a figure is worse.
 //!
 //! Each round measures the good end, the bad end and a candidate in random order, so that drift affects all alike. The
-//! probabilities are those of `Bisection` in assay-stats. The folder of records is the state of the search: one that was
-//! interrupted reads it again.
+//! probabilities are those of `Bisection` in assay-stats. The folder of records is the state of the search: one that
+//! was interrupted reads it again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,277 @@
+//! Why two results differ: invented records, in each of which one thing is different.
+
+#[path = "../../assay-record/tests/example/mod.rs"]
+mod example;
+
+use std::collections::BTreeMap;
+
+use assay_record::*;
+use assay_report::*;
+use example::{example, spread};
+
+const SECONDS: u64 = 40;
+const SESSIONS: u64 = 16;
+
+/// What a transaction costs: counters by name, and milliseconds by wait event. The rest of its time is the network's.
+#[derive(Clone, Default)]
+struct Costs {
+    server: BTreeMap<&'static str, f64>,
+    machine: BTreeMap<&'static str, f64>,
+    waits: BTreeMap<&'static str, f64>,
+}
+
+fn usual() -> Costs {
+    Costs {
+        server: BTreeMap::from([
+            ("buffer_reads", 60.0),
+            ("buffer_misses", 0.5),
+            ("log_bytes", 800.0),
+            ("log_full_pages", 0.01),
+            ("log_fsyncs", 1.0),
+            ("cpu_us", 900.0),
+            ("temporary_bytes", 0.0),
+            ("lock_waits", 0.01),
+        ]),
+        machine: BTreeMap::from([
+            ("cpu_user_us", 1000.0),
+            ("cpu_system_us", 400.0),
+            ("cpu_steal_us", 1.0),
+            ("context_switches", 12.0),
+            ("device_queue_us", 500.0),
+        ]),
+        waits: BTreeMap::from([
+            ("CPU", 0.9),
+            ("IO:WALSync", 1.0),
+            ("IO:DataFileRead", 0.3),
+            ("Lock:transactionid", 0.1),
+            ("LWLock:WALInsert", 0.05),
+        ]),
+    }
+}
+
+/// A run whose transactions take 2 ms and what they wait more than usual.
+fn run(costs: &Costs, change: impl Fn(&mut Record)) -> Record {
+    let usual_ms: f64 = usual().waits.values().sum();
+    let ms = 2.4 + costs.waits.values().sum::<f64>() - usual_ms;
+    let tps = (SESSIONS as f64 * 1000.0 / ms) as u64;
+    let mut record = example();
+    record.status = Status::Complete;
+    record.work = None;
+    record.rules.clear();
+    record.rates.clear();
+    record.manifest.load = Load::Closed;
+    record.manifest.sessions = vec![SESSIONS as u32];
+    record.manifest.limit.time_ns = Some(SECONDS * 1_000_000_000);
+    record.manifest.targets.truncate(1);
+    record.environment.servers.truncate(1);
+    record.environment.started = None;
+    record.types = vec!["shop".into()];
+    record.stages.truncate(1);
+    // Chance, the same in each run.
+    let of_second = |second: u64| tps * (100 + (second * 37 % 5)) / 102;
+    let stage = &mut record.stages[0];
+    stage.targets.clear();
+    stage.start_ns = Some(1_000_000_000);
+    stage.measured_ns = SECONDS * 1_000_000_000;
+    stage.generator.cpu_user_ns = 0;
+    stage.generator.cpu_system_ns = 0;
+    stage.intervals = (0..SECONDS)
+        .map(|second| Interval {
+            start_ns: second * 1_000_000_000,
+            length_ns: 1_000_000_000,
+            transactions: vec![of_second(second)],
+            sessions: SESSIONS as u32,
+            response: spread(of_second(second), 1_000_000, 4_000_000),
+            ..Interval::default()
+        })
+        .collect();
+    let count = (0..SECONDS).map(of_second).sum();
+    let total = &mut stage.total;
+    total.transactions.truncate(1);
+    total.transactions[0] = TransactionTally {
+        name: "shop".into(),
+        count,
+        response: spread(count, 1_000_000, 4_000_000),
+        ..TransactionTally::default()
+    };
+    (total.errors, total.counters, total.due) = (vec![], vec![], count);
+    record.telemetry = Some(telemetry(costs, of_second));
+    change(&mut record);
+    record
+}
+
+fn telemetry(costs: &Costs, of_second: impl Fn(u64) -> u64) -> Telemetry {
+    let began_ns: Vec<u64> = (0..=SECONDS).map(|second| (second + 1) * 1_000_000_000).collect();
+    let done: Vec<u64> = (0..=SECONDS).map(|second| (0..second).map(&of_second).sum()).collect();
+    let series = |(metric, each): (&&'static str, &f64)| Series {
+        metric: (*metric).into(),
+        unit: if metric.ends_with("_us") { Unit::Us } else { Unit::Count },
+        reading: Reading::Counter,
+        source: "a view".into(),
+        values: done.iter().map(|done| Some((*done as f64 * each) as u64)).collect(),
+        own: Vec::new(),
+        includes_own: false,
+    };
+    // A thousand looks per second, so that little is lost by rounding.
+    let event = |(name, ms): (&&'static str, &f64)| {
+        let seen = |second: u64| if second == 0 { 0.0 } else { of_second(second - 1) as f64 * ms };
+        WaitEvent { name: (*name).into(), sessions: (0..=SECONDS).map(|second| seen(second) as u32).collect() }
+    };
+    let scope = |kind, costs: &BTreeMap<&'static str, f64>, waits| Scope {
+        kind,
+        target: 0,
+        began_ns: began_ns.clone(),
+        ended_ns: began_ns.clone(),
+        series: costs.iter().map(series).collect(),
+        absent: Vec::new(),
+        waits,
+    };
+    let waits = Waits {
+        looks: (0..=SECONDS).map(|second| if second == 0 { 0 } else { 1000 }).collect(),
+        events: costs.waits.iter().map(event).collect(),
+    };
+    Telemetry {
+        full: false,
+        every_ns: 1_000_000_000,
+        scopes: vec![
+            scope(ScopeKind::Server, &costs.server, Some(waits)),
+            scope(ScopeKind::Machine, &costs.machine, None),
+        ],
+        interventions: Vec::new(),
+        cost: Cost::default(),
+    }
+}
+
+fn explained(baseline: &Record, candidate: &Record) -> (Explanation, String) {
+    let [baseline, candidate] = [baseline, candidate].map(|record| vec![findings(record)]);
+    let [before, after] = ["a.json.zst", "b.json.zst"].map(|path| vec![path.to_owned()]);
+    let found = compare(
+        Side { name: "baseline", records: &before, trials: &baseline },
+        Side { name: "candidate", records: &after, trials: &candidate },
+        0.03,
+    );
+    let explanation = explain(&found, &baseline, &candidate).unwrap();
+    let text = explanation_text(&explanation, &found);
+    (explanation, text)
+}
+
+#[test]
+fn a_planted_cause_is_the_first_one() {
+    type Plant = fn(&mut Costs);
+    let planted: [(Mechanism, Plant); 10] = [
+        (Mechanism::Locks, |costs| {
+            costs.waits.insert("Lock:transactionid", 3.0);
+            costs.server.insert("lock_waits", 0.4);
+        }),
+        (Mechanism::PagesPerTransaction, |costs| {
+            costs.server.extend([("buffer_reads", 900.0), ("cpu_us", 3900.0), ("buffer_misses", 4.0)]);
+            costs.waits.insert("CPU", 3.9);
+        }),
+        (Mechanism::Misses, |costs| {
+            costs.server.insert("buffer_misses", 9.0);
+            costs.waits.insert("IO:DataFileRead", 2.5);
+        }),
+        (Mechanism::SlowReads, |costs| {
+            costs.waits.insert("IO:DataFileRead", 2.5);
+            costs.machine.insert("device_queue_us", 3000.0);
+        }),
+        (Mechanism::LogVolume, |costs| {
+            costs.server.extend([("log_bytes", 9000.0), ("log_full_pages", 1.1)]);
+            costs.waits.extend([("IO:WALSync", 2.0), ("IO:WALWrite", 0.5)]);
+        }),
+        (Mechanism::LogWaits, |costs| costs.waits.extend([("IO:WALSync", 3.5)])),
+        (Mechanism::InternalLocks, |costs| costs.waits.extend([("LWLock:BufferMapping", 1.5)])),
+        (Mechanism::ServerCpu, |costs| {
+            costs.server.insert("cpu_us", 2900.0);
+            costs.waits.insert("CPU", 2.9);
+        }),
+        (Mechanism::OtherProcesses, |costs| {
+            costs.waits.insert("CPU", 2.0);
+            costs.machine.extend([("cpu_user_us", 1900.0), ("context_switches", 12.5)]);
+        }),
+        (Mechanism::Steal, |costs| {
+            costs.waits.insert("CPU", 2.0);
+            costs.machine.insert("cpu_steal_us", 1100.0);
+        }),
+    ];
+    let baseline = run(&usual(), |_| ());
+    for (mechanism, plant) in planted {
+        let mut costs = usual();
+        plant(&mut costs);
+        let (found, text) = explained(&baseline, &run(&costs, |_| ()));
+        assert!(found.differs && found.settings.is_empty(), "{mechanism:?}: {text}");
+        assert_eq!(found.causes.first().map(|cause| cause.mechanism), Some(mechanism), "{text}");
+    }
+}
+
+#[test]
+fn an_explanation_is_a_paragraph_with_what_was_ruled_out() {
+    let mut costs = usual();
+    costs.waits.insert("Lock:transactionid", 3.0);
+    let changed = run(&costs, |record| {
+        record.environment.servers[0].settings.insert("deadlock_timeout".into(), "5s".into());
+    });
+    insta::assert_snapshot!(explained(&run(&usual(), |_| ()), &changed).1, @"
+    Throughput fell (6,666 → 3,018 tps, −54.7% [−55.0, −54.5]): a transaction takes 5.30 ms instead of
+    2.40 ms. These settings differ: server deadlock_timeout none → 5s. Transactions wait longer for
+    locks held by others, 100% of the difference (+2.90 ms per transaction): waiting for locks 0.0999 ms
+    → 3.00 ms per transaction, ×30.02.
+
+    baseline:  a.json.zst
+    candidate: b.json.zst
+
+    ruled out
+      waits for internal locks: waiting for internal locks 0 ms → 0 ms per transaction
+      log volume: server.log_bytes 800 → 800 per transaction, ×1.00 [1.00, 1.00]
+      waits for the log: waiting for the log 1.05 ms → 1.05 ms per transaction, ×1.00
+      buffer misses: server.buffer_misses 0.500 → 0.500 per transaction, ×1.00 [1.00, 1.00]
+      slow reads: waiting for reads 0.300 ms → 0.300 ms per transaction, ×1.00
+      pages per transaction: server.buffer_reads 60.0 → 60.0 per transaction, ×1.00 [1.00, 1.00]
+      CPU time of the server: server.cpu_us 900 → 900 per transaction, ×1.00 [1.00, 1.00]
+      CPU time taken by the hypervisor: machine.cpu_steal_us 1.00 → 1.00 per transaction, ×1.00 [1.00, 1.00]
+      temporary files: server.temporary_bytes 0 → 0 per transaction
+      context switches: machine.context_switches 12.0 → 12.0 per transaction, ×1.00 [1.00, 1.00]
+      CPU time of the load generator: cpu 0 ms → 0 ms per transaction
+      retries and failures: retries 0 → 0 per transaction
+
+    not measured on both sides: CPU limit of the server, waits in the pooler
+    ");
+}
+
+#[test]
+fn without_a_difference_or_a_cause_it_says_so() {
+    let baseline = run(&usual(), |_| ());
+    insta::assert_snapshot!(explained(&baseline, &run(&usual(), |_| ())).1, @"
+    No difference in throughput that chance does not explain: 6,666 → 6,666 tps, ±0.0% [−0.6, +0.6].
+
+    baseline:  a.json.zst
+    candidate: b.json.zst
+    ");
+    // Slower, and everything else is as before.
+    let mut costs = usual();
+    costs.waits.insert("Client:ClientRead", 2.0);
+    insta::assert_snapshot!(explained(&baseline, &run(&costs, |_| ())).1, @"
+    Throughput fell (6,666 → 3,636 tps, −45.5% [−45.8, −45.1]): a transaction takes 4.40 ms instead of
+    2.40 ms. No explanation found: no setting differs, and nothing that was measured moved with it.
+
+    baseline:  a.json.zst
+    candidate: b.json.zst
+
+    ruled out
+      waits for locks: waiting for locks 0.0999 ms → 0.0999 ms per transaction, ×1.00
+      waits for internal locks: waiting for internal locks 0 ms → 0 ms per transaction
+      log volume: server.log_bytes 800 → 800 per transaction, ×1.00 [1.00, 1.00]
+      waits for the log: waiting for the log 1.05 ms → 1.05 ms per transaction, ×1.00
+      buffer misses: server.buffer_misses 0.500 → 0.500 per transaction, ×1.00 [1.00, 1.00]
+      slow reads: waiting for reads 0.300 ms → 0.300 ms per transaction, ×1.00
+      pages per transaction: server.buffer_reads 60.0 → 60.0 per transaction, ×1.00 [1.00, 1.00]
+      CPU time of the server: server.cpu_us 900 → 900 per transaction, ×1.00 [1.00, 1.00]
+      CPU time taken by the hypervisor: machine.cpu_steal_us 1.00 → 1.00 per transaction, ×1.00 [1.00, 1.00]
+      temporary files: server.temporary_bytes 0 → 0 per transaction
+      context switches: machine.context_switches 12.0 → 12.0 per transaction, ×1.00 [1.00, 1.00]
+      CPU time of the load generator: cpu 0 ms → 0 ms per transaction
+      retries and failures: retries 0 → 0 per transaction
+
+    not measured on both sides: CPU limit of the server, waits in the pooler
+    ");
+}
