@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::{files, terminal, url_text};
 use assay_seam::url::{Url, encoded};
+use assay_spec::Concealed;
 use serde::{Deserialize, Serialize};
 
 /// The variable with a name or a URL for commands that are given neither `--db` nor a server.
@@ -188,6 +189,20 @@ pub fn resolve(word: &str) -> Result<String, Trouble> {
         return Ok(word.to_owned());
     }
     databases.find(word)?.url(word)
+}
+
+/// URLs of a spec that was written down, with the passwords that were removed from them then: those of the entries with
+/// the same URL. Others stay as they are.
+pub fn with_passwords(urls: &mut [Concealed]) -> Result<(), Trouble> {
+    for url in urls {
+        let Some((user, rest)) = url.reveal().split_once(":***@") else { continue };
+        let plain = format!("{user}@{rest}");
+        let databases = Databases::read()?;
+        if let Some((name, named)) = databases.all.iter().find(|(_, named)| named.url == plain) {
+            *url = Concealed::from(named.url(name)?.as_str());
+        }
+    }
+    Ok(())
 }
 
 fn is_name(word: &str) -> bool {

@@ -140,6 +140,7 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocati
         let is_own = base.is_none();
         if let Some(base) = base {
             spec = base.with_options_of(&spec, &names);
+            databases::with_passwords(&mut spec.target.urls)?;
             spec.check_passwords()?;
         }
         // The words of a run that repeats another do not say what it does.

@@ -84,6 +84,15 @@ fn a_password_comes_from_a_command_or_a_private_file_and_is_never_stored() {
     assert!(printed.stdout.contains("postgres://app:***@127.0.0.1:1/bench"), "{}", printed.shown());
     assert!(!printed.shown().contains("hunter2"), "{}", printed.shown());
 
+    // A spec that was written without the password gets it from the entry with the same URL.
+    folder.write("spec.json", &printed.stdout);
+    folder.expect(&format!("db add prod {url} --force --password-command 'touch asked && printf hunter2'"), 0);
+    assert!(!folder.names().contains(&"asked".to_owned()));
+    let again = folder.expect_with(&path, "run --spec spec.json --print-spec", 0);
+    assert_eq!(again.stdout, printed.stdout);
+    assert!(folder.names().contains(&"asked".to_owned()), "{:?}", folder.names());
+
+    folder.expect("db remove prod", 0);
     let secret = folder.write("secret", "hunter2\n");
     folder.expect(&format!("db add filed {url} --password-file secret"), 0);
     let printed = folder.run(&format!("{print} filed"));
