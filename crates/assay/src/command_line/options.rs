@@ -270,6 +270,8 @@ mod tests {
             ("check", one(&failed)),
             ("kill-check", one(&failed)),
             ("fail-if", one(&failed)),
+            ("fail-if-worse", one(&failed)),
+            ("limit", one(&crate::commands::library::SHOWN)),
             ("fail-if-unsure", one(&failed)),
             ("same-result", one(&failed)),
         ]

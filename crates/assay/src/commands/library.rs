@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::command_line::{IndexOptions, LibraryOptions, Question};
 
 /// Records shown in a table.
-const SHOWN: usize = 50;
+pub const SHOWN: usize = 50;
 
 /// Brings the index up to date and answers from it.
 pub fn run(options: &LibraryOptions) -> Result<Exit, Trouble> {
