@@ -13,7 +13,7 @@ use assay_io::readiness::Readiness;
 use assay_io::{Address, Io, IoEvent, SocketId, Target, Tls};
 use assay_seam::{
     Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool,
-    ServerFacts, StatementError, StatementId, TlsMode,
+    RowsWanted, ServerFacts, StatementError, StatementId, TlsMode,
 };
 
 /// A connection that is logged in.
@@ -155,12 +155,13 @@ impl Client {
     /// The rows of a query, or why there are none within `patience`. After a timeout or a broken connection, every
     /// further query is refused.
     pub fn ask(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, String> {
-        self.operate(&Operation::Query { text: sql.as_bytes() }, patience).map_err(Refused::message)
+        self.operate(&Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep }, patience)
+            .map_err(Refused::message)
     }
 
     /// The rows of a statement's first result set, if it has one. The error contains the server's code.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, String> {
-        let operation = Operation::Query { text: sql.as_bytes() };
+        let operation = Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep };
         let rows = self.operate(&operation, self.patience).map_err(|refused| match refused {
             Refused::Server(error) => format!("{} ({})", error.message, error.code),
             Refused::Lost(reason) => reason,
@@ -192,7 +193,8 @@ impl Client {
 
     /// The rows of a prepared statement.
     pub fn execute(&mut self, statement: StatementId, patience: Nanos) -> Result<Box<Rows>, String> {
-        self.operate(&Operation::Execute { statement, parameters: &[] }, patience).map_err(Refused::message)
+        self.operate(&Operation::Execute { statement, parameters: &[], rows: RowsWanted::Keep }, patience)
+            .map_err(Refused::message)
     }
 
     /// Returns rows for reuse by the next answer.

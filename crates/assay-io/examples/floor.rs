@@ -10,8 +10,8 @@ use std::sync::{Arc, Barrier};
 
 use assay_io::{Address, Backend, Clock, Io, IoEvent, Kernel, SocketId};
 use assay_seam::{
-    ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, RowsPool, StatementId,
-    Value,
+    ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, RowsPool, RowsWanted,
+    StatementId, Value,
 };
 use hdrhistogram::Histogram;
 
@@ -185,7 +185,7 @@ impl Session {
         self.sent = io.now();
         self.received_bytes = 0;
         let parameters = [Value::Int((*random % trial.rows) as i64 + 1)];
-        let operation = Operation::Execute { statement: STATEMENT, parameters: &parameters };
+        let operation = Operation::Execute { statement: STATEMENT, parameters: &parameters, rows: RowsWanted::Keep };
         self.machine.execute(&operation, &mut Exchange { out, pool, now: self.sent });
         io.send(self.socket, out);
         if trial.mode == Mode::Bare {

@@ -150,7 +150,7 @@ pub(crate) unsafe fn push_value(lua: *mut lua_State, value: &Value<'_>) {
             Value::Null => lua::lua_pushnil(lua),
             Value::Int(value) => lua::lua_pushnumber(lua, *value as f64),
             Value::Double(value) => lua::lua_pushnumber(lua, *value),
-            Value::Text(value) => push_bytes(lua, value),
+            Value::Text(value) | Value::Bytes(value) => push_bytes(lua, value),
         }
     }
 }
@@ -229,7 +229,7 @@ unsafe fn make_exact(main: *mut lua_State, thread: *mut lua_State, index: c_int,
     }
 }
 
-/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text) or `a` (whatever the value
+/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text), `b` (bytes) or `a` (whatever the value
 /// is); `None` if the value must be examined more closely.
 ///
 /// # Safety
@@ -248,6 +248,7 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
                 exact_integer(number).map_or(Value::Double(number), Value::Int)
             }
             (lua::LUA_TNUMBER, b'd') => Value::Double(lua::lua_tonumber(thread, index)),
+            (lua::LUA_TNUMBER | lua::LUA_TBOOLEAN, b'b') => return None,
             (lua::LUA_TNUMBER, _) => {
                 let number = lua::lua_tonumber(thread, index);
                 if number.fract() != 0.0 || number.abs() >= LONG {
@@ -261,6 +262,7 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
                 .ok()
                 .and_then(|digits| digits.parse::<i64>().ok())
                 .map_or(Value::Text(text_at(thread, index)), Value::Int),
+            (lua::LUA_TSTRING, b'b') => Value::Bytes(text_at(thread, index)),
             (lua::LUA_TSTRING, _) => Value::Text(text_at(thread, index)),
             (lua::LUA_TBOOLEAN, _) => Value::Int(i64::from(lua::lua_toboolean(thread, index))),
             (lua::LUA_TNIL | lua::LUA_TNONE, _) => Value::Null,

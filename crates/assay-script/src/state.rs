@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use assay_luajit as lua;
 use assay_luajit::lua_State;
-use assay_seam::{Dialect, Nanos, Operation, RowsPool, StatementId, Value};
+use assay_seam::{Dialect, Nanos, Operation, RowsPool, RowsWanted, StatementId, Value};
 
 use crate::asked::Ask;
 use crate::declared::{Declared, declaration, read_declared};
@@ -343,11 +343,14 @@ impl LuaState {
             PlainStep::InTransaction => Request::InTransaction(connection),
             PlainStep::Execute => {
                 let statement = run.statement(&mut self.parameters);
-                Request::Operation(connection, Operation::Execute { statement, parameters: &self.parameters })
+                Request::Operation(
+                    connection,
+                    Operation::Execute { statement, parameters: &self.parameters, rows: RowsWanted::Count },
+                )
             }
             PlainStep::Query => {
                 run.write_text(&mut self.text);
-                Request::Operation(connection, Operation::Query { text: &self.text })
+                Request::Operation(connection, Operation::Query { text: &self.text, rows: RowsWanted::Count })
             }
         }
     }
@@ -400,7 +403,7 @@ impl LuaState {
                         Ask::Broken
                     }
                 };
-                if !matches!(asked, Ask::Execute | Ask::Defer | Ask::Pipe) {
+                if !matches!(asked, Ask::Execute | Ask::Perform | Ask::Defer | Ask::Pipe) {
                     return asked;
                 }
                 match read_parameters(self.lua, thread, &mut self.parameters) {
@@ -440,7 +443,14 @@ impl LuaState {
                         _ => Request::Reconnect(connection),
                     }
                 }
-                Ask::Query | Ask::Prepare | Ask::Execute | Ask::Defer | Ask::Pipe | Ask::Close | Ask::Load => {
+                Ask::Query
+                | Ask::Prepare
+                | Ask::Execute
+                | Ask::Perform
+                | Ask::Defer
+                | Ask::Pipe
+                | Ask::Close
+                | Ask::Load => {
                     let connection = number(2) as u32;
                     session.asked = connection;
                     let live = (*session.native).live(connection);
@@ -522,10 +532,11 @@ impl LuaState {
         unsafe {
             let statement = || StatementId(lua::lua_tonumber(thread, 3) as u32);
             match asked {
-                Ask::Query => Operation::Query { text: text_at(thread, 3) },
+                Ask::Query => Operation::Query { text: text_at(thread, 3), rows: RowsWanted::Keep },
                 Ask::Prepare => Operation::Prepare { statement: statement(), text: text_at(thread, 4) },
-                Ask::Execute | Ask::Defer | Ask::Pipe => {
-                    Operation::Execute { statement: statement(), parameters: &self.parameters }
+                Ask::Execute | Ask::Perform | Ask::Defer | Ask::Pipe => {
+                    let rows = if asked == Ask::Perform { RowsWanted::Count } else { RowsWanted::Keep };
+                    Operation::Execute { statement: statement(), parameters: &self.parameters, rows }
                 }
                 Ask::Load => {
                     let loader = lua::lua_tonumber(thread, 5) as usize;

@@ -78,6 +78,7 @@ impl Connection for Dry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::RowsWanted;
     use crate::rows::RowsPool;
     use crate::time::Nanos;
 
@@ -87,7 +88,8 @@ mod tests {
         let (mut out, mut pool) = (Vec::new(), RowsPool::default());
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
         assert!(matches!(connection.on_connected(&mut exchange), Progress::Ready));
-        let progress = connection.execute(&Operation::Query { text: b"NONSENSE" }, &mut exchange);
+        let progress =
+            connection.execute(&Operation::Query { text: b"NONSENSE", rows: RowsWanted::Keep }, &mut exchange);
         let Progress::Reply(reply) = progress else { panic!("{progress:?}") };
         assert!(reply.rows.is_none() && reply.error.is_none() && reply.affected == 0);
         assert!(out.is_empty());

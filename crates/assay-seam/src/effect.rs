@@ -63,7 +63,7 @@ impl InFlight {
     #[inline]
     pub fn of(operation: &Operation<'_>) -> InFlight {
         match operation {
-            Operation::Query { text } => InFlight::of_text(text),
+            Operation::Query { text, .. } => InFlight::of_text(text),
             Operation::Execute { statement, .. } => InFlight::Statement(*statement),
             Operation::Load { .. } => InFlight::Load,
             Operation::Prepare { .. } | Operation::Close { .. } | Operation::RollBack => InFlight::Harmless,
@@ -101,10 +101,13 @@ fn ends_with_commit(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation::RowsWanted;
 
     #[test]
     fn beginning_and_end_of_a_text_tell_what_it_does() {
-        let effect = |sql: &str| InFlight::of(&Operation::Query { text: sql.as_bytes() }).effect(|_| Effect::Other);
+        let effect = |sql: &str| {
+            InFlight::of(&Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep }).effect(|_| Effect::Other)
+        };
         assert_eq!(effect("START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT"), Effect::Begins);
         assert_eq!(effect("UPDATE a_table_with_a_long_name SET a = 1; COMMIT;"), Effect::Commits);
         assert_eq!(effect("UPDATE a_table_with_a_long_name SET a = 1"), Effect::ChangesRows);

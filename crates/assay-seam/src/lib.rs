@@ -30,6 +30,6 @@ pub use decimal::write_decimal;
 pub use effect::{Effect, InFlight};
 pub use error::{Class, Code, Origin, Retry, StatementError};
 pub use facts::{ServerFacts, TlsFacts};
-pub use operation::{Operation, Reply, StatementId, Value};
+pub use operation::{Operation, Reply, RowsWanted, StatementId, Value};
 pub use rows::{Cell, Rows, RowsPool};
 pub use time::Nanos;

@@ -14,6 +14,8 @@ pub enum Operation<'a> {
     Query {
         /// In the language of the server: SQL, for most.
         text: &'a [u8],
+        /// What is to become of its rows.
+        rows: RowsWanted,
     },
     /// Prepare `text` as `statement`. Placeholders are `?` for every database; a driver whose server wants another form
     /// (`$1`) rewrites those outside quotes and comments. If protocol-level prepared statements are switched off, or
@@ -32,6 +34,8 @@ pub enum Operation<'a> {
         statement: StatementId,
         /// One value per placeholder; a different number is a client-side error.
         parameters: &'a [Value<'a>],
+        /// What is to become of its rows.
+        rows: RowsWanted,
     },
     /// Forget a prepared statement, here and on the server. Closing an unknown one succeeds.
     Close {
@@ -55,6 +59,17 @@ pub enum Operation<'a> {
     },
 }
 
+/// What is to become of the rows of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowsWanted {
+    /// They are in the reply.
+    #[default]
+    Keep,
+    /// They are read from the server, counted and discarded: `Rows::len` of their set is their number, and its columns
+    /// are 0. There is no limit to their size.
+    Count,
+}
+
 /// Names a prepared statement within one `Connection`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StatementId(pub u32);
@@ -70,6 +85,8 @@ pub enum Value<'a> {
     Double(f64),
     /// Text, in the connection's character set (UTF-8 unless the script changed it).
     Text(&'a [u8]),
+    /// Binary data (BLOB, BYTEA): any bytes, which are never converted.
+    Bytes(&'a [u8]),
 }
 
 /// The answer to one operation.

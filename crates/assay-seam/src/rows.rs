@@ -149,7 +149,8 @@ impl Rows {
         labels.split_inclusive(|byte| *byte == 0).nth(column).map(|label| &label[..label.len() - 1])
     }
 
-    /// Counts a row of the last set, which has no columns: PostgreSQL's `SELECT` returns one.
+    /// Counts a row of the last set, which has no columns: PostgreSQL's `SELECT` returns one, and a driver that only
+    /// counts rows begins such a set.
     pub fn push_bare_row(&mut self) {
         if let Some(set) = self.sets.last_mut() {
             set.bare_rows = set.bare_rows.saturating_add(1);

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use assay_random::Random;
 use assay_seam::{
-    Class, Connection, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry, Rows, RowsPool, ServerFacts,
-    StatementError, StatementId, TlsFacts, Value,
+    Class, Connection, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry, Rows, RowsPool, RowsWanted,
+    ServerFacts, StatementError, StatementId, TlsFacts, Value,
 };
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -50,6 +50,8 @@ struct Open {
 struct Partial {
     /// Bytes of the text that have been executed.
     consumed: usize,
+    /// Whether rows are only counted.
+    counts: bool,
     rows: Option<Box<Rows>>,
     affected: u64,
 }
@@ -64,6 +66,7 @@ struct Waiting {
     text: Vec<u8>,
     parameters: Vec<Parameter>,
     load: Rows,
+    rows: RowsWanted,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -85,7 +88,7 @@ enum Parameter {
     Null,
     Int(i64),
     Double(f64),
-    Text { start: usize, end: usize },
+    Text { start: usize, end: usize, is_binary: bool },
 }
 
 /// The first pause; each further one is twice as long, up to 2⁶ times.
@@ -116,18 +119,25 @@ impl SqliteConnection {
             return Err(StatementError::network("the database file is not open"));
         };
         match operation {
-            Operation::Query { text: sql } => open.query(utf8(sql)?, partial, pool),
+            Operation::Query { text: sql, rows } => {
+                partial.counts = rows == RowsWanted::Count;
+                open.query(utf8(sql)?, partial, pool)
+            }
             Operation::Prepare { statement, text: sql } => {
                 let sql = utf8(sql)?;
                 self.texts.insert(statement, sql.into());
                 open.prepare(sql, self.texts.len())
             }
-            Operation::Execute { statement, .. } => match self.texts.get(&statement) {
-                Some(sql) => open.execute(sql, parameters, partial, pool),
-                None => {
-                    Err(StatementError::client(Class::Other, format!("statement {} was never prepared", statement.0)))
+            Operation::Execute { statement, rows, .. } => {
+                partial.counts = rows == RowsWanted::Count;
+                match self.texts.get(&statement) {
+                    Some(sql) => open.execute(sql, parameters, partial, pool),
+                    None => {
+                        let message = format!("statement {} was never prepared", statement.0);
+                        Err(StatementError::client(Class::Other, message))
+                    }
                 }
-            },
+            }
             Operation::RollBack => open.query("ROLLBACK", partial, pool),
             Operation::Load { table, columns, rows, .. } => {
                 partial.affected = open.load(utf8(table)?, utf8(columns)?, rows)?;
@@ -345,16 +355,20 @@ impl Open {
             let mut found = statement.raw_query();
             let mut row = found.next().map_err(failed)?;
             let rows = partial.rows.get_or_insert_with(|| pool.take());
-            rows.begin_set(columns);
+            let kept = if partial.counts { 0 } else { columns };
+            rows.begin_set(kept);
             // Names are reported for statements sent as text.
-            if let Some(first) = row.filter(|_| is_text) {
+            if let Some(first) = row.filter(|_| is_text && !partial.counts) {
                 let statement: &Statement<'_> = first.as_ref();
                 for column in 0..columns {
                     rows.push_label(statement.column_name(column).unwrap_or_default().as_bytes());
                 }
             }
             while let Some(this) = row {
-                for column in 0..columns {
+                if partial.counts {
+                    rows.push_bare_row();
+                }
+                for column in 0..kept {
                     match this.get_ref(column).map_err(failed)? {
                         ValueRef::Null => rows.push_null(),
                         ValueRef::Integer(value) => rows.push_int(value),
@@ -454,24 +468,27 @@ impl Waiting {
         self.text.clear();
         self.parameters.clear();
         self.work = match *operation {
-            Operation::Query { text: sql } => {
+            Operation::Query { text: sql, rows } => {
                 self.text.extend_from_slice(sql);
+                self.rows = rows;
                 Work::Query
             }
             Operation::Prepare { statement, text: sql } => {
                 self.text.extend_from_slice(sql);
                 Work::Prepare(statement)
             }
-            Operation::Execute { statement, parameters } => {
+            Operation::Execute { statement, parameters, rows } => {
+                self.rows = rows;
                 for value in parameters {
                     self.parameters.push(match *value {
                         Value::Null => Parameter::Null,
                         Value::Int(value) => Parameter::Int(value),
                         Value::Double(value) => Parameter::Double(value),
-                        Value::Text(text) => {
+                        Value::Text(text) | Value::Bytes(text) => {
                             let start = self.text.len();
                             self.text.extend_from_slice(text);
-                            Parameter::Text { start, end: self.text.len() }
+                            let end = self.text.len();
+                            Parameter::Text { start, end, is_binary: matches!(value, Value::Bytes(_)) }
                         }
                     });
                 }
@@ -492,9 +509,9 @@ impl Waiting {
     fn operation(&self) -> Operation<'_> {
         match self.work {
             Work::Open => unreachable!("opening is no operation"),
-            Work::Query => Operation::Query { text: &self.text },
+            Work::Query => Operation::Query { text: &self.text, rows: self.rows },
             Work::Prepare(statement) => Operation::Prepare { statement, text: &self.text },
-            Work::Execute(statement) => Operation::Execute { statement, parameters: &[] },
+            Work::Execute(statement) => Operation::Execute { statement, parameters: &[], rows: self.rows },
             Work::Close(statement) => Operation::Close { statement },
             Work::RollBack => Operation::RollBack,
             Work::Load(columns) => Operation::Load {
@@ -511,7 +528,8 @@ impl Waiting {
             Parameter::Null => Value::Null,
             Parameter::Int(value) => Value::Int(value),
             Parameter::Double(value) => Value::Double(value),
-            Parameter::Text { start, end } => Value::Text(&self.text[start..end]),
+            Parameter::Text { start, end, is_binary: true } => Value::Bytes(&self.text[start..end]),
+            Parameter::Text { start, end, is_binary: false } => Value::Text(&self.text[start..end]),
         })
     }
 }
@@ -522,6 +540,7 @@ fn bound(value: Value<'_>) -> ToSqlOutput<'_> {
         Value::Int(value) => ValueRef::Integer(value),
         Value::Double(value) => ValueRef::Real(value),
         Value::Text(text) => ValueRef::Text(text),
+        Value::Bytes(bytes) => ValueRef::Blob(bytes),
     })
 }
 

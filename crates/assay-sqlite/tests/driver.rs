@@ -3,7 +3,7 @@
 
 use assay_seam::{
     Cell, Class, ConnectOptions, Connection, Database, Exchange, Nanos, NoSurroundings, Operation, Progress, Reply,
-    Retry, Rows, RowsPool, StatementError, StatementId, Value,
+    Retry, Rows, RowsPool, RowsWanted, StatementError, StatementId, Value,
 };
 use assay_sqlite::DRIVER;
 
@@ -55,7 +55,7 @@ impl Bench {
 
     /// The answer to a text as `affected`, then each set as `[1 'a' NULL|2 …]`, then the error's class and message.
     fn say(&mut self, client: &mut Client, sql: &str) -> String {
-        let reply = self.run(client, Operation::Query { text: sql.as_bytes() });
+        let reply = self.run(client, Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep });
         show(&reply)
     }
 
@@ -65,9 +65,21 @@ impl Bench {
     }
 
     fn execute(&mut self, client: &mut Client, id: u32, parameters: &[Value<'_>]) -> String {
-        let reply = self.run(client, Operation::Execute { statement: StatementId(id), parameters });
+        let reply =
+            self.run(client, Operation::Execute { statement: StatementId(id), parameters, rows: RowsWanted::Keep });
         show(&reply)
     }
+}
+
+#[test]
+fn rows_that_nobody_wants_are_counted() {
+    let mut bench = Bench::new();
+    let [mut one] = bench.clients();
+    let text = b"SELECT 1 UNION ALL SELECT 2; SELECT 3, 4";
+    let reply = bench.run(&mut one, Operation::Query { text, rows: RowsWanted::Count });
+    let rows = reply.rows.unwrap();
+    assert_eq!((rows.sets(), rows.len(0), rows.len(1)), (2, 2, 1));
+    assert_eq!((rows.columns(0), rows.cell(0, 0, 0)), (0, None));
 }
 
 struct Client(Box<dyn Connection>);
@@ -169,7 +181,7 @@ fn errors_are_sorted_into_classes() {
     ] {
         assert_eq!(bench.say(&mut one, sql), expected, "{sql}");
     }
-    let reply = bench.run(&mut one, Operation::Query { text: b"INSERT INTO t VALUES(9)" });
+    let reply = bench.run(&mut one, Operation::Query { text: b"INSERT INTO t VALUES(9)", rows: RowsWanted::Keep });
     assert_eq!(reply.error.unwrap().code.number, 275, "SQLITE_CONSTRAINT_CHECK");
     assert_eq!(
         bench.prepare(&mut one, 1, "SELECT 1; SELECT 2"),
@@ -182,7 +194,7 @@ fn errors_are_sorted_into_classes() {
     );
     assert_eq!(bench.execute(&mut one, 3, &[]), "0 other: statement 3 was never prepared");
     assert_eq!(
-        show(&bench.run(&mut one, Operation::Query { text: b"SELECT '\xff'" })),
+        show(&bench.run(&mut one, Operation::Query { text: b"SELECT '\xff'", rows: RowsWanted::Keep })),
         "0 syntax: the statement is not valid UTF-8; pass binary data as parameters"
     );
 }
@@ -209,7 +221,7 @@ fn statements_survive_a_reconnect_and_a_changed_schema() {
     bench.say(&mut one, "BEGIN");
     assert!(!one.0.on_closed(), "there is no other way to log in");
     assert!(!one.0.in_transaction());
-    let closed = bench.run(&mut one, Operation::Query { text: b"SELECT 1" }).error.unwrap();
+    let closed = bench.run(&mut one, Operation::Query { text: b"SELECT 1", rows: RowsWanted::Keep }).error.unwrap();
     assert_eq!((closed.class, closed.retry), (Class::Connection, Retry::Reconnect));
     let progress = one.0.on_connected(&mut Exchange { out: &mut Vec::new(), pool: &mut bench.pool, now: bench.now });
     assert!(matches!(progress, Progress::Ready));
@@ -277,7 +289,8 @@ fn two_sessions_on_one_thread_take_turns_at_the_write_lock() {
     // The parameters are no longer there when it is retried.
     let parameters = [String::from("two"), String::from("too")];
     let values = [Value::Text(parameters[0].as_bytes()), Value::Text(parameters[1].as_bytes())];
-    let first = bench.begin(&mut two, Operation::Execute { statement: StatementId(1), parameters: &values });
+    let first = bench
+        .begin(&mut two, Operation::Execute { statement: StatementId(1), parameters: &values, rows: RowsWanted::Keep });
     drop(parameters);
     let mut pauses = Vec::new();
     let mut progress = first;
@@ -303,7 +316,7 @@ fn a_text_of_several_statements_goes_on_where_it_met_the_lock() {
     bench.say(&mut one, "CREATE TABLE t(a); BEGIN IMMEDIATE");
     let sql =
         b"SELECT 'once'; CREATE TEMP TABLE mine(a); INSERT INTO mine VALUES(1); INSERT INTO t VALUES(1); SELECT 'done'";
-    assert!(waits(&bench.begin(&mut two, Operation::Query { text: sql })));
+    assert!(waits(&bench.begin(&mut two, Operation::Query { text: sql, rows: RowsWanted::Keep })));
     assert!(waits(&bench.go_on(&mut two)));
     bench.say(&mut one, "COMMIT");
     let Progress::Reply(reply) = bench.go_on(&mut two) else { panic!("still waiting") };
@@ -316,7 +329,8 @@ fn waiting_ends_with_an_error_that_names_the_remedy() {
     let database = bench.database("busy_timeout=20", &ConnectOptions::default());
     let (mut one, mut two) = (bench.connect(&*database), bench.connect(&*database));
     bench.say(&mut one, "CREATE TABLE t(a); BEGIN IMMEDIATE");
-    let mut progress = bench.begin(&mut two, Operation::Query { text: b"SELECT 1; BEGIN IMMEDIATE" });
+    let mut progress =
+        bench.begin(&mut two, Operation::Query { text: b"SELECT 1; BEGIN IMMEDIATE", rows: RowsWanted::Keep });
     while let Progress::Wait(pause) = progress {
         bench.now += pause;
         progress = bench.go_on(&mut two);
@@ -335,8 +349,9 @@ fn pauses_differ_between_connections_and_repeat_with_the_run() {
         let mut bench = Bench::new();
         let [mut one, mut two, mut three] = bench.clients();
         bench.say(&mut one, "CREATE TABLE t(a); BEGIN IMMEDIATE");
-        [&mut two, &mut three]
-            .map(|client| format!("{:?}", bench.begin(client, Operation::Query { text: b"BEGIN IMMEDIATE" })))
+        [&mut two, &mut three].map(|client| {
+            format!("{:?}", bench.begin(client, Operation::Query { text: b"BEGIN IMMEDIATE", rows: RowsWanted::Keep }))
+        })
     };
     let [two, three] = pauses();
     assert_ne!(two, three);
@@ -348,7 +363,7 @@ fn a_reader_that_wants_to_write_starts_over_instead_of_waiting() {
     let mut bench = Bench::new();
     let [mut one, mut two] = bench.clients();
     bench.say(&mut one, "CREATE TABLE t(a); INSERT INTO t VALUES(0)");
-    let write = Operation::Query { text: b"UPDATE t SET a=a+1" };
+    let write = Operation::Query { text: b"UPDATE t SET a=a+1", rows: RowsWanted::Keep };
 
     assert_eq!(bench.say(&mut two, "BEGIN; SELECT a FROM t"), "0 [0]");
     bench.say(&mut one, "BEGIN IMMEDIATE; UPDATE t SET a=5");
@@ -369,7 +384,7 @@ fn a_transaction_that_has_not_read_yet_can_wait() {
     let [mut one, mut two] = bench.clients();
     bench.say(&mut one, "CREATE TABLE t(a); INSERT INTO t VALUES(0); BEGIN IMMEDIATE; UPDATE t SET a=1");
     bench.say(&mut two, "BEGIN");
-    assert!(waits(&bench.begin(&mut two, Operation::Query { text: b"UPDATE t SET a=a+1" })));
+    assert!(waits(&bench.begin(&mut two, Operation::Query { text: b"UPDATE t SET a=a+1", rows: RowsWanted::Keep })));
     bench.say(&mut one, "COMMIT");
     let Progress::Reply(reply) = bench.go_on(&mut two) else { panic!("still waiting") };
     assert_eq!(show(&reply), "1");
@@ -383,8 +398,8 @@ fn without_wal_a_commit_waits_for_readers_and_no_two_sessions_block_each_other()
     bench.say(&mut one, "CREATE TABLE t(a); INSERT INTO t VALUES(0)");
     bench.say(&mut two, "BEGIN; SELECT a FROM t");
     bench.say(&mut one, "BEGIN IMMEDIATE; UPDATE t SET a=1");
-    assert!(waits(&bench.begin(&mut one, Operation::Query { text: b"COMMIT" })));
-    let refused = error(bench.begin(&mut two, Operation::Query { text: b"UPDATE t SET a=2" }));
+    assert!(waits(&bench.begin(&mut one, Operation::Query { text: b"COMMIT", rows: RowsWanted::Keep })));
+    let refused = error(bench.begin(&mut two, Operation::Query { text: b"UPDATE t SET a=2", rows: RowsWanted::Keep }));
     assert_eq!(refused.class, Class::Serialization);
     bench.say(&mut two, "ROLLBACK");
     let Progress::Reply(reply) = bench.go_on(&mut one) else { panic!("still waiting") };

@@ -146,6 +146,17 @@ fn write_literal(value: &Value<'_>, dialect: Dialect, out: &mut Vec<u8>) -> Resu
             write_postgres_double(value, out);
             out.push(b'\'');
         }
+        (Value::Bytes(bytes), Dialect::MySql { .. }) => {
+            out.extend_from_slice(b"x'");
+            write_hex(bytes, out);
+            out.push(b'\'');
+        }
+        (Value::Bytes(bytes), Dialect::Postgres { .. }) => {
+            // With a backslash, `E'…'` means the same whatever standard_conforming_strings says.
+            out.extend_from_slice(b"E'\\");
+            write_bytea(bytes, out);
+            out.push(b'\'');
+        }
         (Value::Text(text), Dialect::MySql { backslash_escapes }) => {
             out.push(b'\'');
             write_escaped(text, backslash_escapes, out);
@@ -164,6 +175,17 @@ fn write_literal(value: &Value<'_>, dialect: Dialect, out: &mut Vec<u8>) -> Resu
         }
     }
     Ok(())
+}
+
+/// Appends bytes as PostgreSQL's `bytea` reads them: `\x` and hexadecimal digits.
+pub fn write_bytea(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\\x");
+    write_hex(bytes, out);
+}
+
+fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15].map(|half| DIGITS[usize::from(half)])));
 }
 
 /// Appends a double as PostgreSQL reads it, not-a-number and infinities included.
@@ -347,6 +369,8 @@ mod tests {
             r"f(NULL,'-7','0.5','it''s',E'\\''')"
         );
         assert_eq!(substituted("1-?-?x?", &[Value::Int(-1), Value::Int(-2), Value::Int(3)], MYSQL), "1- -1 - -2 x 3");
+        assert_eq!(substituted("?", &[Value::Bytes(b"\0'\xff")], PG), r"E'\\x0027ff'");
+        assert_eq!(substituted("?", &[Value::Bytes(b"\0'\xff")], MYSQL), "x'0027ff'");
         assert_eq!(substituted("e?'?'", &[Value::Text(b"a")], PG), "e 'a' '?'");
         assert_eq!(substituted("?", &[Value::Double(f64::NEG_INFINITY)], PG), " '-Infinity'");
     }

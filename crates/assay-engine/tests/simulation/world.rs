@@ -252,7 +252,7 @@ impl Connection for LineClient {
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress {
         self.in_flight = InFlight::of(operation);
         match operation {
-            Operation::Query { text: sql } => self.send(sql, exchange),
+            Operation::Query { text: sql, .. } => self.send(sql, exchange),
             Operation::Prepare { statement, text: sql } => {
                 self.statements.insert(*statement, sql.to_vec());
                 Progress::Reply(Reply::default())

@@ -15,8 +15,8 @@ use crate::protocol::result::Column;
 use crate::protocol::server::MySqlServer;
 use crate::protocol::statement::{Form, Statement, UNSENT};
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, ServerFacts, StatementError,
-    StatementId, TlsFacts, TlsMode,
+    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, RowsWanted, ServerFacts,
+    StatementError, StatementId, TlsFacts, TlsMode,
 };
 use assay_wire::deferral::Deferral;
 use assay_wire::placeholders::Dialect;
@@ -136,6 +136,8 @@ pub(super) struct MySqlConnection {
     /// columns.len() <= width
     columns: Vec<Column>,
     binary: bool,
+    /// Whether the rows of the operation in flight are only counted.
+    counts: bool,
     /// Payload of the execution in flight, kept in case the statement must be prepared again.
     pending: Vec<u8>,
 }
@@ -164,6 +166,7 @@ impl MySqlConnection {
             width: 0,
             columns: Vec::new(),
             binary: false,
+            counts: false,
             pending: Vec::new(),
         }
     }
@@ -202,6 +205,7 @@ impl MySqlConnection {
             exchange.pool.put(rows);
         }
         self.job = Job::None;
+        self.counts = false;
         self.phase = Phase::Closed;
         Progress::Failed(error)
     }
@@ -314,11 +318,15 @@ impl Connection for MySqlConnection {
         if !matches!(operation, Operation::Execute { .. }) {
             self.deferral.forget();
         }
+        self.counts = matches!(
+            operation,
+            Operation::Query { rows: RowsWanted::Count, .. } | Operation::Execute { rows: RowsWanted::Count, .. }
+        );
         match *operation {
-            Operation::Query { text: sql } | Operation::Prepare { text: sql, .. } if sql.len() >= PACKET_MAX => {
+            Operation::Query { text: sql, .. } | Operation::Prepare { text: sql, .. } if sql.len() >= PACKET_MAX => {
                 too_large()
             }
-            Operation::Query { text: sql } => {
+            Operation::Query { text: sql, .. } => {
                 self.job = Job::Query;
                 self.query(exchange.out, &[sql])
             }
@@ -327,7 +335,7 @@ impl Connection for MySqlConnection {
                 self.query(exchange.out, &[b"ROLLBACK"])
             }
             Operation::Prepare { statement, text: sql } => self.prepare(statement, sql, exchange),
-            Operation::Execute { statement, parameters } => self.run_statement(statement, parameters, exchange),
+            Operation::Execute { statement, parameters, .. } => self.run_statement(statement, parameters, exchange),
             Operation::Close { statement } => {
                 self.close_statement(statement, exchange);
                 Progress::Reply(Reply::default())
@@ -337,7 +345,7 @@ impl Connection for MySqlConnection {
     }
 
     fn defer(&mut self, operation: &Operation<'_>) -> bool {
-        let Operation::Execute { statement, parameters } = *operation else { return false };
+        let Operation::Execute { statement, parameters, .. } = *operation else { return false };
         let Ok(at) = self.find(statement) else { return false };
         let (dialect, in_transaction) = (self.dialect(), self.in_transaction());
         let (statement, deferral) = (&mut self.statements[at], &mut self.deferral);

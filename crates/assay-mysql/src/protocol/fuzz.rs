@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use assay_seam::{
-    ConnectOptions, Connection, Endpoint, Exchange, Nanos, Operation, Progress, Rows, RowsPool, StatementId, TlsFacts,
-    TlsMode, Value,
+    ConnectOptions, Connection, Endpoint, Exchange, Nanos, Operation, Progress, Rows, RowsPool, RowsWanted,
+    StatementId, TlsFacts, TlsMode, Value,
 };
 
 use super::connection::MySqlConnection;
@@ -32,11 +32,11 @@ pub fn fuzz_mysql(data: &[u8]) {
     let statement = StatementId(7);
     let parameters = [Value::Int(1), Value::Text(b"a")];
     let operations = [
-        Operation::Query { text: b"SELECT 1" },
+        Operation::Query { text: b"SELECT 1", rows: RowsWanted::Keep },
         Operation::Prepare { statement, text: b"UPDATE t SET a = ?, b = ?" },
-        Operation::Execute { statement, parameters: &parameters },
+        Operation::Execute { statement, parameters: &parameters, rows: RowsWanted::Keep },
         Operation::Load { table: b"t", columns: b"a", rows: &rows, frozen: false },
-        Operation::Execute { statement, parameters: &parameters },
+        Operation::Execute { statement, parameters: &parameters, rows: RowsWanted::Keep },
         Operation::Close { statement },
     ];
     let mut next = operations.iter().cycle();

@@ -43,6 +43,7 @@ const VARCHAR: u8 = 15;
 const BIT: u8 = 16;
 /// VECTOR, JSON, NEWDECIMAL, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY: all strings.
 const STRINGS: std::ops::RangeInclusive<u8> = 242..=255;
+pub(super) const BLOB: u8 = 252;
 pub(super) const VAR_STRING: u8 = 253;
 const GEOMETRY: u8 = 255;
 

@@ -9,7 +9,7 @@ use assay_seam::{Effect, StatementId, Value};
 use assay_wire::placeholders::Template;
 
 use super::packet::write_lenenc;
-use super::result::{DOUBLE, LONGLONG, NULL, VAR_STRING};
+use super::result::{BLOB, DOUBLE, LONGLONG, NULL, VAR_STRING};
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -72,6 +72,7 @@ pub(super) fn write_execute(types: &mut [u8], parameters: &[Value<'_>], payload:
             Value::Int(_) => LONGLONG,
             Value::Double(_) => DOUBLE,
             Value::Text(_) => VAR_STRING,
+            Value::Bytes(_) => BLOB,
             Value::Null => {
                 payload[nulls + i / 8] |= 1 << (i % 8);
                 // The type does not matter: keep what the server knows.
@@ -90,7 +91,7 @@ pub(super) fn write_execute(types: &mut [u8], parameters: &[Value<'_>], payload:
             Value::Null => {}
             Value::Int(value) => payload.extend_from_slice(&value.to_le_bytes()),
             Value::Double(value) => payload.extend_from_slice(&value.to_le_bytes()),
-            Value::Text(text) => {
+            Value::Text(text) | Value::Bytes(text) => {
                 write_lenenc(text.len(), payload);
                 payload.extend_from_slice(text);
             }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use assay_seam::{
-    Cell, Connection, Exchange, Nanos, Operation, Progress, Reply, Rows, RowsPool, StatementId, TlsFacts, Value,
+    Cell, Connection, Exchange, Nanos, Operation, Progress, Reply, Rows, RowsPool, RowsWanted, StatementId, TlsFacts,
+    Value,
 };
 
 use super::connection::MySqlConnection;
@@ -445,7 +446,7 @@ fn bytes_before_tls_are_not_taken_for_the_servers() {
 #[test]
 fn several_statements_give_several_result_sets() {
     let (int, text) = (column(3, 0), column(253, 0));
-    let sql = Operation::Query { text: b"SELECT 1, NULL; UPDATE t; SELECT a" };
+    let sql = Operation::Query { text: b"SELECT 1, NULL; UPDATE t; SELECT a", rows: RowsWanted::Keep };
     check_session(
         DEPRECATE_EOF,
         true,
@@ -489,7 +490,7 @@ fn an_error_among_rows_keeps_the_rows_before_it() {
         DEPRECATE_EOF,
         true,
         vec![
-            Run(Operation::Query { text: b"SELECT" }),
+            Run(Operation::Query { text: b"SELECT", rows: RowsWanted::Keep }),
             packets(1, &[&[1], &column(3, 0), b"\x011", b"\xff\xbd\x04#40001Deadlock found"]),
         ],
         r#"> 0 \x03SELECT
@@ -502,7 +503,7 @@ transaction false
 #[test]
 fn a_statement_is_prepared_once_and_again_when_it_got_lost() {
     let int = column(8, 0);
-    let execute = |parameters| Run(Operation::Execute { statement: ID, parameters });
+    let execute = |parameters| Run(Operation::Execute { statement: ID, parameters, rows: RowsWanted::Keep });
     let prepared = |number| packets(1, &[&[0, number, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0], &int, &int, &int]);
     let row = |value: u8| packets(1, &[&[1], &int, &[0, 0, value, 0, 0, 0, 0, 0, 0, 0], &[0, 4], END]);
     let steps = vec![
@@ -587,9 +588,15 @@ fn ok_more(affected: u8) -> Vec<u8> {
 
 #[test]
 fn deferred_statements_are_one_text_with_the_next() {
-    let begin = || Defer(Operation::Execute { statement: StatementId(0), parameters: &[] });
-    let update = || Defer(Operation::Execute { statement: StatementId(1), parameters: &[Value::Text(b"it's")] });
-    let select = Operation::Execute { statement: StatementId(2), parameters: &[] };
+    let begin = || Defer(Operation::Execute { statement: StatementId(0), parameters: &[], rows: RowsWanted::Keep });
+    let update = || {
+        Defer(Operation::Execute {
+            statement: StatementId(1),
+            parameters: &[Value::Text(b"it's")],
+            rows: RowsWanted::Keep,
+        })
+    };
+    let select = Operation::Execute { statement: StatementId(2), parameters: &[], rows: RowsWanted::Keep };
     check_deferred(
         vec![
             update(),
@@ -605,7 +612,7 @@ fn deferred_statements_are_one_text_with_the_next() {
             Flush,
             // Forgotten if something else comes first.
             update(),
-            Run(Operation::Query { text: b"ROLLBACK" }),
+            Run(Operation::Query { text: b"ROLLBACK", rows: RowsWanted::Keep }),
             packets(1, &[OK]),
             Run(select),
             packets(1, &[&[1], &column(8, 0), &[0, 0, 7, 0, 0, 0, 0, 0, 0, 0], END]),
@@ -633,9 +640,11 @@ transaction false
 
 #[test]
 fn a_refused_deferred_statement_is_the_answer_of_the_one_waited_for() {
-    let begin = || Defer(Operation::Execute { statement: StatementId(0), parameters: &[] });
-    let update = || Defer(Operation::Execute { statement: StatementId(1), parameters: &[Value::Int(5)] });
-    let select = || Run(Operation::Execute { statement: StatementId(2), parameters: &[] });
+    let begin = || Defer(Operation::Execute { statement: StatementId(0), parameters: &[], rows: RowsWanted::Keep });
+    let update = || {
+        Defer(Operation::Execute { statement: StatementId(1), parameters: &[Value::Int(5)], rows: RowsWanted::Keep })
+    };
+    let select = || Run(Operation::Execute { statement: StatementId(2), parameters: &[], rows: RowsWanted::Keep });
     let sent = r"waits true
 waits true
 > 0 \x03BEGIN\n;UPDATE t SET a = 5 -- all\n;SELECT a FROM t
@@ -656,7 +665,8 @@ waits true
 #[test]
 fn parameters_are_substituted_where_the_server_cannot_prepare() {
     let prepare = || Run(Operation::Prepare { statement: ID, text: b"XA START ?" });
-    let execute = || Run(Operation::Execute { statement: ID, parameters: &[Value::Text(b"it's \\")] });
+    let execute =
+        || Run(Operation::Execute { statement: ID, parameters: &[Value::Text(b"it's \\")], rows: RowsWanted::Keep });
     let refused = packets(1, &[b"\xff\x0f\x05#HY000This command is not supported"]);
     check_session(
         0,
@@ -671,7 +681,7 @@ transaction true
     );
     // NO_BACKSLASH_ESCAPES.
     let plain = packets(1, &[&[0, 0, 0, 2, 2, 0, 0]]);
-    let set = Run(Operation::Query { text: b"SET sql_mode" });
+    let set = Run(Operation::Query { text: b"SET sql_mode", rows: RowsWanted::Keep });
     check_session(
         0,
         false,
@@ -704,7 +714,11 @@ fn a_server_gets_no_file_by_asking() {
     check_session(
         0,
         true,
-        vec![Run(Operation::Query { text: b"SELECT 1" }), packets(1, &[b"\xFB/etc/passwd"]), packets(3, &[OK])],
+        vec![
+            Run(Operation::Query { text: b"SELECT 1", rows: RowsWanted::Keep }),
+            packets(1, &[b"\xFB/etc/passwd"]),
+            packets(3, &[OK]),
+        ],
         r"> 0 \x03SELECT 1
 > 2 
 affected 0 error client: the server asked for the local file `/etc/passwd`, which it did not get (2068) permission Never
@@ -716,7 +730,7 @@ transaction false
 #[test]
 fn a_server_that_gives_up_is_heard_whenever_it_speaks() {
     let killed: &[u8] = b"\xff\x87\x07#70100Connection was killed";
-    let query = || Run(Operation::Query { text: b"DO 1" });
+    let query = || Run(Operation::Query { text: b"DO 1", rows: RowsWanted::Keep });
     check_session(
         0,
         true,
@@ -773,7 +787,7 @@ fn rows_larger_than_a_frame_arrive_whole() {
     // The last one begins like an EOF and fills its frames exactly.
     let rows = [large(FRAME_MAX - 5), large(FRAME_MAX), large(2 * FRAME_MAX - 9)];
     let mut steps = login(DEPRECATE_EOF);
-    steps.push(Run(Operation::Query { text: b"SELECT" }));
+    steps.push(Run(Operation::Query { text: b"SELECT", rows: RowsWanted::Keep }));
     steps.push(packets(1, &[&[1], &text, &rows[0], &rows[1], &rows[2], END]));
     let whole = play(URL, true, &steps, Cut::Whole);
     let lengths = rows.map(|row| row.len() - if row.len() < FRAME_MAX { 4 } else { 9 });
@@ -787,7 +801,7 @@ fn rows_larger_than_a_frame_arrive_whole() {
 fn statements_larger_than_a_frame_leave_in_several() {
     let sql = vec![b' '; FRAME_MAX + 10];
     let mut steps = login(0);
-    steps.extend([Run(Operation::Query { text: &sql }), packets(2, &[OK])]);
+    steps.extend([Run(Operation::Query { text: &sql, rows: RowsWanted::Keep }), packets(2, &[OK])]);
     let log = play(URL, true, &steps, Cut::Whole);
     assert!(log.contains("> 0 (16777215 bytes)\n> 1            \naffected 0"), "{log}");
 }
@@ -879,7 +893,7 @@ fn a_batch_that_a_file_would_bend_is_undone_and_inserted() {
     // A warning; in the caller's transaction.
     let warned = one(5, &[0, 0xFC, 0x78, 5, 0, 3, 0, 1, 0]);
     let duplicate = one(1, b"\xff\x26\x04#23000Duplicate entry");
-    let begin = vec![Run(Operation::Query { text: b"BEGIN" }), Server(yes())];
+    let begin = vec![Run(Operation::Query { text: b"BEGIN", rows: RowsWanted::Keep }), Server(yes())];
     check_load(
         begin,
         vec![probed(3), yes(), one(1, ASKED), warned, yes(), yes(), duplicate, yes()],
@@ -1024,7 +1038,7 @@ transaction false
 fn a_bulk_that_fails_is_undone() {
     let yes = || one(1, OK_IN_TRANSACTION);
     let duplicate = one(1, b"\xff\x26\x04#23000Duplicate entry");
-    let begin = vec![Run(Operation::Query { text: b"BEGIN" }), Server(yes())];
+    let begin = vec![Run(Operation::Query { text: b"BEGIN", rows: RowsWanted::Keep }), Server(yes())];
     check_load_after(
         bulk_login(),
         begin,

@@ -14,7 +14,7 @@ use crate::protocol::login::Login;
 use crate::protocol::message::{self, LENGTH_MAX, broken};
 use crate::protocol::server::PostgresServer;
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, ServerFacts,
+    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, RowsWanted, ServerFacts,
     StatementError, StatementId, TlsFacts, TlsMode,
 };
 use assay_wire::deferral::Deferral;
@@ -101,6 +101,8 @@ struct Flight {
     unpreparable: bool,
     /// Whether the query for a table's types must be answered before the load.
     asking: bool,
+    /// Whether rows are only counted.
+    counts: bool,
     rows: Option<Box<Rows>>,
     affected: u64,
     error: Option<Box<StatementError>>,
@@ -224,9 +226,11 @@ impl Connection for PostgresConnection {
             self.loaded.forget();
         }
         let sent = match *operation {
-            Operation::Query { text: sql } => self.query(Job::Query, sql, exchange.out),
+            Operation::Query { text: sql, .. } => self.query(Job::Query, sql, exchange.out),
             Operation::Prepare { statement, text: sql } => self.prepare(statement, sql, exchange.out),
-            Operation::Execute { statement, parameters } => self.execute_prepared(statement, parameters, exchange.out),
+            Operation::Execute { statement, parameters, .. } => {
+                self.execute_prepared(statement, parameters, exchange.out)
+            }
             Operation::Close { statement } => Ok(self.close_statement(statement, exchange.out)),
             Operation::RollBack => self.query(Job::Query, b"ROLLBACK", exchange.out),
             Operation::Load { table, columns, rows, frozen } => self.load((table, columns), rows, frozen, exchange.out),
@@ -234,6 +238,7 @@ impl Connection for PostgresConnection {
         match sent {
             Ok(Sent::Nothing) => Progress::Reply(Reply::default()),
             Ok(Sent::Messages) if exchange.out.len() - start < LENGTH_MAX => {
+                self.flight.counts = counts(operation);
                 self.phase = Phase::Busy;
                 Progress::Pending
             }
@@ -270,7 +275,7 @@ impl Connection for PostgresConnection {
     }
 
     fn defer(&mut self, operation: &Operation<'_>) -> bool {
-        let Operation::Execute { statement: id, parameters } = *operation else { return false };
+        let Operation::Execute { statement: id, parameters, .. } = *operation else { return false };
         let Ok(at) = self.find(id) else { return false };
         let Statement { effect, form, .. } = &self.statements[at];
         // A statement that returns rows, or must be prepared again, is answered in more than one way.
@@ -288,7 +293,7 @@ impl Connection for PostgresConnection {
     }
 
     fn pipe(&mut self, operation: &Operation<'_>) -> bool {
-        let Operation::Execute { statement: id, parameters } = *operation else { return false };
+        let Operation::Execute { statement: id, parameters, .. } = *operation else { return false };
         let (Ok(at), Phase::Ready) = (self.find(id), self.phase) else { return false };
         match self.statements[at].form {
             Form::Server { prepared: true, parameters: count, .. } if parameters.len() == usize::from(count) => {
@@ -335,6 +340,14 @@ impl Connection for PostgresConnection {
         }
         self.phase = Phase::Closed;
     }
+}
+
+/// Whether nobody will read the rows.
+fn counts(operation: &Operation<'_>) -> bool {
+    matches!(
+        operation,
+        Operation::Query { rows: RowsWanted::Count, .. } | Operation::Execute { rows: RowsWanted::Count, .. }
+    )
 }
 
 /// Parse as the unnamed statement.

@@ -3,8 +3,8 @@
 use crate::protocol::connection::PostgresConnection;
 use crate::protocol::server;
 use assay_seam::{
-    ConnectOptions, Connection, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool, StatementId,
-    TlsFacts, Value,
+    ConnectOptions, Connection, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool, RowsWanted,
+    StatementId, TlsFacts, Value,
 };
 
 /// A server's greeting up to ReadyForQuery.
@@ -29,12 +29,12 @@ pub fn fuzz_postgres(data: &[u8]) {
     load.push_text(b"a\tb").expect("three bytes fit");
     let (id, unknown) = (StatementId(7), StatementId(8));
     let operations = [
-        Operation::Query { text: b"SELECT 1" },
-        Operation::Execute { statement: id, parameters: &[Value::Int(1)] },
+        Operation::Query { text: b"SELECT 1", rows: RowsWanted::Keep },
+        Operation::Execute { statement: id, parameters: &[Value::Int(1)], rows: RowsWanted::Keep },
         Operation::Prepare { statement: id, text: b"SELECT ?" },
         Operation::Load { table: b"t", columns: b"a,b", rows: &load, frozen: false },
         Operation::Close { statement: id },
-        Operation::Execute { statement: unknown, parameters: &[] },
+        Operation::Execute { statement: unknown, parameters: &[], rows: RowsWanted::Keep },
     ];
     for mode in ["disable", "prefer", "allow", "require"] {
         // Login, then whatever the bytes lead to.

@@ -4,7 +4,7 @@
 //! allocated for a length that was only announced. Source: PostgreSQL manual, 55.7 (message formats).
 
 use assay_seam::{Value, write_decimal};
-use assay_wire::placeholders::write_postgres_double;
+use assay_wire::placeholders::{write_bytea, write_postgres_double};
 
 /// The largest length a server or client may announce: the most that PostgreSQL itself can hold in one piece.
 pub(super) const LENGTH_MAX: usize = 1 << 30;
@@ -176,6 +176,7 @@ pub(super) fn write_bind(name: &[u8], parameters: &[Value<'_>], out: &mut Vec<u8
                 Value::Int(value) => write_sized(0, out, |out| write_decimal(value, out)),
                 Value::Double(value) => write_sized(0, out, |out| write_postgres_double(value, out)),
                 Value::Text(text) => write_sized(0, out, |out| out.extend_from_slice(text)),
+                Value::Bytes(bytes) => write_sized(0, out, |out| write_bytea(bytes, out)),
             }
         }
         out.extend_from_slice(&[0, 0]);

@@ -14,7 +14,7 @@ use crate::protocol::connection::PostgresConnection;
 use crate::protocol::{DRIVER, fuzz_postgres, server};
 use assay_seam::{
     Class, ConnectOptions, Connection, Endpoint, Exchange, Executed, Nanos, Operation, Origin, Progress, Rows,
-    RowsPool, StatementId, Surroundings, TlsFacts, TlsMode, Value,
+    RowsPool, RowsWanted, StatementId, Surroundings, TlsFacts, TlsMode, Value,
 };
 
 // The server's messages.
@@ -447,12 +447,13 @@ fn session_statements_run_before_the_first_operation() {
 // Operations.
 
 const ID: StatementId = StatementId(0x2a);
-const SELECT: Ask<'_> = Ask::Do(Operation::Query { text: b"SELECT 1" });
+const SELECT: Ask<'_> = Ask::Do(Operation::Query { text: b"SELECT 1", rows: RowsWanted::Keep });
 const SENT_SELECT: &str = r"> Q\x00\x00\x00\rSELECT 1\x00";
 const PREPARE: Ask<'_> = Ask::Do(Operation::Prepare { statement: ID, text: b"SELECT a FROM t WHERE b = ?" });
 const SENT_CLOSE: &str = r"C\x00\x00\x00%Sassay_00000009abcdef01_0000002a\x00";
 const SENT_PREPARE: &str = r"P\x00\x00\x00Cassay_00000009abcdef01_0000002a\x00SELECT a FROM t WHERE b = $1\x00\x00\x00D\x00\x00\x00%Sassay_00000009abcdef01_0000002a\x00";
-const EXECUTE: Ask<'_> = Ask::Do(Operation::Execute { statement: ID, parameters: &[Value::Int(-7)] });
+const EXECUTE: Ask<'_> =
+    Ask::Do(Operation::Execute { statement: ID, parameters: &[Value::Int(-7)], rows: RowsWanted::Keep });
 const SENT_EXECUTE: &str = r"B\x00\x00\x001\x00assay_00000009abcdef01_0000002a\x00\x00\x00\x00\x01\x00\x00\x00\x02-7\x00\x00E\x00\x00\x00\t\x00\x00\x00\x00\x00";
 const SYNC: &str = r"S\x00\x00\x00\x04";
 
@@ -462,6 +463,16 @@ fn executed() -> Vec<u8> {
 
 fn sent(pieces: &[&str]) -> String {
     format!("> {}", pieces.concat())
+}
+
+#[test]
+fn rows_that_nobody_wants_are_counted() {
+    let count = Ask::Do(Operation::Query { text: b"SELECT 1", rows: RowsWanted::Count });
+    let rows = [row(&[Some("1"), None]), row(&[Some("x"), Some("two")])].concat();
+    let answer = [described(&["a", "b"]), rows, complete("SELECT 2"), ready(b'I')].concat();
+    // Two rows without cells; the next operation gets its rows.
+    let expected = [SENT_SELECT, "[ ], 0 affected", SENT_SELECT, "[1,- x,two], 0 affected"];
+    check_operations(&prepared_on(), &[(count, answer.clone()), (SELECT, answer)], &expected);
 }
 
 #[test]
@@ -548,9 +559,12 @@ fn a_prepared_statement_is_described_once() {
 }
 
 const UPDATE: StatementId = StatementId(1);
-const DEFER_BEGIN: Ask<'_> = Ask::Defer(Operation::Execute { statement: StatementId(0), parameters: &[] });
-const DEFER_UPDATE: Ask<'_> = Ask::Defer(Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)] });
-const DEFER_SELECT: Ask<'_> = Ask::Defer(Operation::Execute { statement: ID, parameters: &[Value::Int(5)] });
+const DEFER_BEGIN: Ask<'_> =
+    Ask::Defer(Operation::Execute { statement: StatementId(0), parameters: &[], rows: RowsWanted::Keep });
+const DEFER_UPDATE: Ask<'_> =
+    Ask::Defer(Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)], rows: RowsWanted::Keep });
+const DEFER_SELECT: Ask<'_> =
+    Ask::Defer(Operation::Execute { statement: ID, parameters: &[Value::Int(5)], rows: RowsWanted::Keep });
 
 /// Prepares BEGIN, an UPDATE and a SELECT; then come `turns`. `expected` omits the preparation.
 fn check_deferred(turns: &[(Ask<'_>, Vec<u8>)], expected: &[&str]) {
@@ -638,8 +652,12 @@ fn executed_deferred_statements_are_counted_by_what_they_did() {
         connection.execute(&Operation::Prepare { statement: StatementId(number), text: sql }, &mut exchange);
         connection.on_bytes(&[prepared(parameters, &[]), ready(b'I')].concat(), &mut exchange);
     }
-    let update = Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)] };
-    assert!(connection.defer(&Operation::Execute { statement: StatementId(0), parameters: &[] }));
+    let update = Operation::Execute { statement: UPDATE, parameters: &[Value::Int(5)], rows: RowsWanted::Keep };
+    assert!(connection.defer(&Operation::Execute {
+        statement: StatementId(0),
+        parameters: &[],
+        rows: RowsWanted::Keep
+    }));
     assert!(connection.defer(&update) && connection.defer(&update) && connection.defer(&update));
     connection.flush(&mut exchange);
     let refused = refusal("ERROR", "23505", "duplicate", "x");
@@ -661,7 +679,8 @@ fn a_pipeline_is_sent_as_one_whatever_its_statements_mean() {
         connection.on_bytes(&[prepared(0, columns), ready(b'I')].concat(), &mut exchange);
     }
     exchange.out.clear();
-    let statement = |number| Operation::Execute { statement: StatementId(number), parameters: &[] };
+    let statement =
+        |number| Operation::Execute { statement: StatementId(number), parameters: &[], rows: RowsWanted::Keep };
     let answer = |rest: &[u8]| [&done("BEGIN")[..], rest].concat();
     let selected = [message(b'2', b""), row(&[Some("x")]), complete("SELECT 1")].concat();
 
@@ -694,7 +713,7 @@ fn a_pipeline_is_sent_as_one_whatever_its_statements_mean() {
 fn parameters_go_as_text() {
     let values =
         [Value::Null, Value::Int(i64::MIN), Value::Double(0.1), Value::Double(f64::INFINITY), Value::Text(b"")];
-    let execute = Ask::Do(Operation::Execute { statement: ID, parameters: &values });
+    let execute = Ask::Do(Operation::Execute { statement: ID, parameters: &values, rows: RowsWanted::Keep });
     let turns = [
         (
             Ask::Do(Operation::Prepare { statement: ID, text: b"f(?,?,?,?,?)" }),
@@ -864,7 +883,10 @@ fn large_batches_are_binary_once_the_types_are_known() {
     assert!(sent.contains("Q\0\0\0,COPY t (a,b) FROM STDIN (FORMAT binary)\0d"), "{sent:?}");
     assert_eq!((affected, error), (1, None));
     // Any other statement may have changed the table; and a query that is refused does no harm.
-    turn(&Operation::Query { text: b"ALTER" }, &[complete("ALTER TABLE"), ready(b'I')].concat());
+    turn(
+        &Operation::Query { text: b"ALTER", rows: RowsWanted::Keep },
+        &[complete("ALTER TABLE"), ready(b'I')].concat(),
+    );
     let refused = [
         refusal("ERROR", "428C9", "cannot insert into column a", "x"),
         ready(b'I'),
@@ -915,14 +937,14 @@ fn a_second_load_is_held_until_the_first_is_answered_and_dropped_if_that_failed(
     let Progress::Reply(reply) = connection.on_bytes(&refused, &mut exchange) else { panic!("no reply") };
     assert!(reply.error.is_some() && exchange.out.is_empty() && !connection.has_sent_rows());
     let rolled_back = [complete("ROLLBACK"), ready(b'I')].concat();
-    connection.execute(&Operation::Query { text: b"ROLLBACK" }, &mut exchange);
+    connection.execute(&Operation::Query { text: b"ROLLBACK", rows: RowsWanted::Keep }, &mut exchange);
     let Progress::Reply(reply) = connection.on_bytes(&rolled_back, &mut exchange) else { panic!("no reply") };
     assert_eq!(reply.error, None);
 }
 
 #[test]
 fn a_copy_of_the_scripts_own_is_refused_and_over() {
-    let simple = Ask::Do(Operation::Query { text: b"COPY t TO STDOUT" });
+    let simple = Ask::Do(Operation::Query { text: b"COPY t TO STDOUT", rows: RowsWanted::Keep });
     let sent_simple = r"> Q\x00\x00\x00\x15COPY t TO STDOUT\x00";
     let copy_out =
         [message(b'H', &[0, 0, 0]), message(b'd', b"1\n"), message(b'd', b"2\n"), message(b'c', b"")].concat();
@@ -997,7 +1019,7 @@ fn an_open_transaction_is_known_by_the_servers_word() {
     assert_eq!((connection.server().product.as_str(), connection.server().version.as_str()), ("PostgreSQL", "15.14"));
     for (status, open) in [(b'T', true), (b'E', true), (b'I', false)] {
         let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
-        connection.execute(&Operation::Query { text: b"BEGIN" }, &mut exchange);
+        connection.execute(&Operation::Query { text: b"BEGIN", rows: RowsWanted::Keep }, &mut exchange);
         feed(&mut connection, &mut out, &[complete("x"), ready(status)].concat(), 9999);
         assert_eq!(connection.in_transaction(), open);
     }
@@ -1010,7 +1032,7 @@ fn an_open_transaction_is_known_by_the_servers_word() {
 #[test]
 fn texts_with_a_nul_never_reach_the_server() {
     let turns = [
-        (Ask::Do(Operation::Query { text: b"SELECT 1\0; DROP" }), Vec::new()),
+        (Ask::Do(Operation::Query { text: b"SELECT 1\0; DROP", rows: RowsWanted::Keep }), Vec::new()),
         (Ask::Do(Operation::Prepare { statement: ID, text: b"\0" }), Vec::new()),
     ];
     let refused = "no rows, 0 affected, client: the statement's text holds a NUL byte (no code)";
@@ -1021,7 +1043,7 @@ fn texts_with_a_nul_never_reach_the_server() {
 fn standard_conforming_strings_decide_where_a_string_ends() {
     let options = ConnectOptions { prepared: false, ..ConnectOptions::default() };
     let prepare = Ask::Do(Operation::Prepare { statement: ID, text: br"SELECT '\' ? '?'" });
-    let execute = Ask::Do(Operation::Execute { statement: ID, parameters: &[Value::Int(1)] });
+    let execute = Ask::Do(Operation::Execute { statement: ID, parameters: &[Value::Int(1)], rows: RowsWanted::Keep });
     let off = status("standard_conforming_strings", "off");
     let turns = [(prepare, off.clone()), (execute, Vec::new()), (prepare, Vec::new()), (execute, Vec::new())];
     let nothing = "no rows, 0 affected";
@@ -1044,8 +1066,10 @@ fn an_idle_connection_is_small() {
     let mut pool = RowsPool::default();
     connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     feed(&mut connection, &mut out, &greeting(), 9999);
-    connection
-        .execute(&Operation::Query { text: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+    connection.execute(
+        &Operation::Query { text: b"x", rows: RowsWanted::Keep },
+        &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO },
+    );
     let large = "x".repeat(100_000);
     let answer = [described(&["a"]), row(&[Some(&large)]), complete("SELECT 1"), ready(b'I')].concat();
     assert!(matches!(feed(&mut connection, &mut out, &answer, 1000), Progress::Reply(_)));
@@ -1059,8 +1083,10 @@ fn announced_lengths_reserve_nothing() {
     let mut pool = RowsPool::default();
     connection.on_connected(&mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
     feed(&mut connection, &mut out, &greeting(), 9999);
-    connection
-        .execute(&Operation::Query { text: b"x" }, &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO });
+    connection.execute(
+        &Operation::Query { text: b"x", rows: RowsWanted::Keep },
+        &mut Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO },
+    );
     let progress = feed(&mut connection, &mut out, b"D\x40\0\0\0\0\x01", 1);
     assert!(matches!(progress, Progress::Pending) && connection.tail_capacity() < 100);
 }

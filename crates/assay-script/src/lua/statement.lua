@@ -9,6 +9,7 @@ local new_table = require("table.new")
 local ask, raise, front, connections = core.ask, core.raise, core.front, core.connections
 local yield = coroutine.yield
 local QUERY, PREPARE, EXECUTE, CLOSE, DEFER, PIPE = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.DEFER, ask.PIPE
+local PERFORM = ask.PERFORM
 local Connection, NUMBER, BUSY, PREPARED = connections.class, connections.NUMBER, connections.BUSY, connections.PREPARED
 local ROWS, LENGTH, WIDTH = connections.ROWS, connections.LENGTH, connections.WIDTH
 local finish, finish_unread, statement_failed = connections.finish, connections.finish_unread, connections.failed
@@ -55,15 +56,17 @@ local function placeholders(text)
   return count
 end
 
---- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `a` as the value
---- is), it is executed with values; without, with the parameters bound to it.
+--- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `b` bytes, `a` as
+--- the value is), it is executed with values; without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self[BUSY] then make_ready(self) end
   if self.deferring then flush(self) end
   text = text_of(text, "statement to prepare")
   local wanted = placeholders(text)
   if kinds ~= nil then
-    if type(kinds) ~= "string" or kinds:find("[^idta]") then raise("the kinds of parameters are letters: i, d, t or a") end
+    if type(kinds) ~= "string" or kinds:find("[^idtba]") then
+      raise("the kinds of parameters are letters: i, d, t, b or a")
+    end
     if #kinds ~= wanted then
       raise(("the statement has %d placeholders, but %d kinds are given"):format(wanted, #kinds))
     end
@@ -103,6 +106,7 @@ function core.exact(kind, value)
     if ("%.0f"):format(number) == digits then return number end
     return nil, "no double is equal to " .. digits
   end
+  if kind == "b" then return nil, "a " .. type(value) .. " is not a string of bytes" end
   local number = type(value) == "cdata" and tonumber(value) or value
   if type(number) ~= "number" then return nil, "a " .. type(value) .. " is not a value of a statement" end
   if kind == "d" then return number end
@@ -206,7 +210,7 @@ end
 
 local scratch = {}
 
---- `how`: EXECUTE or DEFER.
+--- `how`: EXECUTE, PERFORM, DEFER or PIPE.
 local function execute(self, how)
   local connection, class = self[0][NUMBER], getmetatable(self)
   local id, kinds = class.id, class.kinds
@@ -263,17 +267,21 @@ end
 --- Runs the statement and returns nothing: its rows are not read and need no result object.
 function Statement:perform()
   local connection = usable(self)
-  return finish_unread(connection, self, execute(self, EXECUTE))
+  return finish_unread(connection, self, execute(self, PERFORM))
 end
 
 --- A value as written in the text of a statement.
 local function literal(driver, kind, value, i)
   if value == nil then return "NULL" end
-  if type(value) == "boolean" then return value and "1" or "0" end
+  if type(value) == "boolean" and kind ~= "b" then return value and "1" or "0" end
   if type(value) ~= "string" then
     local exact, reason = core.exact(kind, value)
     if exact == nil then raise("parameter " .. i .. ": " .. reason) end
     value = type(exact) == "number" and digits_of(exact) or exact
+  end
+  if kind == "b" then
+    local digits = value:gsub(".", function(byte) return ("%02x"):format(byte:byte()) end)
+    return (driver:name() == "pgsql" and "E'\\\\x" or "x'") .. digits .. "'"
   end
   if kind ~= "t" and tonumber(value) then return value end
   value = value:gsub("'", "''")
@@ -362,7 +370,7 @@ end
 function ValueStatement:perform(...)
   local class = getmetatable(self)
   local connection = usable_with(self, class, select("#", ...))
-  return finish_unread(connection, self, yield(EXECUTE, connection[NUMBER], class.id, class.kinds, ...))
+  return finish_unread(connection, self, yield(PERFORM, connection[NUMBER], class.id, class.kinds, ...))
 end
 
 function ValueStatement:bind_param()

@@ -120,11 +120,11 @@ impl Driver {
             }
             Request::Operation(number, operation) => {
                 let (line, key) = match operation {
-                    Operation::Query { text: sql } => (format!("query {}: {}", number.0, text(sql)), text(sql)),
+                    Operation::Query { text: sql, .. } => (format!("query {}: {}", number.0, text(sql)), text(sql)),
                     Operation::Prepare { statement, text: sql } => {
                         (format!("prepare {}.{}: {}", number.0, statement.0, text(sql)), text(sql))
                     }
-                    Operation::Execute { statement, parameters } => (
+                    Operation::Execute { statement, parameters, .. } => (
                         format!("execute {}.{}: {parameters:?}", number.0, statement.0).replace("\\\"", "\""),
                         format!("execute {}", statement.0),
                     ),
@@ -142,11 +142,11 @@ impl Driver {
                 (line, Some(Answer::Reply(reply, verdict)))
             }
             Request::Defer(number, operation) => {
-                let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
+                let Operation::Execute { statement, parameters, .. } = operation else { panic!("{operation:?}") };
                 (format!("defer {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Proceed(true)))
             }
             Request::Pipe(number, operation) => {
-                let Operation::Execute { statement, parameters } = operation else { panic!("{operation:?}") };
+                let Operation::Execute { statement, parameters, .. } = operation else { panic!("{operation:?}") };
                 (format!("pipe {}.{}: {parameters:?}", number.0, statement.0), Some(Answer::Proceed(true)))
             }
             Request::Synchronize(number) => (format!("synchronize {}", number.0), Some(Answer::Done)),

@@ -15,7 +15,7 @@ use assay_script::{
 };
 use assay_seam::{
     Cell, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Progress,
-    Reply, Retry, RowsPool,
+    Reply, Retry, RowsPool, RowsWanted,
 };
 
 const SEED: u64 = 42;
@@ -378,7 +378,7 @@ pub(crate) fn open(driver: &Driver, url: &str) -> Box<dyn Database> {
 pub(crate) fn sql(database: &dyn Database, text: &str) -> String {
     let mut world = World::default();
     let mut link = Link::open(database, &mut world);
-    let reply = match link.begin(&Operation::Query { text: text.as_bytes() }, &mut world) {
+    let reply = match link.begin(&Operation::Query { text: text.as_bytes(), rows: RowsWanted::Keep }, &mut world) {
         Progress::Reply(reply) => reply,
         other => panic!("{other:?}"),
     };

@@ -105,6 +105,44 @@ fn the_whole_life_of_a_workload_on_every_server() {
     }
 }
 
+/// All bytes there are, through prepared statements and in texts; and a result of which nobody reads the rows.
+const BYTES: &str = r#"
+local BLOB = { pgsql = "BYTEA", mysql = "BLOB", sqlite = "BLOB" }
+local HEX = { pgsql = "upper(encode(b, 'hex'))", mysql = "HEX(b)", sqlite = "HEX(b)" }
+function event()
+  local con, name = sysbench.sql.driver():connect(), sysbench.sql.driver():name()
+  con:query("CREATE TABLE bytes (b " .. BLOB[name] .. ")")
+  local all = {}
+  for byte = 0, 255 do all[#all + 1] = string.char(byte) end
+  local text = table.concat(all)
+  con:prepare("INSERT INTO bytes VALUES (?)", "b"):perform(text)
+  local found = con:query_row("SELECT " .. HEX[name] .. " FROM bytes")
+  local wanted = text:gsub(".", function(byte) return ("%02X"):format(byte:byte()) end)
+  if found ~= wanted then error("found " .. tostring(found), 0) end
+  for _ = 1, 300 do con:prepare("INSERT INTO bytes VALUES (?)", "b"):perform(nil) end
+  local all_rows = con:prepare("SELECT b FROM bytes", "")
+  all_rows:perform()
+  if all_rows:execute().nrows ~= 301 then error("rows are missing", 0) end
+  local is_refused = not pcall(function() con:prepare("INSERT INTO bytes VALUES (?)", "b"):perform(7) end)
+  if not is_refused then error("7 is no string", 0) end
+  con:query("DROP TABLE bytes")
+end
+"#;
+
+#[test]
+fn binary_values_arrive_as_they_are_on_every_server() {
+    let folder = Folder::new();
+    folder.write("bytes.lua", BYTES);
+    let servers = KINDS.into_iter().filter(|kind| kind.present()).map(Kind::shared);
+    let mut urls: Vec<String> = servers.map(|server| server.url(&server.fresh_database().unwrap())).collect();
+    urls.push(format!("sqlite:{}", folder.path().join("bytes.db").display()));
+    for url in urls {
+        for prepared in ["on", "off"] {
+            folder.expect(&format!("run ./bytes.lua --db {url} --prepared {prepared} --transactions 1 --no-record"), 0);
+        }
+    }
+}
+
 #[test]
 fn a_record_holds_the_settings_of_the_server() {
     for kind in KINDS.into_iter().filter(|kind| kind.present()) {

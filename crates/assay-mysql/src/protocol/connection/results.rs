@@ -57,7 +57,7 @@ impl MySqlConnection {
                 self.width = width.ok_or_else(|| violation("sent a result that makes no sense"))? as u32;
                 self.columns.clear();
                 let rows = self.reply.rows.get_or_insert_with(|| exchange.pool.take());
-                rows.begin_set(self.width as usize);
+                rows.begin_set(if self.counts { 0 } else { self.width as usize });
                 self.phase = Phase::Columns(self.width);
                 Ok(Progress::Pending)
             }
@@ -67,7 +67,7 @@ impl MySqlConnection {
     fn on_column(&mut self, payload: &[u8], left: u32) -> Result<Progress, Box<StatementError>> {
         let (column, name) = Column::read(payload)?;
         self.columns.push(column);
-        if let (Job::Query, Some(rows)) = (&self.job, &mut self.reply.rows) {
+        if let (Job::Query, false, Some(rows)) = (&self.job, self.counts, &mut self.reply.rows) {
             rows.push_label(name);
         }
         self.phase = match left {
@@ -94,6 +94,7 @@ impl MySqlConnection {
         }
         let Some(rows) = &mut self.reply.rows else { return Err(violation("sent a row without columns")) };
         match self.binary {
+            _ if self.counts => rows.push_bare_row(),
             true => read_binary_row(payload, &self.columns, rows)?,
             false => read_text_row(payload, self.width, rows)?,
         }

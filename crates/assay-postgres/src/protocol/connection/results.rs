@@ -126,6 +126,10 @@ impl PostgresConnection {
             return Ok(());
         }
         let rows = self.flight.rows.as_deref_mut().ok_or_else(|| broken("a row came without its description"))?;
+        if self.flight.counts {
+            rows.push_bare_row();
+            return Ok(());
+        }
         let mut body = Body(body);
         let columns = body.u16()?;
         if usize::from(columns) != rows.columns(rows.sets() - 1) {
@@ -254,12 +258,13 @@ impl PostgresConnection {
     }
 
     fn begin_set(&mut self, columns: u16, pool: &mut RowsPool) {
-        self.flight.rows.get_or_insert_with(|| pool.take()).begin_set(columns.into());
+        let columns = if self.flight.counts { 0 } else { columns.into() };
+        self.flight.rows.get_or_insert_with(|| pool.take()).begin_set(columns);
     }
 
     /// The names in a RowDescription.
     fn read_labels(&mut self, columns: u16, mut fields: Body<'_>) -> Result<(), Broken> {
-        let Some(rows) = &mut self.flight.rows else { return Ok(()) };
+        let Some(rows) = self.flight.rows.as_mut().filter(|_| !self.flight.counts) else { return Ok(()) };
         for _ in 0..columns {
             rows.push_label(fields.text()?);
             // Table, column, type, its length and modifier, format.
