@@ -37,6 +37,11 @@ fn nothing_in_a_file_that_is_no_record_panics() {
 }
 
 #[test]
+fn nothing_in_a_bundle_panics_or_leaves_its_folder() {
+    fuzz("bundle", "fuzz/seeds/bundles", assay_experiment::fuzz_bundle);
+}
+
+#[test]
 fn nothing_in_a_recipe_panics() {
     fuzz("recipe", "recipes", assay_recipe::fuzz_recipe);
 }

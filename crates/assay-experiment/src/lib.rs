@@ -29,3 +29,4 @@ pub use folder::{DEFAULT, Folder, all, only, unwritable};
 pub use run::run;
 pub use servers::{Found, about, count, look};
 pub use setup::{Runs, prepare_words};
+pub use unpack::fuzz_bundle;

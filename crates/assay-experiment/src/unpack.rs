@@ -125,6 +125,35 @@ fn unpack_to(folder: &Path, bytes: impl Read, limits: Limits) -> Result<(), Refu
     Ok(())
 }
 
+/// Unpacks arbitrary bytes as an archive, compressed or not: nothing may panic, appear beside the folder, or be larger
+/// than its limits.
+pub fn fuzz_bundle(data: &[u8]) {
+    const LIMITS: Limits = Limits { bytes: 64 << 10, files: 16 };
+    let around = tempfile::tempdir().expect("a temporary folder can be made");
+    for is_compressed in [false, true] {
+        let folder = around.path().join(if is_compressed { "compressed" } else { "plain" });
+        fs::create_dir(&folder).expect("the folder is new");
+        let unpacked = match is_compressed {
+            true => unpack_to(&folder, GzDecoder::new(data), LIMITS),
+            false => unpack_to(&folder, data, LIMITS),
+        };
+        let (mut files, mut bytes) = (0, 0);
+        let mut folders = vec![folder];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("it can be read")) {
+                let found = entry.metadata().expect("it is there");
+                assert!(found.is_dir() || found.is_file(), "a link or a device was unpacked");
+                files += u64::from(found.is_file());
+                bytes += if found.is_file() { found.len() } else { 0 };
+                folders.extend(found.is_dir().then(|| entry.path()));
+            }
+        }
+        assert!(unpacked.is_err() || (files <= LIMITS.files && bytes <= LIMITS.bytes), "a bundle is too large");
+    }
+    let beside = fs::read_dir(around.path()).expect("it is there").count();
+    assert_eq!(beside, 2, "something was unpacked beside the folder");
+}
+
 /// A path below a folder; `None` if it leads elsewhere.
 pub fn below(name: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();

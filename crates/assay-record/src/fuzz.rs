@@ -1,15 +1,17 @@
-//! Arbitrary bytes read as a record.
+//! Arbitrary bytes read as a record, and as the history beside it.
 
 use std::path::Path;
 
 use crate::event::Event;
+use crate::history::ReadHistory;
 use crate::stream;
 use crate::trial::Record;
 
-/// As the bytes of a file, compressed or not, as single events, and as a record of format 1. Nothing may panic, and
-/// what was read can be written.
+/// As the bytes of a file, compressed or not, as single events, as a record of format 1, and as a history. Nothing may
+/// panic, and what was read can be written.
 pub fn fuzz_record(data: &[u8]) {
     let _ = Record::from_bytes(data);
+    let _ = ReadHistory::from_bytes(data);
     if let Ok(found) = stream::read(Path::new("fuzz"), data, stream::Part::Whole) {
         found.record.to_bytes();
     }
