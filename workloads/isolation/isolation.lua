@@ -1,15 +1,26 @@
 --- Isolation under load: checks what transactions read and wrote against the isolation level that was asked for.
 --
 --
--- Lists (`--model append`): transactions append unique numbers and read whole lists, so that reads show the order of
--- all appends. Registers (`register`): a write says which version it replaced. Bank (`bank`): the sum of all balances
--- never changes. docs/isolation.md says what is proved. With `--read-from 2`, transactions that only read run on the
--- second --db, such as a replica of the first.
+-- Lists (`--model append`, and `rows` with a row for each element): transactions append unique numbers and read whole
+-- lists, so that reads show the order of all appends. Registers (`register`): a write says which version it replaced.
+-- Bank (`bank`): the sum of all balances never changes. docs/isolation.md says what is proved. With `--read-from 2`,
+-- transactions that only read run on the second --db, such as a replica of the first.
+
+local LEVELS = assay.share("isolation_levels")
 
 sysbench.cmdline.options = {
-  model = { "What transactions do: append (lists), register (versioned rows) or bank (transfers)", "append" },
-  level = { "Isolation level to ask for, and to check: serializable, repeatable-read, snapshot-isolation, …", "serializable" },
-  expect = { "Isolation level to check, if not the one asked for, such as snapshot-isolation or strict-serializable", "" },
+  model = {
+    "What transactions work on: append (lists in one row), rows (lists with a row for each element), register "
+      .. "(versioned rows) or bank (transfers)", "append",
+    choices = { "append", "rows", "register", "bank" },
+  },
+  level = {
+    "Isolation level to ask for, and to check: " .. table.concat(LEVELS, ", "), "serializable", choices = LEVELS,
+  },
+  expect = {
+    "Isolation level to check, if not the one asked for, such as snapshot-isolation or strict-serializable", "",
+    choices = LEVELS,
+  },
   keys = { "Lists, registers or accounts in use at a time", 50 },
   length = { "Elements after which a list is replaced by a new one", 50 },
   operations = { "Most operations of a transaction", 4 },
@@ -32,7 +43,6 @@ local function connect(number) return sysbench.sql.driver():connect(number) end
 
 local function options()
   local opt = sysbench.opt
-  if not sql.models[opt.model] then error("--model is append, register or bank, and not " .. opt.model, 0) end
   if opt.keys < 2 or opt.keys > KEYS_MAX then error("--keys is a number from 2 to " .. KEYS_MAX, 0) end
   if opt.operations < 1 or opt.length < 1 then error("--operations and --length are at least 1", 0) end
   return opt
@@ -66,8 +76,11 @@ function init()
   con:query("UPDATE isolation_run SET token = " .. token .. " WHERE id = 1")
   if opt.read_from == 0 then return end
   local replica = connect(opt.read_from)
+  local function token_of(there) return (there:query_row("SELECT token FROM isolation_run WHERE id = 1")) end
   for _ = 1, LOOKS_MAX do
-    if tonumber((replica:query_row("SELECT token FROM isolation_run WHERE id = 1"))) == token then return end
+    -- Another agent of a fleet may have written its own meanwhile; even the table may not be there yet.
+    local is_there, there = pcall(token_of, replica)
+    if is_there and there == token_of(con) then return end
     assay.sleep(PAUSE)
   end
   error("--read-from: the second --db does not get the changes of the first", 0)
@@ -77,8 +90,9 @@ end
 
 local models = {}
 
---- Lists: keys of which new ones replace those that are long enough. Each session does that on its own.
-function models.append()
+--- Lists: keys of which new ones replace those that are long enough. Each session does that on its own. `contents` and
+--- `add` do it in the database.
+local function lists_of(contents, add)
   local opt = sysbench.opt
   local keys, length = opt.keys, opt.length
   local generation, appended = {}, {}
@@ -94,15 +108,36 @@ function models.append()
   local lists = {}
   function lists.read(session, slot)
     local key = key_of(slot)
-    renew(slot, history.list(key, (session.read:row(key))))
+    renew(slot, history.list(key, contents(session, key)))
   end
   function lists.write(session, slot)
     local key = key_of(slot)
-    session.write:perform(key, history.append(key))
+    add(session, key, history.append(key))
     appended[slot] = appended[slot] + opt.threads
     renew(slot, appended[slot])
   end
   return lists
+end
+
+function models.append()
+  local function contents(session, key) return (session.read:row(key)) end
+  local function add(session, key, value) session.write:perform(key, value) end
+  return lists_of(contents, add)
+end
+
+--- Elements are counted in a row of their list, so that two transactions that append to it wait for each other.
+function models.rows()
+  local function contents(session, key)
+    local result = session.read:execute(key)
+    if result.nrows == 0 then return end
+    local elements = {}
+    for i = 1, result.nrows do elements[i] = result:fetch_row()[1] end
+    return table.concat(elements, ",")
+  end
+  local function add(session, key, value)
+    session.write:perform(key, session:grow(key), value)
+  end
+  return lists_of(contents, add)
 end
 
 --- Registers: rows that count their versions, and keep the writer of the one before.
@@ -183,6 +218,14 @@ local function open(number, is_reader)
   session.read = con:prepare(statements.read, "i")
   if is_reader then return session end
   session.write = con:prepare(statements.write, statements.kinds)
+  if statements.grow then
+    local grow, grown = con:prepare(statements.grow, "i"), statements.grown and con:prepare(statements.grown, "i")
+    function session:grow(key)
+      if not grown then return tonumber((grow:row(key))) end
+      grow:perform(key)
+      return tonumber((grown:row(key)))
+    end
+  end
   if statements.replaced then
     local replaced = con:prepare(statements.replaced, "i")
     function session:replace(key, value)

@@ -272,6 +272,14 @@ local function point_out()
   end
 end
 
+--- The numbers that orders get are checked: each district has a counter of them.
+local function keep_history()
+  local level = sysbench.opt.expect
+  if level == "" then return end
+  session.history = assay.history { level = level }
+  function session.counter(set, w, d) return ((set - 1) * session.warehouses + w - 1) * tpcc.DISTRICTS + d end
+end
+
 function thread_init()
   local dialect = open_session()
   read_mix()
@@ -282,6 +290,7 @@ function thread_init()
     fail("--journal: only deferred deliveries have a result file (2.7.2); add --deferred-delivery")
   end
   declare_audit()
+  keep_history()
   for _, what in ipairs { "warehouses", "customers", "items" } do assay.found(what, session[what]) end
   note_run(dialect)
   point_out()

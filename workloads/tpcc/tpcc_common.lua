@@ -35,6 +35,10 @@ tpcc.options = {
   items = { "Items, 100 to 100000; fewer than 100000 is not TPC-C", 100000 },
   mix = { "Number of New-Order, Payment, Order-Status, Delivery and Stock-Level cards in a deck (5.2.4.2)", "10,10,1,1,1" },
   isolation = { "Isolation level: read-committed, repeatable-read or serializable; without it, the server's default", "" },
+  expect = {
+    "Check the numbers that orders get in their districts (d_next_o_id) against this isolation level, such as "
+      .. "serializable or strict-serializable", "", choices = assay.share("isolation_levels"),
+  },
   batch_statements = {
     "Send statements whose answers are not needed together with the next one, on PostgreSQL, MySQL and MariaDB", false,
   },
@@ -114,6 +118,9 @@ function tpcc.settings()
   end
   if SWITCH[tostring(opt.enable_purge):lower()] ~= false then
     refuse("--enable_purge is not supported: deleting orders violates the consistency conditions of clause 3.3.2")
+  end
+  if opt.expect ~= "" and settings.procedures then
+    refuse("--expect: the numbers of orders are read inside the procedures; leave out --procedures")
   end
   local level = either("isolation", "trx_level")
   if level ~= "" then

@@ -53,6 +53,7 @@ function new_order.by_statements(set, w, input)
   local discount, _, _, w_tax = set.order_customer:row(w, d, c)
   local o, d_tax = set.order_district:row(w, d)
   o = tonumber(o)
+  if session.history then session.history.count(session.counter(input.set, w, d), o) end
   defer(set.next_order, o + 1, w, d)
   defer(set.insert_order, o, d, w, c, lines, input.remote == 0 and 1 or 0)
   defer(set.insert_new_order, o, d, w)

@@ -14,6 +14,7 @@ function stock_level.draw(input) input.threshold = sysbench.rand.uniform(10, 20)
 function stock_level.by_statements(set, w, d, input)
   session.defer(session.begin_reading)
   local next_order = tonumber((set.district_level:row(w, d)))
+  if session.history then session.history.counter(session.counter(input.set, w, d), next_order) end
   local low = set.low_stock:row(w, d, next_order - 20, next_order, w, input.threshold)
   session.commit:execute()
   return low

@@ -355,11 +355,6 @@ impl<'a> Coordinator<'a> {
                 let message = format!("assay.history: there is no isolation level {level}; use one of {known}");
                 self.fail(RunError::Script(ScriptError::from_message(&message, "")), now);
             }
-            // Each agent has a part of the history; nobody checks the whole.
-            Message::Declared(Declaration::History(..)) if self.plan.fleet.is_some() => {
-                let message = "assay.history: isolation cannot be checked in a fleet: run the workload without --fleet";
-                self.fail(RunError::Script(ScriptError::from_message(message, "")), now);
-            }
             Message::Declared(declaration) => self.declare(declaration),
             Message::Acknowledged(keys) => self.outcome.acknowledged.extend(keys),
             Message::History(words) => self.add_history(words),
@@ -405,18 +400,21 @@ impl<'a> Coordinator<'a> {
 
     /// When the limit is reached, later transactions are left out.
     fn add_history(&mut self, mut words: Vec<u64>) {
-        let megabytes = self.outcome.declarations.iter().find_map(|declaration| match declaration {
-            Declaration::History(_, megabytes) => Some(*megabytes),
+        let Some((level, megabytes)) = self.outcome.declarations.iter().find_map(|declaration| match declaration {
+            Declaration::History(level, megabytes) => Some((level, *megabytes)),
             _ => None,
-        });
+        }) else {
+            return;
+        };
         let history = &mut self.outcome.history;
-        let limit = (megabytes.unwrap_or_default() * 1e6 / 8.0) as usize;
+        let limit = (megabytes * 1e6 / 8.0) as usize;
         if history.is_partial() || history.words().len() + words.len() > limit {
             return history.set_partial();
         }
-        isolation::log::shift(&mut words, self.started.0);
+        isolation::log::advance(&mut words, -i128::from(self.started.0));
         let is_whole = history.extend(&words);
         debug_assert!(is_whole, "workers send whole transactions");
+        self.observer.notice(Notice::History { level, words: &words });
     }
 
     /// Every Lua state reports the same; the first report counts.

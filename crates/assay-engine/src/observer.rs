@@ -129,6 +129,13 @@ pub enum Notice<'a> {
         /// This instant, since the start of the run.
         now: Nanos,
     },
+    /// The workload keeps a history (`assay.history`): new transactions.
+    History {
+        /// The isolation level that is checked.
+        level: &'a str,
+        /// Whole transactions (`assay_isolation::log`); instants count from the start of the run.
+        words: &'a [u64],
+    },
     /// A message from the script (`assay.log`, `print`).
     Log {
         /// Session number.

@@ -111,6 +111,11 @@ const PING_TIMEOUT: Duration = Duration::from_secs(2);
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 const LISTS: usize = 5;
 
+/// Not a number after the slash: results are listed without histories.
+fn history_name(run: &str, number: u32) -> String {
+    format!("{run}/{number}.history")
+}
+
 impl Bus {
     /// Connects; `name` is what the server lists. Fails when nobody answers within seconds.
     pub fn connect(nats: &Nats, name: &str) -> Result<Bus, BusError> {
@@ -230,10 +235,18 @@ impl Bus {
 
     /// Stores the result of an agent, replacing an earlier one.
     pub fn store(&self, run: &str, number: u32, result: &[u8]) -> Result<(), BusError> {
+        self.put(&format!("{run}/{number}"), result)
+    }
+
+    /// Stores the history of an agent's transactions.
+    pub fn store_history(&self, run: &str, number: u32, history: &[u8]) -> Result<(), BusError> {
+        self.put(&history_name(run, number), history)
+    }
+
+    fn put(&self, name: &str, result: &[u8]) -> Result<(), BusError> {
         self.runtime.block_on(async {
             let store = self.wire.results().await?;
-            let name = format!("{run}/{number}");
-            store.put(name.as_str(), &mut &result[..]).await.map_err(|error| self.wire.refused(&error))?;
+            store.put(name, &mut &result[..]).await.map_err(|error| self.wire.refused(&error))?;
             Ok(())
         })
     }
@@ -250,9 +263,18 @@ impl Bus {
 
     /// The stored result of an agent; `None`: there is none.
     pub fn fetch(&self, run: &str, number: u32) -> Result<Option<Vec<u8>>, BusError> {
+        self.get(&format!("{run}/{number}"))
+    }
+
+    /// The stored history of an agent's transactions; `None`: there is none.
+    pub fn fetch_history(&self, run: &str, number: u32) -> Result<Option<Vec<u8>>, BusError> {
+        self.get(&history_name(run, number))
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, BusError> {
         self.runtime.block_on(async {
             let store = self.wire.results().await?;
-            let mut object = match store.get(format!("{run}/{number}")).await {
+            let mut object = match store.get(name).await {
                 Ok(object) => object,
                 Err(error) if error.kind() == object_store::GetErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(self.wire.refused(&error)),
@@ -277,6 +299,8 @@ impl Bus {
         for stored in self.stored()?.into_iter().filter(|stored| stored.run == run) {
             self.runtime.block_on(async {
                 let store = self.wire.results().await?;
+                // There may be none.
+                let _ = store.delete(history_name(&stored.run, stored.number)).await;
                 let name = format!("{}/{}", stored.run, stored.number);
                 store.delete(name).await.map_err(|error| self.wire.refused(&error))
             })?;

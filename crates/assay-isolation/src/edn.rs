@@ -7,7 +7,7 @@ use crate::history::{History, Operation, Outcome};
 impl History {
     /// Writes the history as EDN: an invocation and a completion per transaction, in the order of their instants, with
     /// `:r`, `:append` and `:w` operations. Registers are written as `rw-register` histories, without the numbers of
-    /// their versions; totals are left out.
+    /// their versions; counters and totals are left out.
     pub fn write_edn(&self, text: &mut dyn Write) -> fmt::Result {
         let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * self.len());
         for (index, transaction) in self.transactions().enumerate() {
@@ -43,6 +43,8 @@ impl History {
             for operation in transaction.operations() {
                 let knows = !is_begin;
                 match operation {
+                    Operation::Write { replaced: Some(before), .. } if before.is_counted() => continue,
+                    Operation::Read { version, .. } if version.is_counted() => continue,
                     Operation::Append { key, value } => write!(text, "{separator}[:append {key} {value}]")?,
                     Operation::Write { key, value, .. } => write!(text, "{separator}[:w {key} {value}]")?,
                     Operation::ReadList { key, .. } | Operation::Read { key, .. } if !knows => {

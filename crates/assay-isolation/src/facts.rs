@@ -1,7 +1,7 @@
 //! Who wrote what, and which transactions committed.
 
 use crate::hash::IntMap;
-use crate::history::{History, Operation, Outcome};
+use crate::history::{History, Operation, Outcome, Version};
 
 /// No transaction.
 pub(crate) const NOBODY: u32 = u32::MAX;
@@ -18,6 +18,7 @@ pub(crate) struct Write {
     /// The last write of its transaction to the key.
     pub(crate) is_last: bool,
     pub(crate) is_append: bool,
+    pub(crate) is_counter: bool,
 }
 
 /// What follows from the operations alone.
@@ -34,6 +35,8 @@ pub(crate) struct Facts<'a> {
     starts: Vec<usize>,
     /// Keys to which a failed transaction wrote.
     has_failed: Vec<bool>,
+    /// Writes to counters by transactions that are not known to have committed: key, number and transaction, in order.
+    unsure: Vec<(u32, u64, u32)>,
 }
 
 impl<'a> Facts<'a> {
@@ -46,15 +49,14 @@ impl<'a> Facts<'a> {
             writes: Vec::new(),
             starts: Vec::new(),
             has_failed: Vec::new(),
+            unsure: Vec::new(),
         };
         for (index, transaction) in history.transactions().enumerate() {
             let first = facts.writes.len();
             for operation in transaction.operations() {
-                let (key, value, number, is_append) = match operation {
-                    Operation::Append { key, value } => (key, value, 0, true),
-                    Operation::Write { key, value, replaced } => {
-                        (key, value, replaced.map_or(0, |version| version.number + 1), false)
-                    }
+                let (key, value, replaced, is_append) = match operation {
+                    Operation::Append { key, value } => (key, value, None, true),
+                    Operation::Write { key, value, replaced } => (key, value, replaced, false),
                     Operation::ReadList { key, .. } | Operation::Read { key, .. } => {
                         facts.intern(key);
                         continue;
@@ -63,12 +65,18 @@ impl<'a> Facts<'a> {
                 };
                 let key = facts.intern(key);
                 facts.has_failed[key as usize] |= transaction.outcome == Outcome::Failed;
-                let transaction = index as u32;
-                facts.writes.push(Write { key, transaction, value, number, is_last: true, is_append });
+                let number = replaced.map_or(0, |version| version.number + 1);
+                let (outcome, transaction) = (transaction.outcome, index as u32);
+                let is_counter = replaced.is_some_and(Version::is_counted);
+                facts.writes.push(Write { key, transaction, value, number, is_last: true, is_append, is_counter });
+                if is_counter && outcome != Outcome::Ok {
+                    facts.unsure.push((key, number, transaction));
+                }
             }
             facts.mark_overwritten(first);
         }
         facts.writes.sort_unstable_by_key(|write| (write.key, write.value));
+        facts.unsure.sort_unstable();
         let mut starts = vec![0; facts.keys.len() + 1];
         facts.writes.iter().for_each(|write| starts[write.key as usize + 1] += 1);
         for i in 1..starts.len() {
@@ -111,6 +119,14 @@ impl<'a> Facts<'a> {
     /// All writes to a key, by value.
     pub(crate) fn writes_to(&self, key: usize) -> &[Write] {
         &self.writes[self.starts[key]..self.starts[key + 1]]
+    }
+
+    /// Transactions that are not known to have committed, and would have given the counter this value.
+    pub(crate) fn unsure_of(&self, key: usize, number: u64) -> impl Iterator<Item = u32> + '_ {
+        let key = key as u32;
+        let start = self.unsure.partition_point(|(known, value, _)| (*known, *value) < (key, number));
+        let same = move |one: &&(u32, u64, u32)| (one.0, one.1) == (key, number);
+        self.unsure[start..].iter().take_while(same).map(|(_, _, transaction)| *transaction)
     }
 
     /// Whether a failed transaction wrote the value.

@@ -136,6 +136,10 @@ fn shown(operation: Operation<'_>) -> String {
             text
         }
         Operation::Write { key, value, replaced: None } => format!("write({key}, {value})"),
+        Operation::Write { key, replaced: Some(before), .. } if before.is_counted() => {
+            format!("count({key}): from {} to {}", before.number, before.number + 1)
+        }
+        Operation::Read { key, version } if version.is_counted() => format!("read({key}): {}", version.number),
         Operation::Write { key, value, replaced: Some(before) } => {
             format!("write({key}, {value}) as version {}, after {}", before.number + 1, before.value)
         }

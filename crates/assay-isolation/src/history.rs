@@ -46,6 +46,21 @@ pub struct Version {
     pub value: u64,
 }
 
+impl Version {
+    /// A counter that had this value: each write adds one, and the number of a version is all that is stored of it.
+    pub fn counted(number: u64) -> Version {
+        Version { number, value: COUNTED }
+    }
+
+    /// Whether it is the version of a counter.
+    pub fn is_counted(self) -> bool {
+        self.value == COUNTED
+    }
+}
+
+/// Stands for the value where a version has only a number.
+const COUNTED: u64 = u64::MAX;
+
 /// What a transaction did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
@@ -190,13 +205,14 @@ pub mod log {
         log.extend([head(TOTAL, 2, 0), found as u64, expected as u64]);
     }
 
-    /// Subtracts `by` from all instants of the log of a history, except from ends that nobody saw.
-    pub fn shift(log: &mut [u64], by: u64) {
+    /// Adds `by`, which may be negative, to all instants of the log of a history, except to ends that nobody saw.
+    pub fn advance(log: &mut [u64], by: i128) {
+        let moved = |instant: u64| (i128::from(instant) + by).clamp(0, i128::from(u64::MAX - 1)) as u64;
         let mut rest = log;
         while let [head, begin, end, after @ ..] = rest {
-            *begin = begin.saturating_sub(by);
+            *begin = moved(*begin);
             if *end != u64::MAX {
-                *end = end.saturating_sub(by);
+                *end = moved(*end);
             }
             let length = ((*head >> 32 & 0x3fff_ffff) as usize).min(after.len());
             rest = &mut after[length..];

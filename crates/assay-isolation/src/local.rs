@@ -3,7 +3,7 @@
 use crate::facts::{Facts, NOBODY};
 use crate::findings::{Findings, Reason};
 use crate::graph::{Builder, Kind};
-use crate::history::{Operation, Version};
+use crate::history::{Operation, Outcome, Version};
 use crate::phenomenon::{Form, Phenomenon};
 use crate::timing::Access;
 use crate::versions::Versions;
@@ -107,6 +107,7 @@ impl<'a, 'b> Local<'a, 'b> {
                 }
                 match self.versions.place(key, version) {
                     Some(place) => self.read(index, key, place, touched),
+                    None if version.is_counted() => self.miscounted(index, key, version.number),
                     None => self.strange(index, key, version.value),
                 }
             }
@@ -134,8 +135,22 @@ impl<'a, 'b> Local<'a, 'b> {
 
     /// A write replaced a version: that of an aborted transaction, or one that is not in the order?
     fn replaced(&mut self, index: u32, key: usize, before: Version) {
-        if before.number > 0 && self.versions.place(key, before).is_none() {
-            self.strange(index, key, before.value);
+        if before.number == 0 || self.versions.place(key, before).is_some() {
+            return;
+        }
+        match before.is_counted() {
+            true => self.miscounted(index, key, before.number),
+            false => self.strange(index, key, before.value),
+        }
+    }
+
+    /// A counter had a value that no committed transaction gave it.
+    fn miscounted(&mut self, index: u32, key: usize, number: u64) {
+        let failed = self.facts.unsure_of(key, number).find(|writer| self.facts.outcome(*writer) == Outcome::Failed);
+        match failed {
+            Some(writer) => self.findings.add(Phenomenon::AbortedRead, &[writer, index]),
+            None if self.facts.history.is_partial() => {}
+            None => self.findings.add(Phenomenon::GarbageRead, &[index]),
         }
     }
 

@@ -5,9 +5,10 @@
 //! too, so the search is repeated until it finds no more.
 
 use crate::facts::{Facts, NOBODY};
-use crate::findings::Findings;
+use crate::findings::{Findings, Reason};
+use crate::graph::Kind;
 use crate::history::{Operation, Outcome, Version};
-use crate::phenomenon::Phenomenon;
+use crate::phenomenon::{Form, Phenomenon};
 
 /// A version of a key.
 #[derive(Clone, Copy, Debug)]
@@ -106,12 +107,16 @@ impl<'a> Versions<'a> {
         if entries.is_empty() {
             return;
         }
+        let is_counter = facts.writes_to(key)[0].is_counter;
         // Of two writes with a number, the later one is kept: the earlier one was lost.
         let begin = |entry: &Entry| facts.history.transaction(entry.transaction as usize).begin;
         entries.sort_by_key(|entry| (entry.number, std::cmp::Reverse(begin(entry))));
         entries.dedup_by(|again, kept| {
             let is_lost = again.number == kept.number;
-            if is_lost {
+            let overlap = facts.history.transaction(again.transaction as usize).end >= begin(kept);
+            if is_lost && is_counter && overlap {
+                lost_update(key, again.transaction, kept.transaction, findings);
+            } else if is_lost {
                 findings.add(Phenomenon::LostWrite, &[again.transaction, kept.transaction]);
             }
             is_lost
@@ -121,6 +126,12 @@ impl<'a> Versions<'a> {
 
     /// How many versions of the key there are up to what a register's read found. `None` if it is not among them.
     pub(crate) fn place(&self, key: usize, version: Version) -> Option<usize> {
+        if version.is_counted() {
+            let entries = &self.entries[key];
+            let place = entries.partition_point(|entry| entry.number <= version.number);
+            // A counter has a value before the first write that is known.
+            return (place == 0 || entries[place - 1].number == version.number).then_some(place);
+        }
         if version.number == 0 {
             return (version.value == 0).then_some(0);
         }
@@ -174,8 +185,23 @@ fn settle<'a>(facts: &mut Facts<'a>) -> (Vec<&'a [u64]>, Vec<u32>) {
     }
 }
 
+/// Both transactions added one to the same value of a counter.
+fn lost_update(key: usize, one: u32, other: u32, findings: &mut Findings) {
+    let key = key as u32;
+    let reasons = [
+        Reason { from: one, to: other, kind: Kind::ReadWrite, key },
+        Reason { from: other, to: one, kind: Kind::WriteWrite, key },
+    ];
+    findings.add_with(Phenomenon::LostUpdate, Form::Plain, &[one, other], &reasons);
+}
+
 /// A register's version was seen by a committed transaction.
 fn note_seen(facts: &mut Facts<'_>, key: u32, version: Version, seen: &mut Vec<u32>) {
+    if version.is_counted() {
+        let key = facts.index(key);
+        let is_new = |writer: &u32| facts.outcome(*writer) == Outcome::Unknown && !facts.is_committed[*writer as usize];
+        return seen.extend(facts.unsure_of(key, version.number).find(is_new));
+    }
     let Some(at) = facts.write_of(facts.index(key), version.value) else { return };
     if facts.writes[at].number == 0 {
         facts.writes[at].number = version.number;

@@ -20,6 +20,8 @@ pub struct OptionDeclaration {
     pub description: String,
     /// How values are read.
     pub kind: OptionKind,
+    /// The values that a text may have; empty: any.
+    pub choices: Vec<String>,
     /// What the script sees if the user does not set it: the declared default, else an empty text, 0 or an empty list.
     pub default: OptionValue,
 }
@@ -148,6 +150,11 @@ impl OptionDeclaration {
     /// The name with `_` for `-`: the key in `sysbench.opt`.
     pub fn key(&self) -> String {
         self.name.replace('-', "_")
+    }
+
+    /// Whether a text is one of the choices. An empty one clears the option.
+    pub fn allows(&self, text: &str) -> bool {
+        text.is_empty() || self.choices.is_empty() || self.choices.iter().any(|choice| choice == text)
     }
 }
 

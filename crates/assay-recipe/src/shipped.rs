@@ -37,6 +37,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         recipe!("index-choice"),
         recipe!("instrumentation"),
         recipe!("io-bound"),
+        recipe!("isolation"),
         recipe!("jsonb"),
         recipe!("keyset"),
         recipe!("load"),

@@ -32,6 +32,20 @@ pub struct AgentPart {
     pub stages: Vec<AgentStage>,
 }
 
+impl AgentPart {
+    /// How far its instants may be off on the coordinator's clock: the bound of the pings, and how much its clock moved
+    /// during the run.
+    pub fn clock_error_ns(&self) -> u64 {
+        let known: Vec<ClockOffset> = [self.clock_before, self.clock_after].into_iter().flatten().collect();
+        let moved = match known[..] {
+            [before, after] => before.offset_ns.abs_diff(after.offset_ns),
+            _ => 0,
+        };
+        // Never measured: nothing can be said about real time.
+        known.iter().map(|offset| offset.bound_ns).max().map_or(u64::MAX / 4, |bound| bound.saturating_add(moved))
+    }
+}
+
 /// How far a clock was from another, as pings tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {

@@ -16,6 +16,7 @@ mod experiment;
 mod file;
 mod fleet;
 mod fuzz;
+mod history;
 mod host;
 mod identity;
 mod isolation;
@@ -49,6 +50,7 @@ pub use event::{
 pub use experiment::{RecordedTrial, StepTime};
 pub use fleet::Share;
 pub use fuzz::fuzz_record;
+pub use history::{HistoryFile, ReadHistory, history_path};
 pub use host::Host;
 pub use isolation::Isolation;
 pub use journal::{journal_head, journal_line};

@@ -41,7 +41,8 @@ pub(crate) fn frames(events: &[Event]) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn put_frame(bytes: &mut Vec<u8>, lines: &mut Vec<u8>) -> io::Result<()> {
+/// Appends a frame with the text, and empties that.
+pub(crate) fn put_frame(bytes: &mut Vec<u8>, lines: &mut Vec<u8>) -> io::Result<()> {
     let mut encoder = zstd::Encoder::new(bytes, ZSTD_LEVEL)?;
     encoder.include_checksum(true)?;
     encoder.write_all(lines)?;
@@ -57,7 +58,7 @@ pub(crate) fn whole(record: &Record) -> io::Result<Vec<u8>> {
 
 /// Why frames end before the bytes do.
 #[derive(Debug)]
-enum FrameEnd {
+pub(crate) enum FrameEnd {
     /// The rest of a frame is missing.
     Cut,
     /// This is not a frame, or it is damaged.
@@ -67,7 +68,7 @@ enum FrameEnd {
 }
 
 /// The lines of the next frame, and its length in bytes.
-fn next_frame(bytes: &[u8], text_max: u64) -> Result<(Vec<u8>, usize), FrameEnd> {
+pub(crate) fn next_frame(bytes: &[u8], text_max: u64) -> Result<(Vec<u8>, usize), FrameEnd> {
     let begins = bytes.len().min(ZSTD_MAGIC.len());
     if bytes[..begins] != ZSTD_MAGIC[..begins] {
         return Err(FrameEnd::Damaged);

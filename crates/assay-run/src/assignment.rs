@@ -128,18 +128,20 @@ fn typed(option: &OptionDeclaration, value: &OptionValue) -> Result<OptionValue,
         (_, OptionValue::None)
         | (OptionKind::Bool, OptionValue::Bool(_))
         | (OptionKind::Int | OptionKind::Double | OptionKind::Size, OptionValue::Number(_))
-        | (OptionKind::Text, OptionValue::Text(_))
         | (OptionKind::List, OptionValue::List(_)) => Ok(value.clone()),
-        (kind, value) => {
+        (_, value) => {
             let text = shown(value);
-            option_value(kind, &text).map_err(|reason| (text, reason))
+            option_value(option, &text).map_err(|reason| (text, reason))
         }
     }
 }
 
 /// Parses a workload option. An empty value clears it, as sysbench scripts expect.
-pub fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
-    Ok(match kind {
+pub fn option_value(option: &OptionDeclaration, text: &str) -> Result<OptionValue, String> {
+    if !option.allows(text) {
+        return Err(format!("expected {}", any_of(&option.choices)));
+    }
+    Ok(match option.kind {
         OptionKind::Bool => OptionValue::Bool(values::switch(text)?),
         OptionKind::Int | OptionKind::Double | OptionKind::Size if text.is_empty() => OptionValue::Number(0.0),
         OptionKind::Int => OptionValue::Number(values::integer(text)? as f64),
@@ -151,6 +153,14 @@ pub fn option_value(kind: OptionKind, text: &str) -> Result<OptionValue, String>
             OptionValue::List(text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect())
         }
     })
+}
+
+/// `stop, go or wait`.
+fn any_of(words: &[String]) -> String {
+    match words {
+        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 /// A value as written on the command line.

@@ -321,7 +321,9 @@ impl Run<'_> {
             let interrupted = || Trouble::new(interrupt::exit(), "interrupted before anything was measured");
             return Err(trouble.unwrap_or_else(interrupted));
         }
+        let isolation = isolation::verdict_of_fleet(&shares, crew.histories(&course), &course.starts_ns, output.quiet);
         let Left { record, path, journal } = live.finish_fleet(&plan, |record| {
+            record.isolation = isolation;
             record.take_shares(shares, &course.starts_ns);
             record.elapsed_ns = course.elapsed.0;
             record.failure = trouble.as_ref().map(|trouble| trouble.cause.clone());

@@ -19,6 +19,7 @@ use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 use assay_spec::{OutputSpec, TelemetryLevel, TelemetrySpec, values};
 
+use crate::isolation::KeptHistory;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
@@ -40,6 +41,7 @@ pub struct Live {
     elapsed_trials: u64,
     metrics: Option<(Metrics, LiveMetrics)>,
     journal: Option<Journal>,
+    history: KeptHistory,
     /// The clock of the run, and its start.
     clock: Option<(Clock, Nanos)>,
     /// `None`: nothing is sampled.
@@ -98,6 +100,7 @@ impl Live {
             elapsed_trials,
             metrics,
             journal,
+            history: KeptHistory::default(),
             clock: None,
             beside,
             samplers: None,
@@ -309,6 +312,7 @@ impl Live {
         isolation: Option<Isolation>,
     ) -> Left {
         self.record.isolation = isolation;
+        std::mem::take(&mut self.history).finish(outcome.history.is_partial());
         record_of::fill(&mut self.record, outcome, record_of::status(&outcome.end, failure));
         self.close(plan, |target| is_away(target, outcome))
     }
@@ -344,9 +348,16 @@ impl Live {
         if let Some(journal) = self.journal {
             journal.discard();
         }
+        self.history.discard();
         if let Some(file) = self.file {
             file.discard();
         }
+    }
+
+    /// Appends transactions of the workload's history to the file beside the record. Returns an error, once, if that
+    /// is not possible.
+    pub fn history(&mut self, level: &str, words: &[u64]) -> Option<Trouble> {
+        self.history.add(self.file.as_ref()?.path(), level, words)
     }
 
     fn append(&mut self, so_far: &Outcome, moment: Moment) {

@@ -244,6 +244,11 @@ impl Observer for Watch<'_> {
                     self.say_warning(&format!("{}; the run continues without it", trouble.cause));
                 }
             }
+            Notice::History { level, words } => {
+                if let Some(trouble) = self.live.as_mut().and_then(|live| live.history(level, words)) {
+                    self.say_warning(&format!("{}; the run continues without it", trouble.cause));
+                }
+            }
             Notice::Warning(warning) => self.warning(&warning),
             Notice::StageBegins { stage, sessions, rate, warmup, measured_from } => {
                 self.clear();

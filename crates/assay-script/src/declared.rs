@@ -75,6 +75,12 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
             field(c"default");
             let default = read_option(thread);
             pop();
+            field(c"choices");
+            let choices = match read_option(thread) {
+                OptionValue::List(choices) => choices,
+                _ => Vec::new(),
+            };
+            pop();
             let name = text(c"name");
             let default = match default {
                 OptionValue::Text(text) if !matches!(kind, OptionKind::Text) => {
@@ -85,7 +91,13 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
                 OptionValue::None => kind.parse(Some("")).unwrap_or_default(),
                 other => other,
             };
-            declared.options.push(OptionDeclaration { description: text(c"description"), name, kind, default });
+            declared.options.push(OptionDeclaration {
+                description: text(c"description"),
+                name,
+                kind,
+                choices,
+                default,
+            });
             pop();
         }
         for i in 1..=lua::lua_objlen(thread, 3) {

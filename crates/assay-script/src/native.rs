@@ -309,6 +309,8 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("history_write", history_write as *const c_void),
     ("history_replaced", history_replaced as *const c_void),
     ("history_read", history_read as *const c_void),
+    ("history_counter", history_counter as *const c_void),
+    ("history_count", history_count as *const c_void),
     ("history_total", history_total as *const c_void),
     ("terminal_number", terminal_number as *const c_void),
     ("terminal_serve", terminal_serve as *const c_void),
@@ -708,6 +710,22 @@ unsafe extern "C" fn history_read(shared: *mut Shared, key: u32, number: f64, va
     // SAFETY: see `parts`.
     let native = unsafe { history(shared) };
     log::read(&mut native.history, key, Version { number: number as u64, value: value as u64 });
+}
+
+/// A counter was read.
+unsafe extern "C" fn history_counter(shared: *mut Shared, key: u32, number: f64) {
+    // SAFETY: see `parts`.
+    let native = unsafe { history(shared) };
+    log::read(&mut native.history, key, Version::counted(number as u64));
+}
+
+/// One is added to a counter that had this value.
+unsafe extern "C" fn history_count(shared: *mut Shared, key: u32, number: f64) {
+    // SAFETY: see `parts`.
+    let (native, sessions) = unsafe { (history(shared), (*shared).sessions) };
+    let value = next_value(native, sessions);
+    log::write(&mut native.history, key, value);
+    log::replaced(&mut native.history, Version::counted(number as u64));
 }
 
 /// A sum was read that never changes.

@@ -455,6 +455,7 @@ mod tests {
             name: "table_size".to_owned(),
             description: "rows".to_owned(),
             kind: OptionKind::Double,
+            choices: Vec::new(),
             default: OptionValue::Number(10_000.0),
         }]
     }

@@ -140,6 +140,7 @@ fn the_options_of_a_script_are_listed_with_what_they_have_when_nothing_is_said()
         name: name.to_owned(),
         description: "What it is".to_owned(),
         kind,
+        choices: Vec::new(),
         default,
     };
     let text = help::declared(&[

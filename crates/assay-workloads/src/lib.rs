@@ -64,6 +64,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("examples", "full_text", true),
     workload!("examples", "hot_counters", true),
     workload!("isolation", "isolation", true),
+    workload!("shared", "isolation_levels", false),
     workload!("isolation", "isolation_sql", false),
     workload!("examples", "large_values", true),
     workload!("oltp", "oltp_common", false),

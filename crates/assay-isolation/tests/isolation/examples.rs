@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::written::{Append, List, Read, Total, Write, Written, summary};
+use crate::written::{Append, Count, Counter, List, Read, Total, Write, Written, summary};
 
 fn check(history: Written) -> String {
     summary(&history.check())
@@ -218,5 +218,57 @@ fn a_history_is_exported_for_elle() {
     {:index 3, :time 5, :type :invoke, :process 2, :f :txn, :value [[:r 2 nil] [:w 2 3]]}
     {:index 4, :time 6, :type :fail, :process 2, :f :txn, :value [[:r 2 nil] [:w 2 3]]}
     {:index 5, :time 9223372036854775807, :type :info, :process 1, :f :txn, :value [[:append 1 2]]}
+    ");
+}
+
+/// Orders of TPC-C's districts get their numbers from such a counter.
+#[test]
+fn a_counter_that_counts_every_transaction_once_is_in_order() {
+    let history = Written::default()
+        .ok(1, (0, 10), &[Count(1, 3001)])
+        .failed(2, (11, 12), &[Count(1, 3002)])
+        .ok(3, (13, 14), &[Count(1, 3002), Counter(2, 7)])
+        .unknown(4, 15, &[Count(1, 3003)])
+        .ok(5, (20, 30), &[Counter(1, 3004)])
+        .ok(5, (31, 32), &[Count(1, 3004)]);
+    assert_snapshot!(check(history), @"holds: read-uncommitted, read-committed, repeatable-read, snapshot-isolation, serializable, strong-session-serializable, strict-serializable");
+}
+
+#[test]
+fn two_transactions_that_count_from_the_same_value_are_a_lost_update_or_a_lost_write() {
+    let concurrent = Written::default().ok(1, (0, 10), &[Count(1, 5)]).ok(2, (1, 9), &[Count(1, 5)]);
+    assert_snapshot!(check(concurrent), @"
+    LostUpdate × 1
+    holds: read-uncommitted, read-committed
+    ");
+    // As after a crash that lost the first.
+    let later = Written::default().ok(1, (0, 10), &[Count(1, 5)]).ok(2, (20, 30), &[Count(1, 5)]);
+    assert_snapshot!(check(later), @"
+    LostWrite × 1
+    holds:
+    ");
+}
+
+#[test]
+fn values_of_counters_that_nobody_gave_them_are_found() {
+    let aborted = Written::default().ok(1, (0, 1), &[Count(1, 5)]).failed(2, (2, 9), &[Count(1, 6)]).ok(
+        3,
+        (3, 4),
+        &[Counter(1, 7)],
+    );
+    assert_snapshot!(check(aborted), @"
+    AbortedRead × 1
+    holds: read-uncommitted
+    ");
+    let garbage = Written::default().ok(1, (0, 1), &[Count(1, 5)]).ok(2, (2, 3), &[Counter(1, 9)]);
+    assert_snapshot!(check(garbage), @"
+    GarbageRead × 1
+    holds:
+    ");
+    let stale = Written::default().ok(1, (0, 1), &[Count(1, 5)]).ok(2, (2, 3), &[Counter(1, 5)]);
+    assert_snapshot!(check(stale), @"
+    ReadSkew (RealTime) × 1
+    StaleRead × 1
+    holds: read-uncommitted, read-committed, repeatable-read, snapshot-isolation, serializable, strong-session-serializable
     ");
 }

@@ -12,9 +12,13 @@ pub(crate) enum Op {
     /// Key, number, value.
     Read(u32, u64, u64),
     Total(i64, i64),
+    /// Key of a counter, and its value before one is added.
+    Count(u32, u64),
+    /// Key of a counter, and its value.
+    Counter(u32, u64),
 }
 
-pub(crate) use Op::{Append, List, Read, Total, Write};
+pub(crate) use Op::{Append, Count, Counter, List, Read, Total, Write};
 
 /// A history under construction.
 #[derive(Default)]
@@ -34,6 +38,12 @@ impl Written {
                 }
                 Read(key, number, value) => log::read(&mut words, *key, Version { number: *number, value: *value }),
                 Total(found, expected) => log::total(&mut words, *found, *expected),
+                Count(key, before) => {
+                    // Values of a key are unique.
+                    log::write(&mut words, *key, instants.0 * 100 + u64::from(session));
+                    log::replaced(&mut words, Version::counted(*before));
+                }
+                Counter(key, value) => log::read(&mut words, *key, Version::counted(*value)),
             }
         }
         self.0.push(session, outcome, instants, &words);

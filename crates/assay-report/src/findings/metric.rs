@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use assay_isolation::Phenomenon;
 use assay_record::Reading;
 use assay_stats::trials;
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,7 @@ pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, 
         for (metric, _) in all.iter_mut().filter(|(metric, _)| metric.name == "tps") {
             metric.unit = findings.task.rate();
         }
+        all.extend(anomalies(findings));
         return all;
     };
     if search_sessions(findings) != Some(sessions) {
@@ -156,6 +158,27 @@ pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, 
         (metric("capacity", MetricUnit::PerSecond, Better::Higher), known)
     });
     capacity.into_iter().chain(findings.main_stage().map(metrics).unwrap_or_default()).collect()
+}
+
+/// How often isolation failed in the whole run, with its warm-up, whatever the level permits.
+fn anomalies(findings: &Findings) -> Vec<(Metric, Option<f64>)> {
+    let Some(found) = &findings.isolation else { return Vec::new() };
+    let of_kind = |kind: Option<Phenomenon>| {
+        let all = found.verdict.anomalies.iter();
+        all.filter(|one| kind.is_none_or(|kind| one.phenomenon == kind)).map(|one| one.count).sum::<u64>()
+    };
+    let kinds = [
+        ("anomalies", None),
+        ("lost_update", Some(Phenomenon::LostUpdate)),
+        ("read_skew", Some(Phenomenon::ReadSkew)),
+        ("write_skew", Some(Phenomenon::WriteSkew)),
+        ("stale_read", Some(Phenomenon::StaleRead)),
+    ];
+    let each = |(name, kind)| {
+        let metric = metric(&format!("{name}_per_transaction"), MetricUnit::PerTransaction, Better::Lower);
+        (metric, ratio(of_kind(kind) as f64, found.verdict.committed as f64))
+    };
+    kinds.map(each).into()
 }
 
 /// A metric of a run, by its name: of its main stage.

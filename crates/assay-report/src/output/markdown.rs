@@ -73,9 +73,9 @@ fn of_entry(entry: &ReportEntry, several: bool, with_agents: bool) -> String {
         }
     };
     if let Some(found) = &findings.isolation {
-        for (heading, lines) in isolation_examples(found) {
-            let lines: Vec<String> = lines.iter().map(|line| format!("* {}\n", escaped(line, 1000))).collect();
-            text += &format!("\n{}\n\n{}", escaped(&heading, TEXT_WIDTH), lines.concat());
+        for words in isolation_examples(found) {
+            let lines: Vec<String> = words.lines.iter().map(|line| format!("* {}\n", escaped(line, 1000))).collect();
+            text += &format!("\n{}\n\n{}", escaped(&words.heading, TEXT_WIDTH), lines.concat());
         }
     }
     if let Some(stage) = findings.main_stage() {

@@ -3,6 +3,7 @@
 pub(crate) mod bisection;
 pub(crate) mod comparison_text;
 pub(crate) mod csv;
+mod cycle;
 pub(crate) mod experiment;
 pub(crate) mod explanation;
 pub(crate) mod history;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::output::cycle::cycle;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -286,10 +287,11 @@ fn isolation(findings: &Findings) -> Markup {
         @for remark in isolation_remarks(found) {
             p { (remark) }
         }
-        @for (heading, lines) in isolation_examples(found) {
-            p { (heading) }
+        @for words in isolation_examples(found) {
+            p { (words.heading) }
+            (cycle(words.example))
             ul {
-                @for line in lines {
+                @for line in words.lines {
                     li { (line) }
                 }
             }

@@ -106,9 +106,9 @@ fn isolation(findings: &Findings, view: View) -> String {
     for remark in isolation_remarks(found) {
         text += &wrap_to(view.width, "isolation: ", remark.split(' '), " ");
     }
-    for (heading, lines) in isolation_examples(found) {
-        text += &format!("\n{}", wrap_to(view.width, "", heading.split(' '), " "));
-        for line in lines {
+    for words in isolation_examples(found) {
+        text += &format!("\n{}", wrap_to(view.width, "", words.heading.split(' '), " "));
+        for line in words.lines {
             text += &wrap_to(view.width, "  ", line.split(' '), " ");
         }
     }

@@ -1,6 +1,6 @@
 //! The check of isolation: the answer in one line, and its counterexamples.
 
-use assay_isolation::{Anomaly, ExampleLink, ExampleStep, Form, IsolationLevel, Phenomenon, Relation};
+use assay_isolation::{Anomaly, Example, ExampleLink, ExampleStep, Form, IsolationLevel, Phenomenon, Relation};
 
 use crate::digits::count;
 use crate::findings::isolation::IsolationFindings;
@@ -52,12 +52,24 @@ pub(crate) fn isolation_remarks(found: &IsolationFindings) -> Vec<String> {
     remarks
 }
 
-/// Counterexamples, each a heading with lines: those that violate the level first.
-pub(crate) fn isolation_examples(found: &IsolationFindings) -> Vec<(String, Vec<String>)> {
+/// A counterexample in words.
+pub(crate) struct ExampleWords<'a> {
+    pub(crate) heading: String,
+    pub(crate) lines: Vec<String>,
+    pub(crate) example: &'a Example,
+}
+
+/// Counterexamples: those that violate the level first.
+pub(crate) fn isolation_examples<'a>(found: &'a IsolationFindings) -> Vec<ExampleWords<'a>> {
     let (mut violations, permitted): (Vec<&Anomaly>, Vec<&Anomaly>) =
         found.verdict.anomalies.iter().partition(|one| found.level.forbids(one.phenomenon, one.form));
     violations.extend(permitted);
-    violations.into_iter().map(|anomaly| (heading(anomaly, found.level), lines(anomaly))).collect()
+    let words = |anomaly: &'a Anomaly| ExampleWords {
+        heading: heading(anomaly, found.level),
+        lines: lines(anomaly),
+        example: &anomaly.example,
+    };
+    violations.into_iter().map(words).collect()
 }
 
 fn heading(anomaly: &Anomaly, level: IsolationLevel) -> String {

@@ -11,7 +11,9 @@ use assay_io::Clock;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
-use assay_record::{self as record, AgentPart, ClockOffset, Host, Interval, Record, Share, StageInterval, Status};
+use assay_record::{
+    self as record, AgentPart, ClockOffset, Host, Interval, ReadHistory, Record, Share, StageInterval, Status,
+};
 use assay_seam::Nanos;
 use assay_spec::{FleetSpec, RunSpec};
 
@@ -292,6 +294,16 @@ impl Crew {
             shares.push(Share { agent: part, late_ns, record });
         }
         shares
+    }
+
+    /// The histories of agents that stored theirs, by number.
+    pub fn histories(&self, course: &Course) -> Vec<Option<ReadHistory>> {
+        let numbers = 0..self.agents.len() as u32;
+        let fetched = |number: u32| {
+            course.ended[number as usize].as_ref().filter(|ended| ended.stored)?;
+            ReadHistory::from_bytes(&self.bus.fetch_history(&self.run, number).ok()??).ok()
+        };
+        numbers.map(fetched).collect()
     }
 
     /// `is_stored`: the agent says so, and the server may be restarting. `give_up`: when a server that cannot be

@@ -128,7 +128,8 @@ impl Observer for Reporter<'_> {
             | Notice::StageReady
             | Notice::StageBegins { .. }
             | Notice::Overdue { .. }
-            | Notice::Journal { .. } => {}
+            | Notice::Journal { .. }
+            | Notice::History { .. } => {}
         }
     }
 }

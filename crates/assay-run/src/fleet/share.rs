@@ -10,7 +10,7 @@ use assay_fleet::{Answer, Arrived, Bus, Database, Order, PROTOCOL, Part, Pattern
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
-use assay_record::Record;
+use assay_record::{ReadHistory, Record};
 use assay_seam::{ConnectOptions, Endpoint};
 use assay_spec::{Concealed, RunSpec};
 
@@ -20,7 +20,7 @@ use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
 use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::workload::Workload;
-use crate::{failure, plan, record_of, registry};
+use crate::{failure, isolation, plan, record_of, registry};
 
 /// What an agent is, apart from any run.
 pub struct AgentHost<'a> {
@@ -204,11 +204,16 @@ fn keep(host: &AgentHost<'_>, order: &Order, mut record: Record, outcome: &Outco
     part.report(|report| late_ns.clone_from(&report.late_ns));
     sign(&mut record, agent, &host.name, &late_ns);
     let bytes = record.to_bytes();
+    let history = isolation::promised(outcome).map(|level| ReadHistory::to_bytes(level.name(), &outcome.history));
     let begun = Instant::now();
     let patience = Duration::from_millis(2 * order.lease_ms);
     // A server that restarts comes back.
     loop {
-        match host.bus.store(&order.run, order.number, &bytes) {
+        let history_stored = match &history {
+            Some(Ok(history)) => host.bus.store_history(&order.run, order.number, history),
+            _ => Ok(()),
+        };
+        match history_stored.and_then(|()| host.bus.store(&order.run, order.number, &bytes)) {
             Ok(()) => return true,
             Err(error) if begun.elapsed() > patience => {
                 terminal::say(&format!("cannot store the result of run {}: {error}\n", order.run));

@@ -45,7 +45,13 @@ local function declared_options()
       wrong("option " .. name .. " has no known type", "kind", type(default))
     end
     if kind == cmdline.ARG_BOOL and default == nil then default = true end
-    list[#list + 1] = { name = name, description = description, kind = kind, default = default, declared = entry[2] }
+    local choices = entry.choices or {}
+    if type(choices) ~= "table" or (#choices > 0 and kind ~= cmdline.ARG_STRING) then
+      wrong("the choices of option " .. name .. " are not a list of texts", "entry")
+    end
+    list[#list + 1] = {
+      name = name, description = description, kind = kind, default = default, declared = entry[2], choices = choices,
+    }
   end
   table.sort(list, function(a, b) return a.name < b.name end)
   return list
@@ -439,6 +445,8 @@ local history_list = core.bind("history_list", "int (*)(void *, uint32_t, const 
 local history_write = core.bind("history_write", "double (*)(void *, uint32_t)")
 local history_replaced = core.bind("history_replaced", "void (*)(void *, double, double)")
 local history_read = core.bind("history_read", "void (*)(void *, uint32_t, double, double)")
+local history_counter = core.bind("history_counter", "void (*)(void *, uint32_t, double)")
+local history_count = core.bind("history_count", "void (*)(void *, uint32_t, double)")
 local history_total = core.bind("history_total", "void (*)(void *, double, double)")
 
 --- Notes what the running transaction does to lists and registers; the engine adds when and how it ended.
@@ -463,6 +471,12 @@ function history.replaced(number, value) history_replaced(shared, tonumber(numbe
 
 --- The version of a register that was read.
 function history.read(key, number, value) history_read(shared, key, tonumber(number), tonumber(value)) end
+
+--- The value of a counter that was read. A counter is a column to which every change adds one.
+function history.counter(key, value) history_counter(shared, key, tonumber(value)) end
+
+--- One is about to be added to a counter that had this value when the transaction read it.
+function history.count(key, value) history_count(shared, key, tonumber(value)) end
 
 --- A sum was read that must not change.
 function history.total(found, expected) history_total(shared, tonumber(found), tonumber(expected)) end

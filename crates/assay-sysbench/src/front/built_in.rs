@@ -63,6 +63,7 @@ pub(super) fn declaration(known: &KnownOption) -> OptionDeclaration {
         name: known.name.to_owned(),
         description: known.help.to_owned(),
         kind,
+        choices: Vec::new(),
         default: default_of(known),
     }
 }

@@ -324,6 +324,7 @@ impl Observer for Narrator<'_> {
             | Notice::StageBegins { .. }
             | Notice::Loading { .. }
             | Notice::Journal { .. }
+            | Notice::History { .. }
             | Notice::Log { .. }
             | Notice::Warning(_) => {}
         }

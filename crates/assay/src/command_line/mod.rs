@@ -265,19 +265,23 @@ fn addable(command: &clap::Command, subcommand: &str, options: &[OptionDeclarati
     options.iter().filter(|option| !fixed(&long_name(option))).cloned().collect()
 }
 
+/// More choices than these are left to the description.
+const CHOICES_SHOWN: usize = 4;
+
 fn long_name(option: &OptionDeclaration) -> String {
     option.name.replace('_', "-")
 }
 
 fn workload_argument(option: &OptionDeclaration) -> Arg {
-    let (kind, name) = (option.kind, long_name(option));
+    let (kind, name, declared) = (option.kind, long_name(option), option.clone());
     let value_name = match kind {
-        OptionKind::Bool => "on|off",
-        OptionKind::Int | OptionKind::Double => "N",
-        OptionKind::Size => "BYTES",
-        OptionKind::Text => "TEXT",
-        OptionKind::File => "FILE",
-        OptionKind::List => "A,B,…",
+        OptionKind::Bool => "on|off".to_owned(),
+        OptionKind::Int | OptionKind::Double => "N".to_owned(),
+        OptionKind::Size => "BYTES".to_owned(),
+        OptionKind::Text if (1..=CHOICES_SHOWN).contains(&option.choices.len()) => option.choices.join("|"),
+        OptionKind::Text => "TEXT".to_owned(),
+        OptionKind::File => "FILE".to_owned(),
+        OptionKind::List => "A,B,…".to_owned(),
     };
     let default = match shown(&option.default) {
         text if text.is_empty() => text,
@@ -289,7 +293,7 @@ fn workload_argument(option: &OptionDeclaration) -> Arg {
         .help(StyledStr::from(format!("{}{default}", option.description)))
         .action(ArgAction::Set)
         .overrides_with(option.key())
-        .value_parser(move |text: &str| option_value(kind, text));
+        .value_parser(move |text: &str| option_value(&declared, text));
     match kind {
         OptionKind::Bool => argument.num_args(0..=1).require_equals(true).default_missing_value("on"),
         OptionKind::Int | OptionKind::Double => argument.allow_negative_numbers(true),

@@ -6,7 +6,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_record::Record;
 use assay_report::View;
-use assay_run::{identity, render};
+use assay_run::{identity, isolation, render};
 
 use crate::command_line::ShowOptions;
 
@@ -21,6 +21,10 @@ pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {
 /// The record in this file.
 pub(super) fn read(path: &Path) -> Result<Record, Trouble> {
     let mut record = Record::read(path)?;
+    // A run that was killed has not checked its history.
+    if record.isolation.is_none() {
+        record.isolation = isolation::verdict_beside(path);
+    }
     identity::complete(&mut record);
     Ok(record)
 }

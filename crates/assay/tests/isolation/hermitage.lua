@@ -12,7 +12,9 @@ local con, statements, history, replaced
 
 function prepare()
   local own = sysbench.sql.driver():connect()
-  own:query("CREATE TABLE " .. sql.tables[2])
+  for _, definition in ipairs(sql.tables) do
+    if definition:find("isolation_register ", 1, true) == 1 then own:query("CREATE TABLE " .. definition) end
+  end
   for id = X, Y do own:query("INSERT INTO isolation_register VALUES (" .. id .. ", 0, 0, 0)") end
 end
 
@@ -83,6 +85,10 @@ local cases = {
   intermediate_read = {
     { begin, function() write(X) end, both, both, function() write(X) end, commit },
     { both, begin, function() read(X) end, commit, both },
+  },
+  dirty_write = {
+    { begin, function() write(X) end, both, function() write(Y) end, commit },
+    { begin, both, function() write(X) write(Y) end, commit },
   },
   circular = {
     { begin, function() write(X) end, both, function() read(Y) end, both, commit },

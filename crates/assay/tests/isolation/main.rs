@@ -72,7 +72,7 @@ fn postgres_shows_what_each_level_permits_and_nothing_else() {
     assert_eq!(found("lost_update", "read-committed"), LOST_UPDATE);
     assert_eq!(found("read_skew", "read-committed"), READ_SKEW);
     assert_eq!(found("write_skew", "read-committed"), WRITE_SKEW);
-    for case in ["aborted_read", "intermediate_read"] {
+    for case in ["aborted_read", "intermediate_read", "dirty_write"] {
         assert_eq!(found(case, "read-uncommitted"), "nothing", "{case}");
     }
     // Neither sees the other's write: at READ COMMITTED that is write skew, and no circular information flow.
@@ -103,6 +103,8 @@ fn mysql_and_mariadb_lose_updates_at_repeatable_read() {
         if kind == Kind::MariaDb {
             assert_eq!(found("lost_update", "repeatable-read", &strictly("ON")), "nothing");
         }
+        // A writer waits for the other's end at every level.
+        assert_eq!(found("dirty_write", "read-uncommitted", ""), "nothing", "{kind:?}");
         // What another one has not committed.
         assert_eq!(found("aborted_read", "read-uncommitted", ""), "1 × aborted read (G1a)", "{kind:?}");
         assert_eq!(
@@ -130,7 +132,7 @@ fn no_violation_is_found_where_transactions_are_serializable() {
     for place in servers.map(Place::on).chain([Place::sqlite()]) {
         let url = &place.url;
         place.folder.expect(&format!("prepare isolation --db {url} --keys 8"), 0);
-        for model in ["append", "register", "bank"] {
+        for model in ["append", "rows", "register", "bank"] {
             let load = "--sessions 4 --transactions 400 --keys 8 --operations 3 --retries 1000";
             let line = format!("run isolation --db {url} --model {model} --expect strict-serializable {load}");
             let ran = place.folder.expect(&line, 0);
@@ -198,4 +200,78 @@ fn a_crash_that_loses_acknowledged_writes_is_found() {
             _ => assert!(answer.starts_with("no violation of read committed in "), "{}", ran.shown()),
         }
     }
+}
+
+#[test]
+fn a_level_that_does_not_exist_is_refused_before_anything_is_prepared() {
+    let place = Place::sqlite();
+    let url = &place.url;
+    for (option, error) in [
+        ("--level serialisable", "error: --level serialisable: expected read-uncommitted, read-committed, "),
+        ("--expect strict", "error: --expect strict: expected read-uncommitted, "),
+        ("--model list", "error: --model list: expected append, rows, register or bank"),
+    ] {
+        let ran = place.folder.expect(&format!("run isolation --db {url} {option}"), 2);
+        assert!(ran.stderr.contains(error), "{}", ran.shown());
+    }
+}
+
+/// The history is written during the run, so that it can still be checked.
+#[test]
+fn the_history_of_a_run_that_was_killed_is_checked_when_its_record_is_shown() {
+    let place = Place::sqlite();
+    let url = &place.url;
+    place.folder.expect(&format!("prepare isolation --db {url} --keys 8"), 0);
+    let line =
+        format!("run isolation --db {url} --model register --keys 8 --sessions 2 --time 60s --record run.json.zst");
+    let mut run = place.folder.start(&line);
+    run.wait_for_any_interval();
+    run.wait_for_any_interval();
+    run.signal(Signal::SIGKILL);
+    run.finish();
+    let shown = place.folder.expect("show run.json.zst", 0);
+    let answer = first_line(&shown);
+    assert!(answer.starts_with("no violation of serializability in "), "{}", shown.shown());
+    // Nobody knows how it would have gone on.
+    assert!(answer.contains("later ones not checked"), "{}", shown.shown());
+}
+
+/// Each order's number comes from its district, and every New-Order counts it by one.
+#[test]
+fn the_numbers_of_orders_are_checked_while_tpcc_runs() {
+    let servers = [Kind::Postgres, Kind::MySql, Kind::MariaDb].into_iter().filter(|kind| kind.present());
+    for place in servers.map(Place::on).chain([Place::sqlite()]) {
+        let url = &place.url;
+        let small = "--warehouses 1 --customers 40 --items 100";
+        place.folder.expect(&format!("prepare tpcc --db {url} {small}"), 0);
+        let load = "--sessions 4 --transactions 200 --retries 1000 --no-record";
+        let ran = place.folder.expect(&format!("run tpcc --db {url} --expect strict-serializable {load}"), 0);
+        let answer = first_line(&ran);
+        assert!(answer.starts_with("no violation of strict serializability in "), "{}", ran.shown());
+        let ran = place.folder.expect(&format!("run tpcc --db {url} --expect serializable --procedures {load}"), 2);
+        assert!(ran.stderr.contains("--expect: the numbers of orders are read inside"), "{}", ran.shown());
+    }
+}
+
+/// A replica that applies changes seconds later, on purpose.
+#[test]
+fn reads_of_a_replica_are_stale_and_otherwise_isolated() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    let name = format!("isolation-{}", std::process::id());
+    let options = "--replicas 1 --set recovery_min_apply_delay=2s";
+    let started = folder.expect(&format!("server start postgres --name {name} {options}"), 0);
+    let primary = started.stdout.trim();
+    let replica = started.stderr.lines().find_map(|line| line.trim().strip_prefix("replica: ")).unwrap().to_owned();
+    folder.expect(&format!("prepare isolation --db {primary} --keys 8"), 0);
+    let line = format!(
+        "run isolation --db {primary} --db {replica} --read-from 2 --model register --keys 8 --sessions 4 \
+         --time 5s --level repeatable-read --expect snapshot-isolation --retries 1000 --record run.json.zst"
+    );
+    let ran = folder.expect(&line, 0);
+    assert!(first_line(&ran).starts_with("no violation of snapshot isolation in "), "{}", ran.shown());
+    assert!(ran.stdout.contains(" × stale read"), "{}", ran.shown());
+    folder.expect(&format!("server stop {name} --remove"), 0);
 }

@@ -686,3 +686,23 @@ impl Drop for Ended {
         let _ = self.0.wait();
     }
 }
+
+/// Sessions of all agents are checked together.
+#[test]
+fn the_histories_of_agents_are_checked_as_one() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let _agents = lab.agents(["a", "b"]);
+    lab.folder.expect(&format!("prepare isolation --db {} --keys 8", lab.url()), 0);
+    let load = "--model register --keys 8 --sessions 4 --transactions 200 --retries 1000";
+    let ran = lab.expect(&format!("run isolation {load} --expect strict-serializable --record x.json"), 2, 0);
+    let isolation = lab.record("x.json").isolation.unwrap();
+    assert_eq!((isolation.verdict.committed, isolation.verdict.sessions), (200, 4), "{}", ran.shown());
+    assert!(!isolation.verdict.partial && isolation.verdict.keys == 8, "{}", ran.shown());
+    // A lost update needs the writes of both.
+    let line = format!("run isolation {load} --level read-committed --expect repeatable-read --operations 8");
+    let ran = lab.expect(&line, 2, 1);
+    assert!(ran.stdout.starts_with("repeatable read violated in "), "{}", ran.shown());
+}
