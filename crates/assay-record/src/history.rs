@@ -1,8 +1,8 @@
 //! The file of a run's history, beside its record: what its transactions read and wrote.
 //!
-//! Frames are appended and never rewritten, as in records (`stream`). The first has the head in JSON; each other one has
-//! a `w` and words of `assay_isolation::log`, 8 bytes each and little-endian, or the end in JSON. A file cut anywhere has
-//! everything up to its last whole frame.
+//! Frames are appended and never rewritten, as in records (`stream`). The first has the head in JSON; each other one
+//! has a `w` and words of `assay_isolation::log`, 8 bytes each and little-endian, or the end in JSON. A file cut
+//! anywhere has everything up to its last whole frame.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -58,7 +58,7 @@ pub fn history_path(record: &Path) -> PathBuf {
 
 impl HistoryFile {
     /// Creates the file, which must not exist, with its head.
-    pub fn create(path: PathBuf, level: &str) -> io::Result<HistoryFile> {
+    pub fn begin(path: PathBuf, level: &str) -> io::Result<HistoryFile> {
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         let mut created = HistoryFile { path, file };
         created.frame(head(level)?)?;
@@ -170,7 +170,7 @@ mod tests {
     fn what_was_written_is_read_and_a_file_without_its_end_is_partial() {
         let folder = tempfile::tempdir().unwrap();
         let path = history_path(&folder.path().join("a.json.zst"));
-        let mut file = HistoryFile::create(path.clone(), "serializable").unwrap();
+        let mut file = HistoryFile::begin(path.clone(), "serializable").unwrap();
         file.add(history().words()).unwrap();
         let cut = ReadHistory::read(&path).unwrap();
         assert!(cut.history.is_partial());
@@ -178,7 +178,7 @@ mod tests {
         file.finish(false).unwrap();
         let whole = ReadHistory::read(&path).unwrap();
         assert_eq!((whole.level.as_str(), whole.history), ("serializable", history()));
-        assert!(HistoryFile::create(path, "serializable").is_err(), "an existing file is not replaced");
+        assert!(HistoryFile::begin(path, "serializable").is_err(), "an existing file is not replaced");
     }
 
     #[test]

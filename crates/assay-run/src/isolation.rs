@@ -36,7 +36,8 @@ fn judge(level: IsolationLevel, history: &History, clock_error_ns: u64, quiet: b
     Isolation { level, verdict: check(history, clock_error_ns) }
 }
 
-/// The check of the history beside a record whose run did not come to it; `None` if there is none, or it cannot be read.
+/// The check of the history beside a record whose run did not come to it; `None` if there is none, or it cannot be
+/// read.
 pub fn verdict_beside(record: &Path) -> Option<Isolation> {
     let read = ReadHistory::read(&history_path(record)).ok()?;
     Some(judge(IsolationLevel::of_name(&read.level)?, &read.history, 0, true))
@@ -90,7 +91,7 @@ impl KeptHistory {
         let added = match self {
             KeptHistory::Lost => return None,
             KeptHistory::Open(file) => file.add(words),
-            KeptHistory::Empty => HistoryFile::create(history_path(record), level).and_then(|mut file| {
+            KeptHistory::Empty => HistoryFile::begin(history_path(record), level).and_then(|mut file| {
                 let added = file.add(words);
                 *self = KeptHistory::Open(file);
                 added

@@ -229,8 +229,8 @@ unsafe fn make_exact(main: *mut lua_State, thread: *mut lua_State, index: c_int,
     }
 }
 
-/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text), `b` (bytes) or `a` (whatever the value
-/// is); `None` if the value must be examined more closely.
+/// A parameter of kind `i` (integer), `w` (number, made whole), `d` (double), `t` (text), `b` (bytes) or `a` (whatever
+/// the value is); `None` if the value must be examined more closely.
 ///
 /// # Safety
 /// As for `text_at`; the lifetime is chosen by the caller, who must not use the value longer than that.

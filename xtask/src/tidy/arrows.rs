@@ -151,6 +151,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 36] = [
         "xtask",
         &["assay-record", "testkit"],
         &[
+            "assay-experiment",
             "assay-mysql",
             "assay-pgbench",
             "assay-postgres",

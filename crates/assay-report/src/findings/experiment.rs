@@ -10,7 +10,7 @@ use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
 
 use crate::findings::arithmetic::ratio;
 use crate::findings::derived::{derived, derived_names};
-use crate::findings::metric::{Better, MetricUnit, metrics, stage_sessions, trial_metrics};
+use crate::findings::metric::{Better, MetricUnit, anomalies, metrics, stage_sessions, trial_metrics};
 use crate::findings::run::Findings;
 use crate::findings::setting::{SESSIONS, not_as_asked};
 use crate::findings::stage::StageFindings;
@@ -615,7 +615,8 @@ impl Experiment {
     pub(crate) fn unit(&self, name: &str) -> Result<(&'static str, f64), Unknown> {
         let stages = || self.trials.iter().flat_map(|trial| &trial.findings.stages);
         let mut known: BTreeMap<String, MetricUnit> = BTreeMap::new();
-        known.extend(stages().flat_map(metrics).map(|(metric, _)| (metric.name, metric.unit)));
+        let of_runs = self.trials.iter().flat_map(|trial| anomalies(&trial.findings));
+        known.extend(stages().flat_map(metrics).chain(of_runs).map(|(metric, _)| (metric.name, metric.unit)));
         if self.trials.iter().any(|trial| trial.findings.capacity.is_some()) {
             known.insert("capacity".to_owned(), MetricUnit::PerSecond);
         }

@@ -161,7 +161,7 @@ pub(crate) fn trial_metrics(findings: &Findings, sessions: u32) -> Vec<(Metric, 
 }
 
 /// How often isolation failed in the whole run, with its warm-up, whatever the level permits.
-fn anomalies(findings: &Findings) -> Vec<(Metric, Option<f64>)> {
+pub(crate) fn anomalies(findings: &Findings) -> Vec<(Metric, Option<f64>)> {
     let Some(found) = &findings.isolation else { return Vec::new() };
     let of_kind = |kind: Option<Phenomenon>| {
         let all = found.verdict.anomalies.iter();

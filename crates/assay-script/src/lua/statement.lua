@@ -279,10 +279,7 @@ local function literal(driver, kind, value, i)
     if exact == nil then raise("parameter " .. i .. ": " .. reason) end
     value = type(exact) == "number" and digits_of(exact) or exact
   end
-  if kind == "b" then
-    local digits = value:gsub(".", function(byte) return ("%02x"):format(byte:byte()) end)
-    return (driver:name() == "pgsql" and "E'\\\\x" or "x'") .. digits .. "'"
-  end
+  if kind == "b" then raise("parameter " .. i .. ": binary values need prepared statements") end
   if kind ~= "t" and tonumber(value) then return value end
   value = value:gsub("'", "''")
   if driver.backslash_escapes then value = value:gsub("\\", "\\\\") end
