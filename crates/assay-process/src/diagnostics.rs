@@ -235,6 +235,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// The names that resemble a word most, however little, best first.
+pub fn nearest_few<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+    let mut alike: Vec<(f64, &str)> =
+        candidates.into_iter().map(|candidate| (strsim::jaro_winkler(word, candidate), candidate)).collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+    alike.into_iter().take(most).map(|(_, candidate)| candidate).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

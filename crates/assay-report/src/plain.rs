@@ -113,6 +113,9 @@ pub(crate) fn wrap_to<S: AsRef<str>>(
         text.push_str(piece.as_ref());
         (column, first) = (column + length, false);
     }
+    if first {
+        text.truncate(text.trim_end().len());
+    }
     text.push('\n');
     text
 }

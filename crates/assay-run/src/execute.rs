@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use assay_engine::{End, Outcome, Plan, StageOutcome};
+use assay_lab::placement::Cpus;
 use assay_lab::{Description, Topology};
 use assay_process::diagnostics::{Exit, Trouble, nearest};
 use assay_process::scratch::Scratch;
@@ -109,6 +110,10 @@ impl Run<'_> {
 
     /// On a server that is started for the run. Loaded data comes from an image, or becomes one.
     fn on_started(&self, description: Description) -> Result<Exit, Trouble> {
+        // Before a server is started in vain.
+        if let Some(cpus) = &self.spec().generator.cpus {
+            Cpus::of_this_machine(cpus)?;
+        }
         let (home, workload, quiet) = (assay_products::home(), self.workload(), self.output.quiet);
         let say = |words: &str| {
             if !quiet {

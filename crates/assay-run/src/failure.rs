@@ -1,5 +1,7 @@
 //! Explains why a run failed: cause, place, and what to try, depending on what was tried.
 
+use std::path::Path;
+
 use assay_engine::{Plan, RunError};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
@@ -17,7 +19,7 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
         }
         RunError::Statement { target, transaction, retries, error, failure } => {
             let after = if *retries == 0 { String::new() } else { format!(" after {retries} retries") };
-            let trouble =
+            let mut trouble =
                 Trouble::new(Exit::Server, format!("workload {} failed in `{transaction}`{after}", workload.name))
                     .detail(format!(
                         "{}: {} ({}, {})",
@@ -25,8 +27,12 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
                         error.message,
                         error.code,
                         error.class
-                    ))
-                    .detail(place(&failure.message, &failure.traceback));
+                    ));
+            // Where a built-in workload first needs its tables helps nobody.
+            let is_file = Path::new(&workload.name).extension().is_some();
+            if is_file || error.class != Class::Missing || prepare.is_none() {
+                trouble = trouble.detail(place(&failure.message, &failure.traceback));
+            }
             statement_hints(trouble, error, plan, prepare)
         }
         RunError::Script(error) => library::script_trouble(format!("workload {} failed", workload.name), error),

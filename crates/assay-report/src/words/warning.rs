@@ -11,7 +11,7 @@ use crate::findings::warning::{Advice, Warning};
 use crate::plain::clean;
 use crate::words::generator::limited;
 use crate::words::outage::outages_words;
-use crate::words::run::clients;
+use crate::words::run::{clients, number_of};
 
 /// Stages listed per run; a forged record could have millions of stages.
 const WARNINGS_MAX: usize = 200;
@@ -206,7 +206,11 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
             "run longer (`--time`)".into(),
         ),
         Warning::Failures { failed, share } => (
-            format!("{} transactions failed ({}); not included in the latencies", count(*failed), percent(*share)),
+            format!(
+                "{} failed ({}); not included in the latencies",
+                number_of(*failed, "transaction"),
+                percent(*share)
+            ),
             String::new(),
         ),
         Warning::Outage { stage: number, target, times, longest, length_ns, share } => (

@@ -87,6 +87,9 @@ pub(crate) fn conclude(
     Ok(Exit::Success)
 }
 
+/// Names of metrics shown where none was meant.
+const SHOWN: usize = 3;
+
 fn judged(condition: &Condition, comparison: &Comparison) -> Result<ConditionFindings, Trouble> {
     if comparison.stages.is_empty() {
         return Err(Trouble::usage(
@@ -100,7 +103,11 @@ fn judged(condition: &Condition, comparison: &Comparison) -> Result<ConditionFin
     let trouble = Trouble::usage(format!("--fail-if {}: there is no metric {}", condition.text, condition.metric));
     Err(match diagnostics::nearest(&condition.metric, names.iter().copied()) {
         Some(near) => trouble.hint(format!("did you mean {near}?")),
-        None => trouble.hint(format!("the metrics are: {}", names.join(", "))),
+        None => trouble.hint(format!(
+            "there are {}, such as {}; `assay compare … --format json` has them all",
+            names.len(),
+            diagnostics::nearest_few(&condition.metric, names.iter().copied(), SHOWN).join(", ")
+        )),
     })
 }
 

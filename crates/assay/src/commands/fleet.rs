@@ -99,6 +99,14 @@ fn doctor(nats: &NatsOptions) -> Result<Exit, Trouble> {
     if agents.is_empty() {
         wrong.push(format!("no agents: start them with `assay agent --nats {}`", bus.url()));
     }
+    if wrong.is_empty() {
+        let busy = agents.iter().filter(|agent| agent.busy.is_some()).count();
+        let busy = if busy == 0 { String::new() } else { format!(", {busy} of them busy") };
+        text += &format!(
+            "{} ready{busy}\n",
+            if ids.len() == 1 { "1 agent is".to_owned() } else { format!("{} agents are", ids.len()) }
+        );
+    }
     terminal::result(&text)?;
     match wrong.is_empty() {
         true => Ok(Exit::Success),

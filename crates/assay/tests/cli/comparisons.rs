@@ -121,6 +121,9 @@ fn a_condition_that_cannot_be_understood_is_a_mistake() {
 
     hint: did you mean tps?
     ");
+    // Nothing resembles it: a few names, and where all are.
+    let ran = folder.expect(&format!("{SIDES} --fail-if 'zzz > 3%'"), 2);
+    assert!(ran.stderr.contains("hint: there are ") && ran.stderr.contains(", such as "), "{}", ran.shown());
     assert_snapshot!(folder.run(&format!("{SIDES} --fail-if 'tps = 3'")).shown(), @r"
     exit 2
     --- stderr

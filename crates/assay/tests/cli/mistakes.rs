@@ -344,6 +344,16 @@ fn missing_tables_come_with_the_exact_command_that_makes_them() {
     hint: are the tables prepared? assay prepare ./one_table.lua --db 'sqlite:a b.db' --loud=on --table-size=1000
     hint: or add `--prepare` to prepare the tables before the run
     ");
+    // Where in a built-in workload that was first noticed is of no use.
+    assert_snapshot!(folder.run("run oltp_read_only --db sqlite:c.db --no-record").complaint(), @r"
+    exit 4
+    --- stderr
+    error: workload oltp_read_only failed in `run`
+      sqlite:c.db?journal_mode=wal&synchronous=normal: no such table: sbtest1 (1, missing)
+
+    hint: are the tables prepared? assay prepare oltp_read_only --db sqlite:c.db
+    hint: or add `--prepare` to prepare the tables before the run
+    ");
 }
 
 #[test]

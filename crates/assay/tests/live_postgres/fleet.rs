@@ -202,6 +202,7 @@ fn three_agents_do_the_work_of_one_process_and_leave_one_record() {
         lab.wait_for_free(3);
         let doctor = lab.folder.expect(&format!("fleet doctor --nats {}", lab.nats), 0);
         assert!(doctor.stdout.contains("agent c: "), "{}", doctor.stdout);
+        assert!(doctor.stdout.ends_with("3 agents are ready\n"), "{}", doctor.stdout);
     });
 }
 
