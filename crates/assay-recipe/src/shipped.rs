@@ -35,6 +35,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         recipe!("hot-row"),
         recipe!("huge-pages"),
         recipe!("index-choice"),
+        recipe!("insert-benchmark"),
         recipe!("instrumentation"),
         recipe!("io-bound"),
         recipe!("isolation"),

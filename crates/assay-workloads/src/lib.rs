@@ -63,6 +63,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("examples", "foreign_keys", true),
     workload!("examples", "full_text", true),
     workload!("examples", "hot_counters", true),
+    workload!("insert", "insert_benchmark", true),
     workload!("isolation", "isolation", true),
     workload!("shared", "isolation_levels", false),
     workload!("isolation", "isolation_sql", false),

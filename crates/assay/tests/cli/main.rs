@@ -12,6 +12,7 @@ mod documents;
 mod examples;
 mod experiments;
 mod hangs;
+mod insert_benchmark;
 mod interrupts;
 mod lab;
 mod libraries;

@@ -57,6 +57,7 @@ fn every_workload_lives_on(kind: Kind) {
         let options = match name.as_str() {
             name if name.starts_with("oltp") => "--tables 2 --table-size 300",
             name if name.starts_with("select") => "--table-size 300",
+            "insert_benchmark" => "--rows 300",
             _ => "",
         };
         for command in ["prepare", "check", "run", "check", "cleanup"] {
