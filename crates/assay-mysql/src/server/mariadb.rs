@@ -65,7 +65,8 @@ fn environment(binaries: &Binaries) -> Vec<(String, String)> {
 fn initializer(site: &Site<'_>) -> Command {
     let program = site.binaries.beside(&["mariadb-install-db", "mysql_install_db"]);
     let mut command = site.command(&program);
-    command.envs(environment(site.binaries));
+    // Every server that starts removes the temporary tables in its folder: it must not be one for all.
+    command.envs(environment(site.binaries)).env("TMPDIR", site.folder);
     command.args(["--no-defaults", "--skip-name-resolve"]).arg(format!("--datadir={}", site.data.display()));
     if !site.binaries.is_installed() {
         command.arg(format!("--basedir={}", site.binaries.base().display()));

@@ -54,6 +54,8 @@ fn environment(_: &Binaries) -> Vec<(String, String)> {
 
 fn initializer(site: &Site<'_>) -> Command {
     let mut command = site.command(&site.binaries.program);
+    // Every server that starts removes the temporary tables in its folder: it must not be one for all.
+    command.env("TMPDIR", site.folder);
     command.args(["--no-defaults", "--initialize-insecure"]).arg(format!("--datadir={}", site.data.display()));
     command.args(places(site.binaries).iter().map(|option| format!("--{}", option.replace(" = ", "="))));
     // Copied for every server; it grows to the configured size.

@@ -73,7 +73,7 @@ fn statements_take_values_as_their_kinds_say() {
         log 0
         log false	test.lua:9: the statement takes 3 values, but 1 are given
         log false	test.lua:10: this statement was prepared to be executed with values, not parameters
-        log false	test.lua:11: the kinds of parameters are letters: i, d, t or a
+        log false	test.lua:11: the kinds of parameters are letters: i, d, t, b or a
         log false	test.lua:12: the statement has 1 placeholders, but 2 kinds are given"#,
     );
 }
