@@ -369,8 +369,8 @@ mod tests {
             r"f(NULL,'-7','0.5','it''s',E'\\''')"
         );
         assert_eq!(substituted("1-?-?x?", &[Value::Int(-1), Value::Int(-2), Value::Int(3)], MYSQL), "1- -1 - -2 x 3");
-        assert_eq!(substituted("?", &[Value::Bytes(b"\0'\xff")], PG), r"E'\\x0027ff'");
-        assert_eq!(substituted("?", &[Value::Bytes(b"\0'\xff")], MYSQL), "x'0027ff'");
+        assert_eq!(substituted("?", &[Value::Bytes(b"\0'\xff")], PG), r" E'\\x0027ff'");
+        assert_eq!(substituted("?", &[Value::Bytes(b"\0'\xff")], MYSQL), " x'0027ff'");
         assert_eq!(substituted("e?'?'", &[Value::Text(b"a")], PG), "e 'a' '?'");
         assert_eq!(substituted("?", &[Value::Double(f64::NEG_INFINITY)], PG), " '-Infinity'");
     }
