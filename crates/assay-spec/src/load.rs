@@ -223,7 +223,10 @@ impl FromStr for RateSpec {
 
 impl fmt::Display for RateSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let [(Nanos::ZERO, per_s)] = self.points[..] {
+        // A rate that is no rate is read only as a point, and refused by the engine.
+        if let [(Nanos::ZERO, per_s)] = self.points[..]
+            && per_s > 0.0
+        {
             return per_s.fmt(f);
         }
         let point = |(at, per_s): &(Nanos, f64)| format!("{}:{per_s}", values::exact_duration(*at));
@@ -263,6 +266,14 @@ as_text!(Terminals, RateSpec);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_can_be_read_as_it_is_written() {
+        for text in ["2000", "0s:100,60s:2000", "0:00", "0:-1", "5s:1"] {
+            let rate: RateSpec = text.parse().unwrap();
+            assert_eq!(rate.to_string().parse(), Ok(rate), "{text}");
+        }
+    }
 
     #[test]
     fn sessions_are_a_ladder_or_to_be_found() {
