@@ -71,6 +71,7 @@ fn the_built_in_workloads_are_listed() {
     assert_snapshot!(names.join("\n"), @r"
     bulk_insert
     connects
+    insert_benchmark
     isolation
     oltp_delete
     oltp_insert
