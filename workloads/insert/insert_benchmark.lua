@@ -1,4 +1,5 @@
---- Insert benchmark: rows in the order of their keys or not, with up to three secondary indexes, and queries through them.
+--- Insert benchmark: rows in the order of their keys or not, with up to three secondary indexes, and queries through
+-- them.
 --
 --
 -- Without `--query`, transactions insert `--per-commit` rows and, with `--delete`, remove as many of the oldest. With
@@ -81,7 +82,8 @@ function cleanup() connect():query("DROP TABLE IF EXISTS insert_benchmark") end
 
 sysbench.cmdline.commands = { index = { function() create_indexes(connect()) end } }
 
--- The audit: the table has the rows and keys that transactions reported. A sum of keys that Lua cannot hold is left out.
+-- The audit: the table has the rows and keys that transactions reported. A sum of keys that Lua cannot hold is left
+-- out.
 local function read_totals()
   if not sysbench.opt.totals or sysbench.opt.query ~= "" then return end
   local rows, sum = connect():query_row("SELECT COUNT(*), COALESCE(SUM(id + 0.0), 0) FROM insert_benchmark")
