@@ -1,5 +1,4 @@
---- Insert benchmark: rows in the order of their keys or not, with up to three secondary indexes, and queries through
--- them.
+--- Insert benchmark: rows with up to three secondary indexes, and queries through them.
 --
 --
 -- Without `--query`, transactions insert `--per-commit` rows and, with `--delete`, remove as many of the oldest. With
