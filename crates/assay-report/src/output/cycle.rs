@@ -58,7 +58,9 @@ fn edge(link: &ExampleLink, earlier: &[ExampleLink], spots: &[(f64, f64)]) -> Ma
     let (middle, normal) = ((from.0 + dx / 2.0, from.1 + dy / 2.0), (-dy / length, dx / length));
     let control = (middle.0 + normal.0 * bend * 1.6, middle.1 + normal.1 * bend * 1.6);
     let (start, end) = (toward(*from, control), toward(*to, control));
-    let label = (middle.0 + normal.0 * bend, middle.1 + normal.1 * bend + 4.0);
+    // Beside the curve, whose middle is at 0.8 of the bend.
+    let beside = bend * 0.8 + 14.0;
+    let label = (middle.0 + normal.0 * beside, middle.1 + normal.1 * beside + 4.0);
     let curve =
         format!("M{} {} Q{} {} {} {}", px(start.0), px(start.1), px(control.0), px(control.1), px(end.0), px(end.1));
     html! {
