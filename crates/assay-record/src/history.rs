@@ -76,11 +76,6 @@ impl HistoryFile {
         self.file.sync_all()
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Removes the file.
     pub fn discard(self) {
         let _ = std::fs::remove_file(&self.path);

@@ -13,7 +13,7 @@ use assay_process::diagnostics::Trouble;
 use assay_process::{events, terminal};
 use assay_record::{
     Connected, DEFAULT_FOLDER, Event, Existing, Isolation, Load, Moment, Place, Record, RecordFile, Search,
-    StageInterval, Started, Status, WriteError,
+    StageInterval, Started, Status, WriteError, history_path,
 };
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
@@ -83,7 +83,12 @@ impl Live {
         let journal = output.journal.clone().map(Journal::create).transpose()?;
         let file = match &output.record {
             _ if output.no_record => None,
-            Some(path) => Some(RecordFile::begin(path, &record, existing(output.force)).map_err(unwritable)?),
+            Some(path) => {
+                let file = RecordFile::begin(path, &record, existing(output.force)).map_err(unwritable)?;
+                // That of a record that was replaced.
+                let _ = std::fs::remove_file(history_path(path));
+                Some(file)
+            }
             None => Some(RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
         let bar = if output.quiet { None } else { Bar::begin(course(&record, trial)) };

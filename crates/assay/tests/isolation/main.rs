@@ -234,6 +234,10 @@ fn the_history_of_a_run_that_was_killed_is_checked_when_its_record_is_shown() {
     assert!(answer.starts_with("no violation of serializability in "), "{}", shown.shown());
     // Nobody knows how it would have gone on.
     assert!(answer.contains("later ones not checked"), "{}", shown.shown());
+    // Another run in its place has nothing to do with that history.
+    let other = "run oltp_point_select --db sqlite:other.db --prepare --table-size 100 --transactions 5";
+    place.folder.expect(&format!("{other} --record run.json.zst --force"), 0);
+    assert!(!place.folder.path().join("run.json.zst.history").exists());
 }
 
 /// Each order's number comes from its district, and every New-Order counts it by one.
