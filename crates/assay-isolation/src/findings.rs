@@ -55,6 +55,15 @@ impl Findings {
         }
     }
 
+    /// `one` read `key` before `other` wrote it, and wrote it itself afterwards.
+    pub(crate) fn add_lost_update(&mut self, key: u32, one: u32, other: u32) {
+        let reasons = [
+            Reason { from: one, to: other, kind: Kind::ReadWrite, key },
+            Reason { from: other, to: one, kind: Kind::WriteWrite, key },
+        ];
+        self.add_with(Phenomenon::LostUpdate, Form::Plain, &[one, other], &reasons);
+    }
+
     /// Whether the phenomenon was found in this form.
     pub(crate) fn has(&self, phenomenon: Phenomenon, form: Form) -> bool {
         self.found.contains_key(&(phenomenon, form))

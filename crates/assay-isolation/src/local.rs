@@ -1,10 +1,10 @@
 //! What committed transactions read and wrote: anomalies that need no cycle, and the edges of the graph.
 
 use crate::facts::{Facts, NOBODY};
-use crate::findings::{Findings, Reason};
+use crate::findings::Findings;
 use crate::graph::{Builder, Kind};
 use crate::history::{Operation, Outcome, Version};
-use crate::phenomenon::{Form, Phenomenon};
+use crate::phenomenon::Phenomenon;
 use crate::timing::Access;
 use crate::versions::Versions;
 
@@ -239,12 +239,7 @@ impl<'a, 'b> Local<'a, 'b> {
                 }
                 None => self.first_after_all[*key],
             };
-            let key = *key as u32;
-            let reasons = [
-                Reason { from: index, to: other, kind: Kind::ReadWrite, key },
-                Reason { from: other, to: index, kind: Kind::WriteWrite, key },
-            ];
-            self.findings.add_with(Phenomenon::LostUpdate, Form::Plain, &[index, other], &reasons);
+            self.findings.add_lost_update(*key as u32, index, other);
         }
     }
 

@@ -5,10 +5,9 @@
 //! too, so the search is repeated until it finds no more.
 
 use crate::facts::{Facts, NOBODY};
-use crate::findings::{Findings, Reason};
-use crate::graph::Kind;
+use crate::findings::Findings;
 use crate::history::{Operation, Outcome, Version};
-use crate::phenomenon::{Form, Phenomenon};
+use crate::phenomenon::Phenomenon;
 
 /// A version of a key.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +114,7 @@ impl<'a> Versions<'a> {
             let is_lost = again.number == kept.number;
             let overlap = facts.history.transaction(again.transaction as usize).end >= begin(kept);
             if is_lost && is_counter && overlap {
-                lost_update(key, again.transaction, kept.transaction, findings);
+                findings.add_lost_update(key as u32, again.transaction, kept.transaction);
             } else if is_lost {
                 findings.add(Phenomenon::LostWrite, &[again.transaction, kept.transaction]);
             }
@@ -183,16 +182,6 @@ fn settle<'a>(facts: &mut Facts<'a>) -> (Vec<&'a [u64]>, Vec<u32>) {
         }
         seen.iter().for_each(|transaction| facts.is_committed[*transaction as usize] = true);
     }
-}
-
-/// Both transactions added one to the same value of a counter.
-fn lost_update(key: usize, one: u32, other: u32, findings: &mut Findings) {
-    let key = key as u32;
-    let reasons = [
-        Reason { from: one, to: other, kind: Kind::ReadWrite, key },
-        Reason { from: other, to: one, kind: Kind::WriteWrite, key },
-    ];
-    findings.add_with(Phenomenon::LostUpdate, Form::Plain, &[one, other], &reasons);
 }
 
 /// A register's version was seen by a committed transaction.

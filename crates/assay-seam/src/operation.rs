@@ -59,6 +59,13 @@ pub enum Operation<'a> {
     },
 }
 
+impl Operation<'_> {
+    /// Whether its rows are only counted.
+    pub fn counts_rows(&self) -> bool {
+        matches!(self, Self::Query { rows, .. } | Self::Execute { rows, .. } if *rows == RowsWanted::Count)
+    }
+}
+
 /// What is to become of the rows of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowsWanted {

@@ -118,26 +118,21 @@ impl SqliteConnection {
         let Some(open) = &mut self.open else {
             return Err(StatementError::network("the database file is not open"));
         };
+        partial.counts = operation.counts_rows();
         match operation {
-            Operation::Query { text: sql, rows } => {
-                partial.counts = rows == RowsWanted::Count;
-                open.query(utf8(sql)?, partial, pool)
-            }
+            Operation::Query { text: sql, .. } => open.query(utf8(sql)?, partial, pool),
             Operation::Prepare { statement, text: sql } => {
                 let sql = utf8(sql)?;
                 self.texts.insert(statement, sql.into());
                 open.prepare(sql, self.texts.len())
             }
-            Operation::Execute { statement, rows, .. } => {
-                partial.counts = rows == RowsWanted::Count;
-                match self.texts.get(&statement) {
-                    Some(sql) => open.execute(sql, parameters, partial, pool),
-                    None => {
-                        let message = format!("statement {} was never prepared", statement.0);
-                        Err(StatementError::client(Class::Other, message))
-                    }
+            Operation::Execute { statement, .. } => match self.texts.get(&statement) {
+                Some(sql) => open.execute(sql, parameters, partial, pool),
+                None => {
+                    let message = format!("statement {} was never prepared", statement.0);
+                    Err(StatementError::client(Class::Other, message))
                 }
-            }
+            },
             Operation::RollBack => open.query("ROLLBACK", partial, pool),
             Operation::Load { table, columns, rows, .. } => {
                 partial.affected = open.load(utf8(table)?, utf8(columns)?, rows)?;

@@ -15,8 +15,8 @@ use crate::protocol::result::Column;
 use crate::protocol::server::MySqlServer;
 use crate::protocol::statement::{Form, Statement, UNSENT};
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, RowsWanted, ServerFacts,
-    StatementError, StatementId, TlsFacts, TlsMode,
+    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, ServerFacts, StatementError,
+    StatementId, TlsFacts, TlsMode,
 };
 use assay_wire::deferral::Deferral;
 use assay_wire::placeholders::Dialect;
@@ -318,10 +318,7 @@ impl Connection for MySqlConnection {
         if !matches!(operation, Operation::Execute { .. }) {
             self.deferral.forget();
         }
-        self.counts = matches!(
-            operation,
-            Operation::Query { rows: RowsWanted::Count, .. } | Operation::Execute { rows: RowsWanted::Count, .. }
-        );
+        self.counts = operation.counts_rows();
         match *operation {
             Operation::Query { text: sql, .. } | Operation::Prepare { text: sql, .. } if sql.len() >= PACKET_MAX => {
                 too_large()

@@ -14,7 +14,7 @@ use crate::protocol::login::Login;
 use crate::protocol::message::{self, LENGTH_MAX, broken};
 use crate::protocol::server::PostgresServer;
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, RowsWanted, ServerFacts,
+    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, ServerFacts,
     StatementError, StatementId, TlsFacts, TlsMode,
 };
 use assay_wire::deferral::Deferral;
@@ -238,7 +238,7 @@ impl Connection for PostgresConnection {
         match sent {
             Ok(Sent::Nothing) => Progress::Reply(Reply::default()),
             Ok(Sent::Messages) if exchange.out.len() - start < LENGTH_MAX => {
-                self.flight.counts = counts(operation);
+                self.flight.counts = operation.counts_rows();
                 self.phase = Phase::Busy;
                 Progress::Pending
             }
@@ -340,14 +340,6 @@ impl Connection for PostgresConnection {
         }
         self.phase = Phase::Closed;
     }
-}
-
-/// Whether nobody will read the rows.
-fn counts(operation: &Operation<'_>) -> bool {
-    matches!(
-        operation,
-        Operation::Query { rows: RowsWanted::Count, .. } | Operation::Execute { rows: RowsWanted::Count, .. }
-    )
 }
 
 /// Parse as the unnamed statement.
