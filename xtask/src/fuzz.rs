@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz`: runs the fuzz test of this package longer, with a new seed each time.
 
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -18,19 +19,21 @@ pub(crate) struct Options {
     seed: Option<u64>,
 }
 
-impl Options {
-    /// Long enough to find simple bugs.
-    pub(crate) fn brief() -> Options {
-        Options { seconds: 8, seed: None }
-    }
+/// Sets the time for each parser in the whole suite: long enough to find simple bugs.
+pub(crate) fn brief(tests: &mut Command) {
+    set(tests, 8, None);
 }
 
-/// Runs xtask/tests/fuzz.rs, which is a test so that xtask itself need not be built with the parsers.
+fn set(tests: &mut Command, seconds: u64, seed: Option<u64>) {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    tests.env("ASSAY_FUZZ_SECONDS", seconds.to_string());
+    tests.env("ASSAY_FUZZ_SEED", seed.unwrap_or(clock).to_string());
+}
+
+/// Runs xtask/tests/fuzz.rs, which is a test so that xtask itself need not be built with the parsers. The whole
+/// workspace is named so that nothing is compiled again with other features.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    run_command(
-        cargo(&["test", "-p", "xtask", "--test", "fuzz", "--", "--nocapture", "--test-threads=1"])
-            .env("ASSAY_FUZZ_SECONDS", options.seconds.to_string())
-            .env("ASSAY_FUZZ_SEED", options.seed.unwrap_or(clock).to_string()),
-    )
+    let mut tests = cargo(&["test", "--workspace", "--test", "fuzz", "--", "--nocapture", "--test-threads=1"]);
+    set(&mut tests, options.seconds, options.seed);
+    run_command(&mut tests)
 }

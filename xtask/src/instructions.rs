@@ -89,7 +89,8 @@ fn expected_of(text: &str, name: &str) -> Option<f64> {
 
 /// Builds the program with release settings, from the same crates.
 fn build() -> Result<PathBuf> {
-    let arguments = ["build", "--release", "-p", "measured-path", "--message-format=json"];
+    // Together with the tool itself, so that what the first command of CI compiled has the same features and is used.
+    let arguments = ["build", "--release", "-p", "assay", "-p", "measured-path", "--message-format=json"];
     let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;
     ensure!(output.status.success(), "cargo {}: {}", arguments.join(" "), output.status);
     let programs = String::from_utf8(output.stdout)?;

@@ -35,13 +35,13 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
         steps.run("tests", || {
             suites::run_all(&|tests| {
                 tests.env("ASSAY_TEST_STRICT", strict);
+                fuzz::brief(tests);
                 if options.matrix {
                     tests.env("ASSAY_TEST_MATRIX", "1");
                 }
             })
         });
         steps.run("instructions", || instructions::run(&instructions::Options::check()));
-        steps.run("fuzzing", || fuzz::run(&fuzz::Options::brief()));
     }
     steps.finish()
 }
