@@ -75,6 +75,7 @@ fn the_built_in_workloads_are_listed() {
     isolation
     oltp_delete
     oltp_insert
+    oltp_microbenchmark
     oltp_point_select
     oltp_read_only
     oltp_read_write
