@@ -275,3 +275,62 @@ fn without_a_difference_or_a_cause_it_says_so() {
     not measured on both sides: CPU limit of the server, waits in the pooler
     ");
 }
+
+#[test]
+fn an_open_loop_is_explained_by_its_p99_and_the_service_times() {
+    let open = |costs: &Costs| {
+        run(costs, |record| {
+            record.manifest.load = Load::Open { rate_per_s: 1000.0, arrival: Arrival::Constant, backlog_max: None };
+            let slow = costs.waits["Lock:transactionid"] > 1.0;
+            let stage = &mut record.stages[0];
+            let count: u64 = stage.intervals.iter().map(|interval| interval.transactions[0]).sum();
+            let [low, high] = if slow { [3_000_000, 60_000_000] } else { [1_000_000, 4_000_000] };
+            let per_second = 1000;
+            for interval in &mut stage.intervals {
+                interval.transactions = vec![per_second];
+                interval.response = spread(per_second, low, high);
+            }
+            let one = &mut stage.total.transactions[0];
+            one.count = per_second * SECONDS;
+            one.response = spread(per_second * SECONDS, low, high);
+            one.service = spread(per_second * SECONDS, low, high);
+            stage.total.due = per_second * SECONDS;
+            let telemetry = record.telemetry.as_mut().unwrap();
+            // As many per transaction as before.
+            for series in telemetry.scopes.iter_mut().flat_map(|scope| &mut scope.series) {
+                series.values.iter_mut().flatten().for_each(|value| *value = *value * per_second * SECONDS / count);
+            }
+            let waits = telemetry.scopes.iter_mut().filter_map(|scope| scope.waits.as_mut());
+            for sessions in waits.flat_map(|waits| &mut waits.events).flat_map(|event| &mut event.sessions) {
+                *sessions = (u64::from(*sessions) * per_second * SECONDS / count) as u32;
+            }
+        })
+    };
+    let mut costs = usual();
+    costs.waits.insert("Lock:transactionid", 30.0);
+    let (found, text) = explained(&open(&usual()), &open(&costs));
+    assert!(found.differs && found.is_worse, "{text}");
+    assert!(text.starts_with("P99 rose (") && text.contains(": a transaction takes "), "{text}");
+    assert_eq!(found.causes.first().map(|cause| cause.mechanism), Some(Mechanism::Locks), "{text}");
+}
+
+#[test]
+fn the_page_and_the_markdown_of_a_comparison_say_why() {
+    let mut costs = usual();
+    costs.waits.insert("Lock:transactionid", 3.0);
+    let changed = run(&costs, |record| {
+        record.environment.servers[0].settings.insert("deadlock_timeout".into(), "5s".into());
+    });
+    let records = [("a.json.zst", run(&usual(), |_| ())), ("b.json.zst", changed)];
+    let report = report(records.map(|(path, record)| (path.to_owned(), findings(&record))).into());
+    let page = html(&report, &[]);
+    let words = "Transactions wait longer for locks held by others, 100% of the difference";
+    assert!(page.contains("<h4>Why they differ</h4>") && page.contains(words), "{page}");
+    assert!(page.contains("Ruled out (") && page.contains("server.buffer_misses 0.500 → 0.500"), "{page}");
+    assert!(markdown(&report, &[]).contains(words));
+    // Nothing to explain where nothing differs.
+    let settings = |record: &mut Record| drop(record.environment.servers[0].settings.insert("x".into(), "y".into()));
+    let records = [("a.json.zst", run(&usual(), |_| ())), ("b.json.zst", run(&usual(), settings))];
+    let report = assay_report::report(records.map(|(path, record)| (path.to_owned(), findings(&record))).into());
+    assert!(report.comparisons.len() == 1 && !html(&report, &[]).contains("Why they differ"));
+}

@@ -20,11 +20,15 @@ use crate::findings::stage::StageFindings;
 pub struct Explanation {
     /// Sessions of the stage that is explained.
     pub sessions: u32,
-    /// Throughput.
-    pub throughput: Option<Moved>,
-    /// Time of a transaction in nanoseconds: sessions ÷ throughput. `None` in an open loop.
+    /// The figure whose change is explained: `tps`, or that of the comparison's verdict (`p99`, `capacity`) if the
+    /// throughput was given and is the same.
+    pub headline: Option<Moved>,
+    /// Whether it got worse.
+    pub is_worse: bool,
+    /// Time of a transaction in nanoseconds: sessions ÷ throughput, or the mean service time in an open loop, whose
+    /// sessions wait for work.
     pub time: Option<Moved>,
-    /// Whether the throughput differs by more than chance and margin; false also if that is unknown.
+    /// Whether it differs by more than chance and margin; false also if that is unknown.
     pub differs: bool,
     /// Settings that differ and may be the cause, the most important first.
     pub settings: Vec<Difference>,
@@ -124,18 +128,29 @@ pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]
         stage.metric("tps").and_then(|tps| tps.baseline.as_ref()).map_or(0.0, |tps| tps.median)
     };
     let stage = found.stages.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
-    let sides = Sides {
+    let mut sides = Sides {
         comparison: stage,
         baseline: stages(baseline, stage.sessions),
         candidate: stages(candidate, stage.candidate_sessions),
+        is_worse: false,
     };
-    let throughput = sides.metric("tps");
     let is_open = found.headline != "tps";
-    let time = sides.per_side("time per transaction", |stage| Some(f64::from(stage.sessions) / stage.total.tps * 1e9));
-    let time = time.filter(|_| !is_open);
-    let differs = throughput.as_ref().is_some_and(|tps| tps.is_sure && is_beyond(tps, found.margin))
-        || sides.headline(&found.headline).is_some_and(|one| one.is_sure && is_beyond(&one, found.margin));
-    let added = time.as_ref().map(|time| time.candidate - time.baseline);
+    let time = sides.per_side("time per transaction", |stage| match is_open {
+        true => stage.total.service.mean_ns,
+        false => Some(f64::from(stage.sessions) / stage.total.tps * 1e9),
+    });
+    let has_moved = |one: &Moved| one.is_sure && is_beyond(one, found.margin);
+    let throughput = sides.metric("tps");
+    let headline = match sides.metric(&found.headline) {
+        Some(verdict) if !throughput.as_ref().is_some_and(has_moved) => Some(verdict),
+        _ => throughput,
+    };
+    let differs = headline.as_ref().is_some_and(has_moved);
+    let is_worse = |one: &Moved| (one.candidate < one.baseline) != (one.name == "p99");
+    sides.is_worse = headline.as_ref().is_some_and(is_worse);
+    // In an open loop the mean may be the same although a few transactions take longer.
+    let added = time.as_ref().filter(|time| !is_open || is_beyond(time, found.margin));
+    let added = added.map(|time| time.candidate - time.baseline);
     let (mut causes, mut ruled_out, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for mechanism in MECHANISMS {
         match sides.judge(mechanism, added) {
@@ -158,7 +173,8 @@ pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]
         SettingKind::Work => 1,
         SettingKind::Generator | SettingKind::Tag => 2,
     });
-    Some(Explanation { sessions: stage.sessions, throughput, time, differs, settings, causes, ruled_out, unknown })
+    let (sessions, is_worse) = (stage.sessions, sides.is_worse);
+    Some(Explanation { sessions, headline, is_worse, time, differs, settings, causes, ruled_out, unknown })
 }
 
 const MECHANISMS: [Mechanism; 16] = [
@@ -199,6 +215,8 @@ struct Sides<'a> {
     comparison: &'a StageComparison,
     baseline: Vec<&'a StageFindings>,
     candidate: Vec<&'a StageFindings>,
+    /// Whether the candidate is worse.
+    is_worse: bool,
 }
 
 impl Sides<'_> {
@@ -237,11 +255,8 @@ impl Sides<'_> {
                 }
             }
             Mechanism::Misses => match self.factor(&["server.buffer_misses_per_transaction"], mechanism) {
-                Judgment::Cause(cause) if self.is_of_pages() => {
-                    // More pages in all: misses are the effect.
-                    let _ = cause;
-                    Judgment::Unclear
-                }
+                // More pages in all: misses are the effect.
+                Judgment::Cause(_) if self.is_of_pages() => Judgment::Unclear,
                 Judgment::Cause(cause) => if_it_matters(self.timed(cause, reads, added)),
                 other => other,
             },
@@ -286,10 +301,6 @@ impl Sides<'_> {
         let one = self.comparison.metric(name)?;
         let (baseline, candidate) = (one.baseline.as_ref()?.median, one.candidate.as_ref()?.median);
         Some(self.moved(name, one, baseline, candidate))
-    }
-
-    fn headline(&self, name: &str) -> Option<Moved> {
-        self.metric(name)
     }
 
     fn moved(&self, name: &str, one: &MetricComparison, baseline: f64, candidate: f64) -> Moved {
@@ -378,7 +389,6 @@ impl Sides<'_> {
         let Some(first) = figures.next() else { return Judgment::Unknown };
         // What hardly ever happens may double by chance.
         let is_rare = first.baseline.max(first.candidate) < 1e-3;
-        let slower = self.metric("tps").is_some_and(|tps| tps.candidate < tps.baseline);
         let is_more = first.candidate > first.baseline;
         if !first.is_sure || !is_beyond(&first, FACTOR_MIN - 1.0) || is_rare {
             return match first.interval {
@@ -387,7 +397,7 @@ impl Sides<'_> {
                 _ => Judgment::Unclear,
             };
         }
-        if slower != is_more {
+        if self.is_worse != is_more {
             return Judgment::Unclear;
         }
         let figures = [first].into_iter().chain(figures).collect();
@@ -421,12 +431,13 @@ impl Sides<'_> {
         }
         let Some(moved) = self.per_side("CPUs used by other processes", of) else { return Judgment::Unknown };
         let more = moved.candidate - moved.baseline;
-        let slower = self.metric("tps").is_some_and(|tps| tps.candidate < tps.baseline);
         // A twentieth of a CPU is background.
         match more.abs() {
             small if small < 0.05 => Judgment::RuledOut(moved),
             // Of single runs, only a large change is sure.
-            _ if (more > 0.0) != slower || more.abs() < if moved.is_sure { 0.1 } else { 0.5 } => Judgment::Unclear,
+            _ if (more > 0.0) != self.is_worse || more.abs() < if moved.is_sure { 0.1 } else { 0.5 } => {
+                Judgment::Unclear
+            }
             _ => {
                 let waits = self.metric("server.cpu_wait_us_per_transaction");
                 let figures = [moved].into_iter().chain(waits).collect();

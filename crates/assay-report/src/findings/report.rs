@@ -7,6 +7,7 @@ use assay_stats::MARGIN_DEFAULT;
 use serde::Serialize;
 
 use crate::findings::comparison::{Comparison, Side, compare};
+use crate::findings::explanation::{Explanation, explain};
 use crate::findings::run::Findings;
 use crate::findings::setting::{Group, groups};
 
@@ -31,6 +32,9 @@ pub struct Report {
     pub agents: bool,
     /// Every other setting compared with the first.
     pub comparisons: Vec<Comparison>,
+    /// Why each of them differs from the first, in the same order; `None`: nothing in common to compare.
+    #[serde(skip)]
+    pub explanations: Vec<Option<Explanation>>,
 }
 
 /// One record in a report.
@@ -80,7 +84,8 @@ const SETTINGS_COMPARED_MAX: usize = 9;
 /// The report of `records` (file and findings).
 pub fn report(records: Vec<(String, Findings)>) -> Report {
     let groups = groups(records);
-    let (comparisons, settings) = (comparisons(&groups), groups.len());
+    let (comparisons, explanations) = comparisons(&groups).into_iter().unzip();
+    let settings = groups.len();
     let (mut entries, mut names) = (Vec::new(), Vec::new());
     for (setting, group) in groups.into_iter().enumerate() {
         let several = group.trials.len() > 1;
@@ -92,7 +97,7 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
             entries.push(ReportEntry { file, name, setting, findings });
         }
     }
-    Report { entries, settings, names, title: None, head: None, agents: false, comparisons }
+    Report { entries, settings, names, title: None, head: None, agents: false, comparisons, explanations }
 }
 
 /// The report of an experiment: its cells, each with its records (name and findings), under a title and a few
@@ -108,15 +113,20 @@ pub fn report_of_cells(title: &str, head: Vec<String>, cells: Vec<(String, Vec<(
     }
     let settings = names.len();
     let (title, head) = (Some(title.to_owned()), Some(head));
-    Report { entries, settings, names, title, head, agents: false, comparisons: Vec::new() }
+    Report { entries, settings, names, title, head, agents: false, comparisons: Vec::new(), explanations: Vec::new() }
 }
 
-/// Every setting compared with the first, by its trials.
-fn comparisons(groups: &[Group]) -> Vec<Comparison> {
+/// Every setting compared with the first, by its trials, and why they differ.
+fn comparisons(groups: &[Group]) -> Vec<(Comparison, Option<Explanation>)> {
     fn side(group: &Group) -> Side<'_> {
         Side { name: &group.name, records: &group.records, trials: &group.trials }
     }
     let [baseline, candidates @ ..] = groups else { return Vec::new() };
     let candidates = candidates.iter().take(SETTINGS_COMPARED_MAX - 1);
-    candidates.map(|candidate| compare(side(baseline), side(candidate), MARGIN_DEFAULT)).collect()
+    let with_first = |candidate: &Group| {
+        let found = compare(side(baseline), side(candidate), MARGIN_DEFAULT);
+        let explanation = explain(&found, &baseline.trials, &candidate.trials);
+        (found, explanation)
+    };
+    candidates.map(with_first).collect()
 }

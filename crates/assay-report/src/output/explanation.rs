@@ -4,7 +4,7 @@ use crate::findings::comparison::{Comparison, SideFindings};
 use crate::findings::explanation::Explanation;
 use crate::plain::{clean, wrap_to};
 use crate::words::comparison::doubts_of;
-use crate::words::explanation::{mechanism, moved_words, paragraph};
+use crate::words::explanation::{mechanism, moved_words, not_measured, paragraph};
 
 const WIDTH: usize = 100;
 const NAME_WIDTH: usize = 80;
@@ -24,8 +24,7 @@ pub fn explanation_text(found: &Explanation, of: &Comparison) -> String {
         }
     }
     if found.differs && !found.unknown.is_empty() {
-        let names: Vec<&str> = found.unknown.iter().map(|one| mechanism(*one)).collect();
-        text += &format!("\n{}", wrapped("", &format!("not measured on both sides: {}", names.join(", "))));
+        text += &format!("\n{}", wrapped("", &not_measured(found)));
     }
     text
 }

@@ -15,11 +15,13 @@ use crate::tables::latency::responses;
 use crate::tables::stages::stages;
 use crate::tables::work::errors;
 use crate::words::cases::notes;
+use crate::words::explanation::paragraph;
 use crate::words::isolation::isolation_examples;
 use crate::words::run::{command_line, host, per_second, per_second_of, sessions, started};
 use crate::words::summary::{generator_figures, summary, title};
 use crate::words::warning::warnings_by_hint;
 
+const PARAGRAPH_WIDTH: usize = 4000;
 const TEXT_WIDTH: usize = 200;
 const COMMAND_WIDTH: usize = 4000;
 const ENTRIES_MAX: usize = 200;
@@ -48,9 +50,12 @@ pub fn markdown(report: &Report, asked: &[Shown]) -> String {
         });
         text += &stages("record", per_second_of(report.entries.iter().map(|entry| &entry.findings)), rows).markdown();
     }
-    for comparison in &report.comparisons {
+    for (comparison, why) in report.comparisons.iter().zip(&report.explanations) {
         text += &format!("\n## Compared: {}\n\n", escaped(&comparison.candidate.name, TEXT_WIDTH));
         text += &block("text", &comparison_text(comparison));
+        if let Some(why) = why.as_ref().filter(|why| why.differs) {
+            text += &format!("\n{}\n", escaped(&paragraph(why).join(" "), PARAGRAPH_WIDTH));
+        }
     }
     for entry in report.entries.iter().take(ENTRIES_MAX) {
         text += &of_entry(entry, report.entries.len() > 1, report.agents);

@@ -22,6 +22,7 @@ use crate::charts::picture::{PictureOptions, svg};
 use crate::charts::{Charts, charts};
 use crate::digits::{count, figure, ms, seconds};
 use crate::findings::comparison::Comparison;
+use crate::findings::explanation::Explanation;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::findings::stage::StageFindings;
@@ -42,6 +43,7 @@ use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
+use crate::words::explanation::{mechanism, moved_words, not_measured, paragraph};
 use crate::words::facts::{Facts, undone};
 use crate::words::isolation::{isolation_examples, isolation_remarks};
 use crate::words::run::{
@@ -66,6 +68,7 @@ const UPLOT_CSS: &str = include_str!("../../page/vendor/uplot/uPlot.min.css");
 
 const COMMAND_WIDTH: usize = 4000;
 const FAILURE_WIDTH: usize = 2000;
+const SENTENCE_WIDTH: usize = 1000;
 /// Characters of a warning in the heading of a closed box.
 const FIRST_WARNING_WIDTH: usize = 160;
 
@@ -235,8 +238,11 @@ fn verdict(report: &Report, charts: &Charts) -> Markup {
     html! {
         (figures_of(charts.get("trials")))
         (side_by_side(report))
-        @for comparison in &report.comparisons {
+        @for (comparison, why) in report.comparisons.iter().zip(&report.explanations) {
             (compared(comparison))
+            @if let Some(why) = why.as_ref().filter(|why| why.differs) {
+                (explained(why))
+            }
         }
     }
 }
@@ -440,6 +446,25 @@ fn compared(comparison: &Comparison) -> Markup {
             }
             @if let Some(words) = conclusion(comparison, stage) {
                 p { b { (shown(&capitalized(&words))) "." } }
+            }
+        }
+    }
+}
+
+/// Why they differ, in the words of `assay explain`.
+fn explained(why: &Explanation) -> Markup {
+    html! {
+        div data-explanation="" {
+            h4 { "Why they differ" }
+            @for sentence in paragraph(why) { p { (shown_to(SENTENCE_WIDTH, &sentence)) } }
+            @if !why.ruled_out.is_empty() {
+                details.setup {
+                    summary { "Ruled out (" (why.ruled_out.len()) ")" }
+                    (facts(why.ruled_out.iter().map(|one| (mechanism(one.mechanism), moved_words(&one.figure)))))
+                }
+            }
+            @if !why.unknown.is_empty() {
+                p.soft { (not_measured(why)) "." }
             }
         }
     }

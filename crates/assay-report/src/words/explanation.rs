@@ -4,6 +4,7 @@ use crate::digits::{change, figure, percent};
 use crate::findings::explanation::{Cause, Explanation, Mechanism, Moved};
 use crate::findings::setting::{Difference, SettingKind};
 use crate::plain::clean;
+use crate::words::summary::capitalized;
 
 const VALUE_WIDTH: usize = 40;
 /// Settings that a sentence lists.
@@ -34,19 +35,24 @@ pub(crate) fn mechanism(of: Mechanism) -> &'static str {
 /// The paragraph: sentences that follow from each other.
 pub(crate) fn paragraph(found: &Explanation) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    let Some(tps) = &found.throughput else { return vec!["Neither side has a throughput.".to_owned()] };
-    let share = tps.candidate / tps.baseline - 1.0;
-    let interval = tps.interval.map(|(low, high)| format!(" {}", ends(low, high))).unwrap_or_default();
-    let from_to = format!("{} → {} tps, {}{interval}", figure(tps.baseline), figure(tps.candidate), change(share));
-    if !found.differs && tps.interval.is_none() {
+    let Some(moved) = &found.headline else { return vec!["Neither side has a throughput.".to_owned()] };
+    let (what, unit, shown): (_, _, fn(f64) -> String) = match moved.name.as_str() {
+        "p99" => ("p99", "", ms),
+        "capacity" => ("capacity", " tx/s", figure),
+        _ => ("throughput", " tps", figure),
+    };
+    let share = moved.candidate / moved.baseline - 1.0;
+    let interval = moved.interval.map(|(low, high)| format!(" {}", ends(low, high))).unwrap_or_default();
+    let from_to = format!("{} → {}{unit}, {}{interval}", shown(moved.baseline), shown(moved.candidate), change(share));
+    if !found.differs && moved.interval.is_none() {
         all.push(format!(
-            "Cannot tell whether the throughput differs: {from_to} without a confidence interval, which needs at least 4 \
+            "Cannot tell whether the {what} differs: {from_to} without a confidence interval, which needs at least 4 \
              trials per side, or runs whose seconds are not too strongly correlated, of at least 30 s."
         ));
         return all;
     }
     if !found.differs {
-        all.push(format!("No difference in throughput that chance does not explain: {from_to}."));
+        all.push(format!("No difference in {what} that chance does not explain: {from_to}."));
         return all;
     }
     let word = if share < 0.0 { "fell" } else { "rose" };
@@ -54,16 +60,21 @@ pub(crate) fn paragraph(found: &Explanation) -> Vec<String> {
         let [before, after] = [time.baseline, time.candidate].map(ms);
         format!(": a transaction takes {after} instead of {before}")
     });
-    all.push(format!("Throughput {word} ({from_to}){}.", time.unwrap_or_default()));
+    all.push(format!("{} {word} ({from_to}){}.", capitalized(what), time.unwrap_or_default()));
     all.extend(settings(&found.settings));
-    let slower = share < 0.0;
-    all.extend(found.causes.iter().map(|cause| sentence(cause, slower)));
+    all.extend(found.causes.iter().map(|cause| sentence(cause, found.is_worse)));
     if found.causes.is_empty() && found.settings.is_empty() {
         all.push("No explanation found: no setting differs, and nothing that was measured moved with it.".to_owned());
     } else if found.causes.is_empty() {
         all.push("No counter moved with it, so nothing measured shows how it happened.".to_owned());
     }
     all
+}
+
+/// `not measured on both sides: waits in the pooler`.
+pub(crate) fn not_measured(found: &Explanation) -> String {
+    let names: Vec<&str> = found.unknown.iter().map(|one| mechanism(*one)).collect();
+    format!("not measured on both sides: {}", names.join(", "))
 }
 
 fn settings(differences: &[Difference]) -> Option<String> {
