@@ -50,6 +50,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         recipe!("outage"),
         recipe!("pooler"),
         recipe!("predictable"),
+        recipe!("price"),
         recipe!("queueing"),
         recipe!("read-only"),
         recipe!("recovery"),

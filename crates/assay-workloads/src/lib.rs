@@ -133,6 +133,8 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc_totals", false),
     workload!("tpcc", "tpcc_verify", false),
     workload!("tpcc", "tpcc_watch", false),
+    workload!("ycsb", "ycsb", true),
+    workload!("ycsb", "ycsb_distributions", false),
 ];
 
 #[cfg(test)]

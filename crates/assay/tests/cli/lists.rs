@@ -89,6 +89,7 @@ fn the_built_in_workloads_are_listed() {
     tpcb_select_only
     tpcb_simple_update
     tpcc
+    ycsb
 
     Examples, made to be copied and changed (commands: check, cleanup, prepare, run):
 

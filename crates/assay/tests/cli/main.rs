@@ -25,3 +25,4 @@ mod secrets;
 mod servers;
 mod specs;
 mod statements;
+mod ycsb;

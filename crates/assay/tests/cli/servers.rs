@@ -58,6 +58,7 @@ fn every_workload_lives_on(kind: Kind) {
             name if name.starts_with("oltp") => "--tables 2 --table-size 300",
             name if name.starts_with("select") => "--table-size 300",
             "insert_benchmark" => "--rows 300",
+            "ycsb" => "--recordcount 300",
             _ => "",
         };
         for command in ["prepare", "check", "run", "check", "cleanup"] {

@@ -1,0 +1,461 @@
+--- YCSB's core workloads A to F on tables: key-value reads, updates, inserts and scans.
+--
+--
+-- Options have the names of YCSB's properties; one that is not given has the value of the file `--properties`, else
+-- that of `--core-workload`, else YCSB's default. docs/ycsb.md says what is as in YCSB and what is not.
+
+local distributions = assay.share("ycsb_distributions")
+
+local UNSET = -1
+local function number(text, default) return { text .. " [default: " .. default .. "]", UNSET } end
+
+sysbench.cmdline.own_rows = true
+sysbench.cmdline.options = {
+  core_workload = { "Proportions and distributions of YCSB's workload a, b, c, d, e or f", "a", choices = { "a", "b", "c", "d", "e", "f" } },
+  properties = { "A file of YCSB's properties, such as workloada", "" },
+  layout = { "Fields are columns, or members of one JSON document", "columns", choices = { "columns", "json" } },
+  audit_updates = { "Keep the number of updates in each record, for the audit", false },
+  table = { "Name of the table [default: usertable]", "" },
+  recordcount = number("Records to load", 1000),
+  fieldcount = number("Fields of a record", 10),
+  fieldlength = number("Characters of a field, or their maximum", 100),
+  minfieldlength = number("Their minimum if lengths are uniform", 1),
+  fieldlengthdistribution = { "Lengths of fields: constant, uniform or zipfian [default: constant]", "", choices = { "constant", "uniform", "zipfian" } },
+  readproportion = number("Share of reads", "core workload"),
+  updateproportion = number("Share of updates", "core workload"),
+  insertproportion = number("Share of inserts", "core workload"),
+  scanproportion = number("Share of scans", "core workload"),
+  readmodifywriteproportion = number("Share of reads followed by an update of the same record", "core workload"),
+  readallfields = { "Reads return all fields, or one: true or false [default: true]", "", choices = { "true", "false" } },
+  writeallfields = { "Updates write all fields, or one: true or false [default: false]", "", choices = { "true", "false" } },
+  requestdistribution = {
+    "Which records are requested: uniform, zipfian, latest, hotspot, exponential, sequential [default: core workload]", "",
+    choices = { "uniform", "zipfian", "latest", "hotspot", "exponential", "sequential" },
+  },
+  zipfian = { "as-ycsb, or exact: a Zipf distribution over the records, with --theta", "as-ycsb", choices = { "as-ycsb", "exact" } },
+  theta = { "Skew of an exact Zipf distribution: above 0, below 1", 0.99 },
+  hotspotdatafraction = number("Share of records that are hot", 0.2),
+  hotspotopnfraction = number("Share of requests for hot records", 0.8),
+  exponential_percentile = number("Percent of requests for the newest records", 95),
+  exponential_frac = number("The share of records that these are", 0.8571428571),
+  minscanlength = number("Fewest records of a scan", 1),
+  maxscanlength = number("Most records of a scan", "100 for e, else 1000"),
+  scanlengthdistribution = { "Lengths of scans: uniform or zipfian [default: uniform]", "", choices = { "uniform", "zipfian" } },
+  insertorder = { "Keys are hashed, or ordered [default: hashed]", "", choices = { "hashed", "ordered" } },
+  zeropadding = number("Digits that a key has at least", 1),
+}
+
+local format, concat = string.format, table.concat
+local uniform = distributions.uniform
+
+local MIXES = {
+  a = { readproportion = 0.5, updateproportion = 0.5 },
+  b = { readproportion = 0.95, updateproportion = 0.05 },
+  c = { readproportion = 1 },
+  d = { readproportion = 0.95, insertproportion = 0.05, requestdistribution = "latest" },
+  e = { scanproportion = 0.95, insertproportion = 0.05, maxscanlength = 100 },
+  f = { readproportion = 0.5, readmodifywriteproportion = 0.5 },
+}
+
+local DEFAULTS = {
+  table = "usertable", recordcount = 1000, fieldcount = 10, fieldlength = 100, minfieldlength = 1,
+  fieldlengthdistribution = "constant", readproportion = 0, updateproportion = 0, insertproportion = 0,
+  scanproportion = 0, readmodifywriteproportion = 0, readallfields = "true", writeallfields = "false",
+  requestdistribution = "zipfian", hotspotdatafraction = 0.2, hotspotopnfraction = 0.8, exponential_percentile = 95,
+  exponential_frac = 0.8571428571, minscanlength = 1, maxscanlength = 1000, scanlengthdistribution = "uniform",
+  insertorder = "hashed", zeropadding = 1,
+}
+
+-- Properties of YCSB's own files that say nothing here: --transactions, --sessions, --rate and --time do.
+local ELSEWHERE = {
+  operationcount = true, threadcount = true, target = true, maxexecutiontime = true, workload = true,
+  measurementtype = true,
+}
+
+--- Properties of a file: `name=value` lines, as Java reads them. Names have an underscore where YCSB has a dot.
+local function properties_of(path)
+  local file, trouble = io.open(path)
+  if not file then error("--properties: " .. trouble, 0) end
+  local found, place = {}, 0
+  for line in file:lines() do
+    place = place + 1
+    local name, value = line:match("^%s*([%w_.]+)%s*[=:]%s*(.-)%s*$")
+    if name then
+      local key = name:gsub("%.", "_"):gsub("^hotspot_", "hotspot")
+      local default = DEFAULTS[key]
+      if default == nil and ELSEWHERE[key] == nil and not key:find("^hdrhistogram_") and not key:find("^measurement_") then
+        error(format("--properties: line %d of %s: the property %s is not known here", place, path, name), 0)
+      end
+      if type(default) == "number" then
+        value = tonumber(value) or error(format("--properties: line %d of %s: %s is a number", place, path, name), 0)
+      end
+      if default ~= nil then found[key] = value end
+    elseif line:find("%S") and not line:find("^%s*[#!]") then
+      error(format("--properties: line %d of %s: not a property: %s", place, path, line), 0)
+    end
+  end
+  file:close()
+  return found
+end
+
+--- Every property as it is in effect. The options of the run are the same in all sessions.
+local function settings()
+  return assay.constant("ycsb settings", function()
+    local opt, all = sysbench.opt, {}
+    local file = opt.properties ~= "" and properties_of(opt.properties) or {}
+    -- A file of properties is a whole workload: what it leaves out is YCSB's default.
+    local mix = opt.properties ~= "" and {} or MIXES[opt.core_workload]
+    for name, default in pairs(DEFAULTS) do
+      local given = opt[name]
+      if given == "" or given == UNSET then given = file[name] or mix[name] or default end
+      all[name] = given
+    end
+    all.readallfields, all.writeallfields = all.readallfields == "true", all.writeallfields == "true"
+    local sum = all.readproportion + all.updateproportion + all.insertproportion + all.scanproportion
+      + all.readmodifywriteproportion
+    if sum <= 0 then error("--readproportion and the other proportions are 0: nothing would be done", 0) end
+    if all.recordcount < 1 then error("--recordcount is at least 1", 0) end
+    if all.fieldcount < 1 then error("--fieldcount is at least 1", 0) end
+    if all.minscanlength < 1 or all.maxscanlength < all.minscanlength then
+      error("--minscanlength is at least 1 and at most --maxscanlength", 0)
+    end
+    if opt.theta <= 0 or opt.theta >= 1 then error("--theta is above 0 and below 1", 0) end
+    return all
+  end)
+end
+
+local function connect()
+  local driver = sysbench.sql.driver()
+  return driver:connect(), driver:name()
+end
+
+local function key_of(record, set)
+  local digits = set.insertorder == "ordered" and format("%.0f", record) or tostring(distributions.hash(record)):sub(1, -3)
+  return "user" .. ("0"):rep(set.zeropadding - #digits) .. digits
+end
+
+-- Statements ----------------------------------------------------------------------------------------------------------
+
+-- A member of the document, and the document with another value of a member.
+local JSON = {
+  pgsql = { type = "JSONB", get = "body->>'field%d'", set = "jsonb_set(body, '{field%d}', to_jsonb(CAST(? AS TEXT)))", whole = "CAST(? AS JSONB)" },
+  mysql = { type = "JSON", get = "JSON_UNQUOTE(JSON_EXTRACT(body, '$.field%d'))", set = "JSON_SET(body, '$.field%d', ?)", whole = "?" },
+  sqlite = { type = "TEXT", get = "json_extract(body, '$.field%d')", set = "json_set(body, '$.field%d', ?)", whole = "?" },
+}
+
+--- The texts of a layout.
+local function texts(set, product)
+  local all, opt, fields = { name = set.table }, sysbench.opt, {}
+  local json = opt.layout == "json" and JSON[product]
+  local counted = opt.audit_updates
+  for i = 0, set.fieldcount - 1 do fields[i + 1] = "field" .. i end
+  local more = counted and ", updates BIGINT NOT NULL DEFAULT 0" or ""
+  local body = json and "body " .. json.type .. " NOT NULL" or concat(fields, " TEXT NOT NULL, ") .. " TEXT NOT NULL"
+  all.create = format("CREATE TABLE %s (ycsb_key VARCHAR(64) NOT NULL PRIMARY KEY, %s%s)", set.table, body, more)
+  all.columns = "ycsb_key, " .. (json and "body" or concat(fields, ", "))
+  all.values = json and 1 or set.fieldcount
+  all.marks = json and json.whole or ("?"):rep(set.fieldcount, ", ")
+  all.everything = json and "body" or concat(fields, ", ")
+  function all.one(field) return json and format(json.get, field) or "field" .. field end
+  local also = counted and ", updates = updates + 1" or ""
+  --- What an update sets: one field, or all without one.
+  function all.update(field)
+    local to
+    if field == nil then
+      to = json and "body = " .. json.whole or concat(fields, " = ?, ") .. " = ?"
+    else
+      to = json and "body = " .. format(json.set, field) or format("field%d = ?", field)
+    end
+    return format("UPDATE %s SET %s%s WHERE ycsb_key = ?", set.table, to, also)
+  end
+  return all
+end
+
+--- A function that returns a new value of a field; `cell`: as a placeholder for a loader.
+local function value_source(set, cell)
+  local length, text = set.fieldlength, cell and assay.random_cell or assay.random_text
+  if set.fieldlengthdistribution == "uniform" then
+    return function() return text(set.minfieldlength, length) end
+  elseif set.fieldlengthdistribution == "zipfian" then
+    local draw = distributions.zipfian(length, distributions.THETA)
+    return function()
+      local drawn = 1 + draw()
+      return text(drawn, drawn)
+    end
+  end
+  return function() return text(length, length) end
+end
+
+--- The values of a record: its fields, or one document. Letters and digits need no quotes within JSON.
+local function record_source(set, cell)
+  if sysbench.opt.layout == "columns" then
+    local value, count, list = value_source(set, cell), set.fieldcount, {}
+    return function()
+      for i = 1, count do list[i] = value() end
+      return unpack(list, 1, count)
+    end
+  end
+  local value, parts = value_source(set, false), {}
+  return function()
+    for i = 1, set.fieldcount do parts[i] = format('"field%d": "%s"', i - 1, value()) end
+    return "{" .. concat(parts, ", ", 1, set.fieldcount) .. "}"
+  end
+end
+
+-- Loading -------------------------------------------------------------------------------------------------------------
+
+-- How many records there are is in a table of its own, for hashed keys do not tell: `at_start`, before the run, stays
+-- the same for all its sessions; `now` is what sessions leave behind.
+local function counts_table(set) return set.table .. "_counts" end
+
+local CHUNK = 10000
+
+local function load()
+  local set = settings()
+  local con, product = connect()
+  local all = texts(set, product)
+  if sysbench.tid == 0 then
+    con:query(all.create)
+    con:query(format("CREATE TABLE %s (at_start BIGINT NOT NULL, now BIGINT NOT NULL)", counts_table(set)))
+    con:query(format("INSERT INTO %s VALUES (%.0f, %.0f)", counts_table(set), set.recordcount, set.recordcount))
+  end
+  assay.barrier()
+  local values = record_source(set, true)
+  local loader = con:loader(set.table, all.columns)
+  -- One session at a time may write to an embedded database.
+  while product ~= "sqlite" or sysbench.tid == 0 do
+    local first = assay.claim("chunk") * CHUNK
+    if first >= set.recordcount then break end
+    local last = math.min(first + CHUNK, set.recordcount) - 1
+    assay.expect(last - first + 1)
+    assay.seed(sysbench.opt.rand_seed, "ycsb", first)
+    for record = first, last do loader:row(key_of(record, set), values()) end
+  end
+  loader:done()
+end
+
+function cleanup()
+  local set, con = settings(), connect()
+  con:query("DROP TABLE IF EXISTS " .. set.table)
+  con:query("DROP TABLE IF EXISTS " .. counts_table(set))
+end
+
+sysbench.cmdline.commands = { prepare = { load, sysbench.cmdline.PARALLEL_COMMAND } }
+
+--- Records from 0 on are there under their keys, and there are no more than were inserted.
+function check()
+  local set, con = settings(), connect()
+  local rows = tonumber((con:query_row("SELECT COUNT(*) FROM " .. set.table)))
+  local most = tonumber((con:query_row("SELECT now FROM " .. counts_table(set))))
+  local find = con:prepare(format("SELECT ycsb_key FROM %s WHERE ycsb_key = ?", set.table), "t")
+  local step, missing = math.max(1, math.floor(set.recordcount / 1000)), 0
+  for record = 0, set.recordcount - 1, step do
+    if not find:row(key_of(record, set)) then missing = missing + 1 end
+  end
+  if rows < set.recordcount then assay.log(format("%d records, and %d were loaded", rows, set.recordcount)) end
+  if rows > most then assay.log(format("%d records, although only %d were loaded and inserted", rows, most)) end
+  if missing > 0 then assay.log(missing .. " of the records that were looked for are missing") end
+  return rows >= set.recordcount and rows <= most and missing == 0
+end
+
+-- The run -------------------------------------------------------------------------------------------------------------
+
+local function read_totals(set, con)
+  local updates = sysbench.opt.audit_updates and "COALESCE(SUM(updates), 0)" or "0"
+  local records, done_updates = con:query_row(format("SELECT COUNT(*), %s FROM %s", updates, set.table))
+  assay.total("records", tonumber(records))
+  assay.total("updates", tonumber(done_updates))
+  return tonumber(records)
+end
+
+function init()
+  local set, con = settings(), connect()
+  -- A run that was killed has not stored how many it inserted.
+  local table, records = counts_table(set), read_totals(set, con)
+  con:query(format("UPDATE %s SET now = %.0f WHERE now < %.0f", table, records, records))
+  con:query(format("UPDATE %s SET at_start = now", table))
+end
+
+function done()
+  read_totals(settings(), connect())
+end
+
+local KINDS = { "read", "update", "insert", "scan", "readmodifywrite" }
+
+local set, con, all, values, value, choose, next_insert
+local read, read_one, scan, scan_one, write, write_one, insert = nil, {}, nil, {}, nil, {}, nil
+local bounds, last_kind = {}, nil
+-- What the sessions of a Lua state know together: the newest record whose insert was acknowledged.
+local newest
+
+--- The newest record that is certainly there: sessions of other workers may not have stored theirs yet, but each has
+--- only one under way.
+local function last_record() return math.max(next_insert - 1, newest.record - sysbench.opt.threads) end
+
+local function chooser()
+  local kind, last = set.requestdistribution, next_insert - 1
+  if kind == "latest" then
+    local draw = distributions.zipfian(last, distributions.THETA)
+    return function()
+      local now = last_record()
+      return now - draw(now)
+    end
+  elseif kind == "exponential" then
+    local draw = distributions.exponential(set.exponential_percentile, set.recordcount * set.exponential_frac)
+    return function() return last_record() - draw() end
+  elseif kind == "uniform" then
+    return function() return uniform(0, set.recordcount - 1) end
+  elseif kind == "hotspot" then
+    return distributions.hotspot(0, set.recordcount - 1, set.hotspotdatafraction, set.hotspotopnfraction)
+  elseif kind == "sequential" then
+    return function() return assay.claim("sequential") % set.recordcount end
+  elseif sysbench.opt.zipfian == "exact" then
+    return distributions.exact_zipfian(0, set.recordcount - 1, sysbench.opt.theta)
+  end
+  -- YCSB draws from more records than there are, by twice the number of inserts that it expects, and draws again.
+  local expected = math.floor((sysbench.opt.events or 0) * set.insertproportion * 2)
+  return distributions.scrambled_zipfian(0, set.recordcount + expected)
+end
+
+--- A record that exists.
+local function existing()
+  while true do
+    local record = choose()
+    if record >= 0 and record <= last_record() then return record end
+  end
+end
+
+local function declare_rules()
+  assay.audit { name = "records inserted", total = "records", of = "inserted", most = 1 }
+  if sysbench.opt.audit_updates then
+    assay.audit { name = "updates in the records", total = "updates", of = "updated", most = 1 }
+  end
+  if set.readproportion + set.readmodifywriteproportion == 0 then return end
+  -- A session may be so slow that all others pass it.
+  local high = set.insertproportion > 0 and 0.01 or 0
+  assay.audit { name = "reads that found nothing", part = "missing", whole = "looked_up", high = high }
+end
+
+function thread_init()
+  local product
+  set = settings()
+  con, product = connect()
+  all = texts(set, product)
+  values, value = record_source(set, false), value_source(set, false)
+  next_insert = tonumber((con:query_row("SELECT at_start FROM " .. counts_table(set))))
+  newest = assay.constant("ycsb newest", function() return { record = next_insert - 1 } end)
+  choose = chooser()
+  read = con:prepare(format("SELECT %s FROM %s WHERE ycsb_key = ?", all.everything, set.table), "t")
+  local range = " WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?"
+  scan = con:prepare(format("SELECT %s FROM %s%s", all.everything, set.table, range), "ti")
+  write = con:prepare(all.update(), ("t"):rep(all.values + 1))
+  insert = con:prepare(format("INSERT INTO %s (%s) VALUES (?, %s)", set.table, all.columns, all.marks),
+    ("t"):rep(all.values + 1))
+  local sum = 0
+  for i, kind in ipairs(KINDS) do
+    local share = set[kind .. "proportion"]
+    sum = sum + share
+    bounds[i] = sum
+    if share > 0 then last_kind = i end
+  end
+  for i = 1, #KINDS do bounds[i] = bounds[i] / sum end
+  declare_rules()
+  -- Reports and comparisons show what is in effect.
+  for name, value in pairs(set) do
+    if sysbench.opt[name] == UNSET then assay.found(name, value) end
+  end
+end
+
+--- The statement of one field, prepared when it is first used.
+local function of_field(statements, make, types)
+  local field = uniform(0, set.fieldcount - 1)
+  local statement = statements[field]
+  if not statement then
+    statement = con:prepare(make(field), types)
+    statements[field] = statement
+  end
+  return statement
+end
+
+local function one_read(field)
+  return format("SELECT %s FROM %s WHERE ycsb_key = ?", all.one(field), set.table)
+end
+
+local function one_scan(field)
+  return format("SELECT %s FROM %s WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?", all.one(field), set.table)
+end
+
+local function look_up(key)
+  local statement = set.readallfields and read or of_field(read_one, one_read, "t")
+  local first = statement:row(key)
+  assay.count("looked_up")
+  assay.count("missing", first == nil and 1 or 0)
+end
+
+local function rewrite(key)
+  if set.writeallfields then
+    if all.values == 1 then
+      write:perform(values(), key)
+    else
+      local list = { values() }
+      list[#list + 1] = key
+      write:perform(unpack(list))
+    end
+  else
+    of_field(write_one, all.update, "tt"):perform(value(), key)
+  end
+  assay.count("updated")
+end
+
+local scan_length
+
+-- A transaction that is retried is the same one.
+local kind, own_record
+
+local WORK = {
+  read = function() look_up(key_of(existing(), set)) end,
+  update = function() rewrite(key_of(existing(), set)) end,
+  readmodifywrite = function()
+    local key = key_of(existing(), set)
+    look_up(key)
+    rewrite(key)
+  end,
+  scan = function()
+    if not scan_length then
+      local low, high = set.minscanlength, set.maxscanlength
+      local draw = set.scanlengthdistribution == "zipfian" and distributions.zipfian(high - low + 1, distributions.THETA)
+      scan_length = draw and function() return low + draw() end or function() return uniform(low, high) end
+    end
+    local statement = set.readallfields and scan or of_field(scan_one, one_scan, "ti")
+    statement:perform(key_of(existing(), set), scan_length())
+  end,
+  insert = function()
+    own_record = own_record or next_insert + assay.claim("insert")
+    insert:perform(key_of(own_record, set), values())
+    if own_record > newest.record then newest.record = own_record end
+    assay.count("inserted")
+  end,
+}
+
+local transactions = {}
+for i, kind in ipairs(KINDS) do transactions[i] = assay.transaction(kind, WORK[kind]) end
+
+function event(_, attempt)
+  if not kind or not attempt or attempt == 0 then
+    local drawn = sysbench.rand.uniform_double()
+    kind, own_record = last_kind, nil
+    for i = 1, #KINDS do
+      if drawn < bounds[i] then
+        kind = i
+        break
+      end
+    end
+  end
+  transactions[kind]()
+end
+
+function thread_done()
+  if not set or set.insertproportion == 0 then return end
+  local records = newest.record + 1
+  con:query(format("UPDATE %s SET now = %.0f WHERE now < %.0f", counts_table(set), records, records))
+end
