@@ -1,10 +1,9 @@
---- Publish and subscribe in a table: publishers append to topics, subscribers poll for what is new.
+--- Publish and subscribe in a table: publishers append to topics, subscribers poll for what is new, or LISTEN for it.
 --
 --
 -- Messages of a topic are numbered under a lock of its row. (An identity column would not do: numbers become visible in
--- the order of commits, and a subscriber that has read 8 never sees a 7 that was committed later.) Scripts cannot
--- receive PostgreSQL's notifications; `--notify on` sends one with each message, which shows what that costs the
--- publisher.
+-- the order of commits, and a subscriber that has read 8 never sees a 7 that was committed later.) A notification only
+-- wakes a subscriber, which then reads the table: notifications are lost while a connection is, messages are not.
 
 sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = {
@@ -12,7 +11,10 @@ sysbench.cmdline.options = {
   publishes = { "Percent of transactions that publish", 50 },
   limit = { "Messages that a poll reads at most", 100 },
   bytes = { "Length of a message", 100 },
-  notify = { "Send a notification with each message (PostgreSQL only): on or off", "off" },
+  notify = { "Send a notification with each message (PostgreSQL only): on or off", "off", choices = { "off", "on" } },
+  receive = { "poll, in between publishing; or listen: every second session waits for notifications (PostgreSQL only)",
+    "poll", choices = { "poll", "listen" } },
+  patience = { "Seconds that a session waits for a notification, before it looks in any case", 1 },
 }
 
 local uniform = sysbench.rand.uniform
@@ -51,7 +53,9 @@ assay.audit { name = "messages in the table", total = "messages", of = "publish"
 assay.audit { name = "numbers given to messages", total = "numbers", of = "publish", most = 1 }
 assay.audit { name = "messages missed by subscribers", part = "missed", whole = "received", high = 0 }
 
-local con, begin, commit, advance, latest, insert, poll, notify, topic, cursor
+local con, begin, commit, advance, latest, insert, poll, notify, topic, cursor, listens
+
+local function listen() con:query("LISTEN pubsub_" .. topic) end
 
 function thread_init()
   local opt, product = sysbench.opt, nil
@@ -62,13 +66,22 @@ function thread_init()
   latest = con:prepare("SELECT latest FROM pubsub_topics WHERE id = ?", "i")
   insert = con:prepare("INSERT INTO pubsub_messages (topic, number, body) VALUES (?, ?, ?)", "iit")
   poll = con:prepare("SELECT number FROM pubsub_messages WHERE topic = ? AND number > ? ORDER BY number LIMIT " .. opt.limit, "ii")
-  if opt.notify == "on" then
-    if product ~= "pgsql" then error("--notify on is for PostgreSQL", 0) end
-    notify = con:prepare("SELECT pg_notify('pubsub', ?)", "t")
+  local is_listening = opt.receive == "listen"
+  if opt.notify == "on" or is_listening then
+    if product ~= "pgsql" then error("notifications are for PostgreSQL", 0) end
+    notify = con:prepare("SELECT pg_notify(?, ?)", "tt")
   end
-  -- A session subscribes to one topic, from now on.
-  topic = sysbench.tid % opt.topics + 1
+  if is_listening and opt.threads < 2 then error("--receive listen needs at least 2 sessions", 0) end
+  listens = is_listening and sysbench.tid % 2 == 1
+  -- A session subscribes to one topic, from now on: listening comes first, so that nothing is missed in between.
+  topic = (listens and (sysbench.tid - 1) / 2 or sysbench.tid) % opt.topics + 1
+  if listens then listen() end
   cursor = tonumber((latest:row(topic)))
+end
+
+-- The transaction is started again, perhaps on a new connection, which does not listen yet.
+function sysbench.hooks.before_restart_event()
+  if listens then listen() end
 end
 
 local publish = assay.transaction("publish", function()
@@ -77,11 +90,11 @@ local publish = assay.transaction("publish", function()
   advance:perform(to)
   local number = tonumber((latest:row(to)))
   insert:perform(to, number, assay.random_text(sysbench.opt.bytes, sysbench.opt.bytes))
-  if notify then notify:perform(to .. " " .. number) end
+  if notify then notify:perform("pubsub_" .. to, number) end
   commit:perform()
 end)
 
-local receive = assay.transaction("poll", function()
+local function read()
   local found, missed = poll:execute(topic, cursor), 0
   local last = cursor
   for _ = 1, found.nrows do
@@ -93,9 +106,24 @@ local receive = assay.transaction("poll", function()
   assay.count("missed", missed)
   if found.nrows == 0 then assay.count("found_nothing") end
   cursor = last
+end
+
+local receive = assay.transaction("poll", read)
+
+local wait = assay.transaction("listen", function()
+  if con:notification(sysbench.opt.patience) then
+    -- One look at the table is enough for all that came by now.
+    while con:notification(0) do assay.count("notified") end
+    assay.count("notified")
+  else
+    assay.count("nobody_called")
+  end
+  read()
 end)
 
 function event()
+  if listens then return wait() end
+  if sysbench.opt.receive == "listen" then return publish() end
   if uniform(1, 100) <= sysbench.opt.publishes then publish() else receive() end
 end
 

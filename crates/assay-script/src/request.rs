@@ -40,6 +40,8 @@ pub enum Request<'a> {
     Executed,
     /// Send deferred statements. Answer: `Done` if there were none, or `Reply`.
     Flush(ConnectionNumber),
+    /// Wait for the server's next notification, at most this long. Answer: `Reply`.
+    Notification(ConnectionNumber, Nanos),
     /// `thread_init` has finished: the session can take transactions. Answer: `Done`, when the run starts.
     Ready,
     /// Ask for the next transaction. Ends the previous one, if there was one, as a success. Answer: `Begin` at the

@@ -467,7 +467,7 @@ impl LuaState {
                         _ => Request::Operation(ConnectionNumber(connection), operation),
                     }
                 }
-                Ask::Rollback | Ask::Flush => {
+                Ask::Rollback | Ask::Flush | Ask::Notification => {
                     let connection = number(2) as u32;
                     session.asked = connection;
                     if let Some(rows) = (*session.native).live(connection).begin() {
@@ -475,6 +475,9 @@ impl LuaState {
                     }
                     match asked {
                         Ask::Flush => Request::Flush(ConnectionNumber(connection)),
+                        Ask::Notification => {
+                            Request::Notification(ConnectionNumber(connection), Nanos::from_secs_f64(number(3)))
+                        }
                         _ => Request::Operation(ConnectionNumber(connection), Operation::RollBack),
                     }
                 }

@@ -5,7 +5,7 @@
 //! statements. Embedded databases answer inline.
 
 use crate::effect::Effect;
-use crate::error::StatementError;
+use crate::error::{Class, StatementError};
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};
 use crate::rows::RowsPool;
@@ -32,7 +32,8 @@ pub enum Progress {
     Ready,
     /// The operation is answered; the next may start.
     Reply(Reply),
-    /// Only time is needed: call `on_timeout` after this long (a busy embedded database).
+    /// Call `on_timeout` after this long, unless the operation is answered before: only time is needed (a busy embedded
+    /// database), or time limits the wait.
     Wait(Nanos),
     /// Close this socket and reconnect, immediately and without counting an error: the login is tried in another way
     /// (TLS preferred but refused, and the reverse).
@@ -127,6 +128,15 @@ pub trait Connection {
     fn flush(&mut self, exchange: &mut Exchange<'_>) -> Progress {
         let _ = exchange;
         Progress::Reply(Reply::default())
+    }
+
+    /// Waits for the next message that the server sends unasked to whoever listens (PostgreSQL's NOTIFY), at most this
+    /// long. Answered like an operation: by a row with its channel and its text, or by nothing if none came. Those that
+    /// came before are kept, up to a limit, and answer at once. Only while no operation is in flight.
+    fn notification(&mut self, limit: Nanos, exchange: &mut Exchange<'_>) -> Progress {
+        let _ = (limit, exchange);
+        let error = StatementError::client(Class::Other, "this database sends no notifications");
+        Progress::Reply(Reply::failed(error))
     }
 
     /// Statements that had waited and were executed since the last call.

@@ -395,6 +395,19 @@ impl<I: Io> Links<I> {
         self.follow(link, progress, now)
     }
 
+    /// Waits for a notification, at most this long.
+    pub(super) fn notification(&mut self, link: usize, limit: Nanos) -> Option<Heard> {
+        let now = self.io.now();
+        let this = &mut self.links[link];
+        this.sent = now;
+        this.was_in_transaction = this.machine.in_transaction();
+        this.doing = LinkDoing::Operation { load: false, statement: false };
+        this.in_flight = InFlight::Harmless;
+        let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
+        let progress = this.machine.notification(limit, &mut exchange);
+        self.follow(link, progress, now)
+    }
+
     /// Rolls back the open transaction.
     pub(super) fn roll_back(&mut self, link: usize) -> Option<Heard> {
         let now = self.io.now();
@@ -424,7 +437,11 @@ impl<I: Io> Links<I> {
                 None
             }
             Progress::Reply(reply) => match this.doing {
-                LinkDoing::Operation { .. } => Some(Heard::Answered { link, reply }),
+                LinkDoing::Operation { .. } => {
+                    // It may have come before the time that limited the wait.
+                    this.timer = 0;
+                    Some(Heard::Answered { link, reply })
+                }
                 LinkDoing::Rollback => {
                     this.doing = LinkDoing::Idle;
                     if let Some(rows) = reply.rows {

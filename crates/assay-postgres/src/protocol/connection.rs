@@ -12,9 +12,10 @@ mod statements;
 use crate::protocol::load;
 use crate::protocol::login::Login;
 use crate::protocol::message::{self, LENGTH_MAX, broken};
+use crate::protocol::notifications::Notifications;
 use crate::protocol::server::PostgresServer;
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Executed, InFlight, Operation, Progress, Reply, Rows, ServerFacts,
+    Class, Connection, Effect, Exchange, Executed, InFlight, Nanos, Operation, Progress, Reply, Rows, ServerFacts,
     StatementError, StatementId, TlsFacts, TlsMode,
 };
 use assay_wire::deferral::Deferral;
@@ -51,6 +52,7 @@ pub(super) struct PostgresConnection {
     next_load: Vec<u8>,
     /// The server said goodbye while nothing was in flight, or after a reply.
     goodbye: Option<Box<StatementError>>,
+    notifications: Notifications,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ enum Phase {
     /// Nothing in flight.
     Ready,
     Busy,
+    /// Nothing in flight: waiting for a notification.
+    Listening,
 }
 
 /// A prepared statement, or the text that replaces one.
@@ -172,7 +176,7 @@ impl Connection for PostgresConnection {
             // Closed: bytes that were in flight when we gave up.
             Phase::Closed => Progress::Pending,
             Phase::Handshake => self.fail(broken("data arrived in the clear where TLS begins").into()),
-            Phase::Login | Phase::Ready | Phase::Busy => self.on_messages(bytes, exchange),
+            Phase::Login | Phase::Ready | Phase::Busy | Phase::Listening => self.on_messages(bytes, exchange),
         }
     }
 
@@ -200,6 +204,7 @@ impl Connection for PostgresConnection {
         self.loaded.forget();
         self.next_load = Vec::new();
         self.goodbye = None;
+        self.notifications.forget();
         for statement in &mut self.statements {
             if let Form::Server { prepared, .. } = &mut statement.form {
                 *prepared = false;
@@ -209,14 +214,17 @@ impl Connection for PostgresConnection {
     }
 
     fn on_timeout(&mut self, _: &mut Exchange<'_>) -> Progress {
-        Progress::Pending
+        if self.phase != Phase::Listening {
+            return Progress::Pending;
+        }
+        self.phase = Phase::Ready;
+        Progress::Reply(Reply::default())
     }
 
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress {
         self.in_flight = InFlight::of(operation);
         if self.phase != Phase::Ready {
-            let gone = || Box::new(StatementError::network("the connection to the server is closed"));
-            return Progress::Failed(self.goodbye.take().unwrap_or_else(gone));
+            return self.gone();
         }
         let start = exchange.out.len();
         if !matches!(operation, Operation::Execute { .. }) {
@@ -326,6 +334,20 @@ impl Connection for PostgresConnection {
         Progress::Pending
     }
 
+    fn notification(&mut self, limit: Nanos, exchange: &mut Exchange<'_>) -> Progress {
+        self.in_flight = InFlight::Harmless;
+        if self.phase != Phase::Ready {
+            return self.gone();
+        }
+        match self.notifications.take(exchange.pool) {
+            Some(reply) => Progress::Reply(reply),
+            None => {
+                self.phase = Phase::Listening;
+                Progress::Wait(limit)
+            }
+        }
+    }
+
     fn take_executed(&mut self) -> Executed {
         std::mem::take(&mut self.deferral.executed)
     }
@@ -335,7 +357,7 @@ impl Connection for PostgresConnection {
     }
 
     fn close(&mut self, exchange: &mut Exchange<'_>) {
-        if matches!(self.phase, Phase::Login | Phase::Ready | Phase::Busy) {
+        if matches!(self.phase, Phase::Login | Phase::Ready | Phase::Busy | Phase::Listening) {
             message::write(b'X', exchange.out, |_| {});
         }
         self.phase = Phase::Closed;
@@ -379,11 +401,18 @@ impl PostgresConnection {
             loaded: load::Tables::default(),
             next_load: Vec::new(),
             goodbye: None,
+            notifications: Notifications::default(),
         }
     }
 }
 
 impl PostgresConnection {
+    /// An operation is requested of a connection that ended.
+    fn gone(&mut self) -> Progress {
+        let gone = || Box::new(StatementError::network("the connection to the server is closed"));
+        Progress::Failed(self.goodbye.take().unwrap_or_else(gone))
+    }
+
     fn dialect(&self) -> Dialect {
         Dialect::Postgres { standard_strings: self.standard_strings }
     }

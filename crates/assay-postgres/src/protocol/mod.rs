@@ -11,6 +11,7 @@ mod fuzz;
 mod load;
 mod login;
 mod message;
+mod notifications;
 mod passfile;
 mod refusal;
 mod server;

@@ -124,6 +124,9 @@ enum Ask<'a> {
     Flush,
     /// Nothing: the server continues on its own.
     Listen,
+    Notification,
+    /// The time of the wait for a notification is over.
+    Timeout,
     Do(Operation<'a>),
 }
 
@@ -187,6 +190,8 @@ fn play(mut connection: PostgresConnection, turns: &[(Ask<'_>, Vec<u8>)], cut: i
                 false => Progress::Ready,
             },
             Ask::Flush => connection.flush(&mut exchange),
+            Ask::Notification => connection.notification(Nanos::from_secs(1), &mut exchange),
+            Ask::Timeout => connection.on_timeout(&mut exchange),
         };
         note(&mut out, progress);
         for piece in answer.chunk_by(|_, _| {
@@ -494,6 +499,54 @@ fn a_text_may_return_several_result_sets() {
         notice(),
     ];
     check_operations(&prepared_on(), &[(SELECT, answer.concat())], &[SENT_SELECT, "[1,- ,two][], 7 affected"]);
+}
+
+fn notified(payload: &str) -> Vec<u8> {
+    message(b'A', format!("\0\0\0\x01channel\0{payload}\0").as_bytes())
+}
+
+#[test]
+fn notifications_are_kept_until_somebody_asks_for_them() {
+    let answer = [complete("SELECT 0"), notified("1"), ready(b'I'), notified("2")].concat();
+    let turns = [
+        (SELECT, answer),
+        (Ask::Notification, Vec::new()),
+        (Ask::Notification, Vec::new()),
+        // One that is waited for; others may follow at once.
+        (Ask::Notification, [notice(), notified("3"), notified("4")].concat()),
+        (Ask::Notification, Vec::new()),
+        (Ask::Notification, Vec::new()),
+        (Ask::Timeout, Vec::new()),
+        // A timer that was forgotten.
+        (Ask::Timeout, Vec::new()),
+        (Ask::Notification, refusal("FATAL", "57P01", "terminating connection", "ProcessInterrupts")),
+    ];
+    let expected = [
+        SENT_SELECT,
+        "no rows, 0 affected",
+        "[channel,1], 0 affected",
+        "[channel,2], 0 affected",
+        "Wait(Nanos(1000000000))",
+        "[channel,3], 0 affected",
+        "[channel,4], 0 affected",
+        "Wait(Nanos(1000000000))",
+        "no rows, 0 affected",
+        "Wait(Nanos(1000000000))",
+        "failed, server: terminating connection (57P01), Reconnect",
+    ];
+    check_operations(&prepared_on(), &turns, &expected);
+}
+
+#[test]
+fn more_notifications_than_can_be_kept_are_an_error() {
+    let many = notified("x").repeat(1002);
+    let first = [complete("SELECT 0"), ready(b'I'), many].concat();
+    let turns = [(SELECT, first), (Ask::Notification, Vec::new()), (Ask::Notification, Vec::new())];
+    let connection = connection(URL, &prepared_on());
+    let lines = play(connection, &[&[(Ask::Connect, greeting())], &turns[..]].concat(), |_| false);
+    let dropped = "no rows, 0 affected, client: 2 notifications were dropped: 1000 were waiting for con:notification \
+                   already (no code)";
+    assert_eq!(lines[lines.len() - 2..], [dropped, "[channel,x], 0 affected"]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ local front = core.front -- what the front end says or does in its own way; empt
 local yield = coroutine.yield
 local CONNECT, DISCONNECT, RECONNECT, LEAVE = ask.CONNECT, ask.DISCONNECT, ask.RECONNECT, ask.LEAVE
 local QUERY, FLUSH, SYNCHRONIZE, IN_TRANSACTION = ask.QUERY, ask.FLUSH, ask.SYNCHRONIZE, ask.IN_TRANSACTION
+local NOTIFICATION = ask.NOTIFICATION
 
 -- The answer's first value; anything else that is not nil is an error of the statement.
 local ROWS = 1
@@ -284,6 +285,20 @@ end
 function Connection:in_transaction()
   self:flush()
   return yield(IN_TRANSACTION, self[NUMBER])
+end
+
+--- Waits for the next notification (PostgreSQL, after LISTEN), at most this long. Returns its channel and its text, or
+--- nothing if none came.
+function Connection:notification(seconds)
+  if self[BUSY] then make_ready(self) end
+  if self.deferring then flush(self) end
+  local limit = tonumber(seconds)
+  if not limit or not (limit >= 0 and limit < math.huge) then
+    raise("the time to wait for a notification is not a number of seconds")
+  end
+  local result = finish(self, "<notification>", yield(NOTIFICATION, self[NUMBER], limit))
+  if result == nil or result[LENGTH] == 0 then return nil end
+  return value_at(result, 0, 0), value_at(result, 0, 1)
 end
 
 --- In a pipeline: ends a unit of what was piped so far.

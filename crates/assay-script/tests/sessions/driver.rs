@@ -159,6 +159,10 @@ impl Driver {
                 });
                 (format!("flush {}", number.0), Some(answer))
             }
+            Request::Notification(number, limit) => {
+                let answer = Answer::Reply(Reply::default(), Verdict::Fatal);
+                (format!("notification {} within {limit}", number.0), Some(answer))
+            }
             Request::Ready => ("ready".into(), Some(Answer::Done)),
             Request::Next => {
                 let proceed = *left > 0;

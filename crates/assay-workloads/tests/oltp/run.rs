@@ -202,6 +202,7 @@ impl Session {
             }
             Request::Flush(_) | Request::Synchronize(_) => Answer::Done,
             Request::InTransaction(_) => Answer::Proceed(false),
+            Request::Notification(..) => Answer::Reply(Reply::default(), Verdict::Fatal),
             Request::Ready => {
                 self.ready = true;
                 return Outward::Yields(Turn::Resume(Answer::Done));

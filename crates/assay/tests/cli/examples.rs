@@ -34,11 +34,12 @@ fn small(name: &str) -> &'static str {
 }
 
 /// Other options of some examples that change what is sent.
-const VARIANTS: [(&str, &str); 7] = [
+const VARIANTS: [(&str, &str); 8] = [
     ("documents", "--store columns"),
     ("foreign_keys", "--keys off"),
     ("pagination", "--style offset"),
     ("procedures", "--call statements"),
+    ("pubsub", "--receive listen"),
     ("queue", "--claim wait"),
     ("time_series", "--partitions off"),
     ("bulk_upsert", "--sorted off"),

@@ -369,6 +369,13 @@ impl<I: Io> Sessions<I> {
                     Some(answer) => answer,
                     None => return,
                 },
+                Request::Notification(connection, limit) => {
+                    let Some(link) = self.links.usable(self.all[session].link(connection.0)) else {
+                        return self.queue_broken(session, connection);
+                    };
+                    let heard = self.links.notification(link, limit);
+                    return self.on_heard_inline(heard);
+                }
                 Request::Next => return self.on_next(session, at),
                 Request::Type(index) => {
                     let kind = self.type_index(state, index as usize);

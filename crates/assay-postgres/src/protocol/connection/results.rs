@@ -96,10 +96,16 @@ impl PostgresConnection {
                     tell(&ErrorResponse::read(body)?.lines());
                 }
             }
-            (b'A', _) => {}
+            (b'A', _) => {
+                self.notifications.add(body)?;
+                if self.phase == Phase::Listening {
+                    self.phase = Phase::Ready;
+                    return Ok(self.notifications.take(exchange.pool).map(Progress::Reply));
+                }
+            }
             (b'S', _) => self.on_parameter_status(body)?,
             (_, Phase::Login) => return self.on_login_message(tag, body, exchange),
-            (b'E', Phase::Ready) => {
+            (b'E', Phase::Ready | Phase::Listening) => {
                 let mut error = ErrorResponse::read(body)?.error;
                 error.retry = Retry::Reconnect;
                 return Err(Box::new(error));

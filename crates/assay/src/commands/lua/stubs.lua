@@ -220,6 +220,11 @@ function Connection:flush() end
 
 function Connection:synchronize() end
 
+---@param seconds number
+---@return string? channel
+---@return string? text
+function Connection:notification(seconds) end
+
 ---@return boolean
 function Connection:in_transaction() end
 
