@@ -4,7 +4,7 @@ use std::path::Path;
 
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
-use assay_recipe::{Recipe, RecipeError, from_words, shipped};
+use assay_recipe::{Recipe, RecipeError, from_words, is_url, shipped, value_with_urls, with_urls};
 use assay_run::assignment::Assignment;
 use assay_spec::RunSpec;
 
@@ -52,9 +52,15 @@ impl Experiment {
         let sets = choice.set.iter().map(|set| {
             let (path, value) =
                 set.split_once('=').ok_or_else(|| Trouble::usage(format!("--set {set} is not PATH=VALUE")))?;
-            Ok((path.to_owned(), value.to_owned()))
+            let value = match is_url(path.trim()) {
+                true => value_with_urls(value, &|word| parser.database(word))?,
+                false => value.to_owned(),
+            };
+            Ok((path.to_owned(), value))
         });
         let sets = sets.collect::<Result<Vec<_>, Trouble>>()?;
+        // Before anything else sees them, so that an experiment is one of a database, whatever its name is.
+        let text = with_urls(&text, &|word| parser.database(word))?;
         let recipe = Recipe::read(&text, choice.scale.as_deref(), &sets).map_err(|error| trouble(&error, &place))?;
         Ok(Experiment { name, place, recipe })
     }

@@ -146,15 +146,62 @@ pub(crate) fn public_text(text: &str) -> String {
     let Ok(parsed) = toml::de::DeTable::parse(text) else { return text_without_secrets(text) };
     let mut secrets = Vec::new();
     find_secrets(parsed.get_ref(), &mut secrets);
-    secrets.sort_by_key(|(span, _)| span.start);
-    let (mut public, mut from) = (String::new(), 0);
-    for (span, value) in secrets {
-        public += &text[from..span.start];
-        public += &Value::String(value).to_string();
+    // Comments may contain more.
+    text_without_logins(&replaced(text, secrets))
+}
+
+/// The text with other values at these places.
+fn replaced(text: &str, mut values: Vec<(Range<usize>, String)>) -> String {
+    values.sort_by_key(|(span, _)| span.start);
+    let (mut all, mut from) = (String::new(), 0);
+    for (span, value) in values {
+        all += &text[from..span.start];
+        all += &Value::String(value).to_string();
         from = span.end;
     }
-    // Comments may contain more.
-    text_without_logins(&(public + &text[from..]))
+    all + &text[from..]
+}
+
+/// The text of a recipe in which the URL of each server is what `resolve` returns for the one written, which may be a
+/// name. Everything else is as it was; a text that is not TOML is not changed.
+pub fn with_urls<E>(text: &str, resolve: &dyn Fn(&str) -> Result<String, E>) -> Result<String, E> {
+    let Ok(parsed) = toml::de::DeTable::parse(text) else { return Ok(text.to_owned()) };
+    let mut urls = Vec::new();
+    find_urls(parsed.get_ref(), &mut urls);
+    let mut changed = Vec::new();
+    for (span, written) in urls {
+        let url = resolve(&written)?;
+        if url != written {
+            changed.push((span, url));
+        }
+    }
+    Ok(replaced(text, changed))
+}
+
+/// The same for a value from the command line.
+pub fn value_with_urls<E>(value: &str, resolve: &dyn Fn(&str) -> Result<String, E>) -> Result<String, E> {
+    let text = format!("url = {value}");
+    match toml::de::DeTable::parse(&text) {
+        Ok(_) => Ok(with_urls(&text, resolve)?.split_off("url = ".len())),
+        Err(_) => resolve(value),
+    }
+}
+
+/// Whether a key or path sets the URL of a server.
+pub fn is_url(path: &str) -> bool {
+    path == "url" || path.ends_with(".url")
+}
+
+fn find_urls(table: &DeTable<'_>, found: &mut Vec<(Range<usize>, String)>) {
+    fn of_value(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<(Range<usize>, String)>) {
+        match value.get_ref() {
+            DeValue::String(text) if is_url(key) => found.push((value.span(), text.to_string())),
+            DeValue::Array(items) => items.iter().for_each(|item| of_value(key, item, found)),
+            DeValue::Table(inner) => find_urls(inner, found),
+            _ => {}
+        }
+    }
+    table.iter().for_each(|(key, value)| of_value(key.get_ref(), value, found));
 }
 
 /// Values with passwords, and what they are without them.
@@ -291,6 +338,26 @@ mod tests {
         }
         let plain = "a = 'b'\n[c]\nd = [1, 'e@f', \"g\"]\n";
         assert_eq!(public_text(plain), plain);
+    }
+
+    #[test]
+    fn names_of_databases_become_urls_and_everything_else_stays() {
+        let text = "# prod\n[server.db]\nurl = 'prod' # kept\n[scale.tiny]\n\"server.db.url\" = 'test'\n\
+                    [grid]\nhost = { \"server.db.url\" = ['prod', 'pg://a@c'] }\nname = { \"run.name\" = ['prod'] }\n";
+        let resolve = |word: &str| match word {
+            "prod" => Ok("pg://app@h/\"d".to_owned()),
+            "none" => Err("unknown"),
+            other => Ok(other.to_owned()),
+        };
+        assert_eq!(
+            with_urls(text, &resolve).unwrap(),
+            "# prod\n[server.db]\nurl = 'pg://app@h/\"d' # kept\n[scale.tiny]\n\"server.db.url\" = 'test'\n\
+             [grid]\nhost = { \"server.db.url\" = ['pg://app@h/\"d', 'pg://a@c'] }\nname = { \"run.name\" = ['prod'] }\n"
+        );
+        assert_eq!(with_urls("[server.db]\nurl = \"none\"", &resolve), Err("unknown"));
+        assert_eq!(with_urls("not TOML", &resolve).unwrap(), "not TOML");
+        assert_eq!(value_with_urls("prod", &resolve).unwrap(), "pg://app@h/\"d");
+        assert_eq!(value_with_urls("['prod', 'pg://a']", &resolve).unwrap(), "['pg://app@h/\"d', 'pg://a']");
     }
 
     #[test]

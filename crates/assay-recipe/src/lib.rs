@@ -20,7 +20,7 @@ mod step;
 mod word;
 
 pub use cases::{CaseFile, StatementCase};
-pub use document::{differences, public_setting, values};
+pub use document::{differences, is_url, public_setting, value_with_urls, values, with_urls};
 pub use error::RecipeError;
 pub use fuzz::fuzz_recipe;
 pub use grid::{Cell, Factor, Level};

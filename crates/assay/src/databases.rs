@@ -195,14 +195,20 @@ pub fn resolve(word: &str) -> Result<String, Trouble> {
 /// the same URL. Others stay as they are.
 pub fn with_passwords(urls: &mut [Concealed]) -> Result<(), Trouble> {
     for url in urls {
-        let Some((user, rest)) = url.reveal().split_once(":***@") else { continue };
-        let plain = format!("{user}@{rest}");
-        let databases = Databases::read()?;
-        if let Some((name, named)) = databases.all.iter().find(|(_, named)| named.url == plain) {
-            *url = Concealed::from(named.url(name)?.as_str());
-        }
+        *url = Concealed::from(with_password_of(url.reveal())?);
     }
     Ok(())
+}
+
+/// The same for one URL.
+pub fn with_password_of(url: &str) -> Result<String, Trouble> {
+    let Some((user, rest)) = url.split_once(":***@") else { return Ok(url.to_owned()) };
+    let plain = format!("{user}@{rest}");
+    let databases = Databases::read()?;
+    match databases.all.iter().find(|(_, named)| named.url == plain) {
+        Some((name, named)) => named.url(name),
+        None => Ok(url.to_owned()),
+    }
 }
 
 fn is_name(word: &str) -> bool {

@@ -30,6 +30,8 @@ pub struct AgentHost<'a> {
     pub name: String,
     /// Servers that it may load; empty: any.
     pub allow_db: &'a [Pattern],
+    /// The URL of a database that is given by a name or a URL.
+    pub resolve: &'a dyn Fn(&str) -> Result<String, Trouble>,
 }
 
 /// A share that is ready to start.
@@ -93,10 +95,11 @@ fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<ReadySh
     if order.database == Database::AgentEnvironment {
         let url = std::env::var(DATABASE_VARIABLE).ok().filter(|url| !url.is_empty());
         let Some(url) = url else {
-            return Err(Trouble::environment(format!("{DATABASE_VARIABLE} is not set on agent {}", host.name))
-                .hint(format!("start the agent with {DATABASE_VARIABLE}=URL, or leave out --db-from-agent-env")));
+            return Err(Trouble::environment(format!("{DATABASE_VARIABLE} is not set on agent {}", host.name)).hint(
+                format!("start the agent with {DATABASE_VARIABLE}=URL or a name, or leave out --db-from-agent-env"),
+            ));
         };
-        spec.target.urls = vec![Concealed::from(url)];
+        spec.target.urls = vec![Concealed::from((host.resolve)(&url)?)];
     }
     let agent = Agent { number: order.number, agents: order.agents };
     let part = Arc::new(host.bus.take_part(order)?);

@@ -13,6 +13,7 @@ use assay_run::fleet::share::{AgentHost, serve};
 use assay_run::plan;
 
 use crate::command_line::AgentOptions;
+use crate::databases;
 
 /// Between two looks whether somebody wants it to end.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
@@ -38,7 +39,7 @@ pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
     };
     let member = bus.join(presence)?;
     terminal::say(&format!("agent {name} is ready at {}\n", bus.url()));
-    let host = AgentHost { bus: bus.clone(), name, allow_db: &options.allow_db };
+    let host = AgentHost { bus: bus.clone(), name, allow_db: &options.allow_db, resolve: &databases::resolve };
     while !interrupt::control().is_stopped() {
         let Some(arrived) = member.next_order(LOOK_AROUND) else { continue };
         // One that refused is free already, and may have taken another order.

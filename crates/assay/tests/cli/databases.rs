@@ -72,6 +72,34 @@ fn the_variable_names_the_database_of_a_command_without_one_and_a_run_says_which
 }
 
 #[test]
+fn a_recipe_may_name_its_database() {
+    let folder = Folder::new();
+    folder.expect("db add here sqlite:here.db", 0);
+    folder.expect("db add there sqlite:there.db", 0);
+    let load = "--tables 1 --table-size 100";
+    for name in ["here", "there"] {
+        folder.expect(&format!("prepare oltp_point_select {load} --db {name} --no-record --quiet"), 0);
+    }
+    folder.write(
+        "named.toml",
+        &format!(
+            "title = 'Which one?'\n[server.db]\nurl = 'here'\n\
+             [run]\nworkload = 'oltp_point_select {load}'\ntime = '200ms'\noptions = {{ telemetry = 'off' }}\n\
+             [grid]\nplace = {{ \"server.db.url\" = ['here', 'there'] }}\n[trials]\ncount = 1\n"
+        ),
+    );
+    let ran = folder.expect("lab run named.toml --folder named", 0);
+    // Levels, copy and records have the URLs.
+    assert!(ran.stdout.contains("sqlite:there.db"), "{}", ran.shown());
+    let kept = std::fs::read_to_string(folder.path().join("named/recipe.toml")).unwrap();
+    assert!(kept.contains("url = \"sqlite:here.db\""), "{kept}");
+    // Another database under the same name is another experiment.
+    let refused = folder.expect("lab run named.toml --folder named --set server.db.url=there", 2);
+    assert!(refused.stderr.contains("sqlite:there.db"), "{}", refused.shown());
+    folder.expect("lab plan named.toml --set server.db.url=nowhere", 2);
+}
+
+#[test]
 fn a_password_comes_from_a_command_or_a_private_file_and_is_never_stored() {
     let folder = Folder::new();
     let refused = folder.expect("db add prod postgres://app:hunter2@127.0.0.1:1/bench", 2);

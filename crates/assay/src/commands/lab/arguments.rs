@@ -1,12 +1,13 @@
-//! A recipe's lines of arguments, parsed as this program's own.
+//! A recipe's lines of arguments and names of databases, read as this program's own.
 
 use assay_experiment::{ArgumentParser, WorkloadArguments};
 use assay_process::diagnostics::Trouble;
 use assay_spec::{IoSpec, OutputSpec};
 
 use crate::command_line::{Invocation, Subcommand, parse, read};
+use crate::databases;
 
-/// Parses a recipe's lines of arguments.
+/// Reads a recipe's lines of arguments, and names of databases.
 pub(super) struct RecipeArguments;
 
 impl ArgumentParser for RecipeArguments {
@@ -30,5 +31,9 @@ impl ArgumentParser for RecipeArguments {
             }
             _ => Ok(None),
         }
+    }
+
+    fn database(&self, word: &str) -> Result<String, Trouble> {
+        databases::with_password_of(&databases::resolve(word)?)
     }
 }
