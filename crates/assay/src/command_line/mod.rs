@@ -114,13 +114,10 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocati
     let found = find_workload(&command, &words)?;
     let mut declared = Vec::new();
     let mut words_now = words.clone();
-    if let Some(Found { subcommand, name, program, .. }) = &found {
-        declared = addable(&command, subcommand, program.options());
+    if let Some(found) = &found {
+        declared = addable(&command, &found.subcommand, found.program.options());
         words_now = with_switch_values(words_now, &declared);
-        let heading = format!("Options of {name}");
-        command = command.mut_subcommand(subcommand, |command| {
-            command.next_help_heading(heading).args(declared.iter().map(workload_argument))
-        });
+        command = with_options_of(command, found, &declared);
     }
     let matches = match command.try_get_matches_from_mut(&words_now) {
         Ok(matches) => matches,
@@ -149,6 +146,29 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocati
         assignment = Some(Assignment::new(spec, program, words)?);
     }
     Ok(Some(Invocation { subcommand: parsed.subcommand, assignment, words, given: names }))
+}
+
+/// All commands, with the options of the built-in workload that the words name. Scripts of users are not executed for
+/// that, and databases are not looked up.
+pub fn definition_of(words: &[String]) -> clap::Command {
+    let command = definition();
+    let is_builtin = |word: &&String| assay_workloads::builtin().iter().any(|one| one.runnable && one.name == **word);
+    let named: Vec<String> = words.iter().take(2).chain(words.iter().skip(2).find(is_builtin)).cloned().collect();
+    match find_workload(&command, &named) {
+        Ok(Some(found)) if named.len() == 3 => {
+            let declared = addable(&command, &found.subcommand, found.program.options());
+            with_options_of(command, &found, &declared)
+        }
+        _ => command,
+    }
+}
+
+/// A command with the options that a workload declares.
+fn with_options_of(command: clap::Command, found: &Found, declared: &[OptionDeclaration]) -> clap::Command {
+    let heading = format!("Options of {}", found.name);
+    command.mut_subcommand(&found.subcommand, |command| {
+        command.next_help_heading(heading).args(declared.iter().map(workload_argument))
+    })
 }
 
 /// Names of the options that were given.

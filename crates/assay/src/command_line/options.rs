@@ -208,6 +208,12 @@ pub struct CompletionsOptions {
     /// Shell to complete for
     #[arg(value_name = "bash|zsh|fish", hide_possible_values = true, value_enum)]
     pub shell: Shell,
+    /// Print what completes this line, for the shell's script
+    #[arg(long, value_name = "LINE", hide = true)]
+    pub line: Option<String>,
+    /// The end of the line that bash replaces
+    #[arg(long, value_name = "TEXT", hide = true, requires = "line")]
+    pub text: Option<String>,
 }
 
 /// A shell that completes commands.
