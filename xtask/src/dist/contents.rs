@@ -1,4 +1,5 @@
-//! What all packages have in common: the stripped program with its symbols apart, manual pages, completions, texts.
+//! What all packages have in common: the stripped program with its symbols apart, manual pages, completions, texts, and
+//! the documentation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ const FILES: [&str; 3] = ["README.md", "LICENSE", "CHANGELOG.md"];
 /// Shells, with the names of their files.
 const SHELLS: [(&str, &str); 3] = [("bash", "assay.bash"), ("zsh", "_assay"), ("fish", "assay.fish")];
 
-/// A folder with `assay`, `assay.debug`, `man/man1/`, `completions/` and texts.
+/// A folder with `assay`, `assay.debug`, `man/man1/`, `completions/`, `docs/` and texts.
 pub(super) struct Contents {
     folder: PathBuf,
 }
@@ -28,6 +29,7 @@ impl Contents {
         for file in FILES {
             fs::copy(tree.join(file), folder.join(file)).with_context(|| format!("copying {file}"))?;
         }
+        run(Command::new("cp").arg("--recursive").arg(tree.join("docs")).arg(contents.docs()))?;
         run(Command::new(program).arg("manual").arg(contents.manual()))?;
         for (shell, file) in SHELLS {
             let output = Command::new(program).args(["completions", shell]).output()?;
@@ -50,6 +52,11 @@ impl Contents {
     /// The folder of the completions.
     pub(super) fn completions(&self) -> PathBuf {
         self.folder.join("completions")
+    }
+
+    /// The folder of the documentation, to which the README refers.
+    pub(super) fn docs(&self) -> PathBuf {
+        self.folder.join("docs")
     }
 
     /// A text from the tree.

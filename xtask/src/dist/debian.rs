@@ -50,6 +50,7 @@ pub(super) fn pack(contents: &Contents, is_static: bool, scratch: &Path, dist: &
     fs::copy(contents.text("LICENSE"), texts.join("copyright"))?;
     fs::copy(contents.text("README.md"), texts.join("README.md"))?;
     compress(&contents.text("CHANGELOG.md"), &texts.join("changelog"))?;
+    run(Command::new("cp").arg("--recursive").arg(contents.docs()).arg(texts.join("docs")))?;
     let architecture = architecture()?;
     let kilobytes = size_of(&tree)?.div_ceil(1024);
     fs::write(folder("DEBIAN")?.join("control"), control(&architecture, is_static, kilobytes))?;
@@ -64,12 +65,13 @@ pub(super) fn pack(contents: &Contents, is_static: bool, scratch: &Path, dist: &
     Ok(file)
 }
 
-/// The package's description.
+/// The package's description. It suggests what encrypted connections check certificates with, and what downloads servers.
 fn control(architecture: &str, is_static: bool, kilobytes: u64) -> String {
     let depends = if is_static { "" } else { "Depends: libc6, libgcc-s1\n" };
     format!(
         "Package: assay\nVersion: {VERSION}\nArchitecture: {architecture}\nMaintainer: assay <assay@localhost>\n\
-         Installed-Size: {kilobytes}\n{depends}Section: database\nPriority: optional\n\
+         Installed-Size: {kilobytes}\n{depends}Suggests: ca-certificates, maven, unzip, xz-utils\n\
+         Section: database\nPriority: optional\n\
          Description: database performance lab in one program\n \
          Runs workloads of sysbench, pgbench and TPC-C and its own in Lua against\n \
          PostgreSQL, MySQL, MariaDB and SQLite, measures them, and compares the results.\n"

@@ -35,11 +35,11 @@ pub(crate) fn run_all() -> Result<()> {
     }
     let is_static = missing.is_none();
     let (target, program) = if is_static {
-        run(cargo(&["build", "--release", "--package", "assay", "--target", &musl])
+        run(with_line_tables(&mut cargo(&["build", "--release", "--package", "assay", "--target", &musl]))
             .env(compiler_variable(&musl), "musl-gcc"))?;
         (musl.clone(), format!("{musl}/release/assay"))
     } else {
-        run(&mut cargo(&["build", "--release", "--package", "assay"]))?;
+        run(with_line_tables(&mut cargo(&["build", "--release", "--package", "assay"])))?;
         (format!("{ARCH}-unknown-linux-gnu"), "release/assay".to_owned())
     };
     let metadata = cargo(&["metadata", "--format-version", "1", "--locked", "--filter-platform", &target]).output()?;
@@ -91,6 +91,11 @@ fn missing_for(target: &str) -> Option<String> {
     let compiler = Command::new("musl-gcc").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let works = compiler.is_ok_and(|status| status.success());
     (!works).then(|| "there is no musl-gcc (apt-get install musl-tools)".to_owned())
+}
+
+/// The release profile has none; the packages have them in a file of their own.
+fn with_line_tables(cargo: &mut Command) -> &mut Command {
+    cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
 }
 
 /// The variable in which crates that compile C look for their compiler: `CC_x86_64_unknown_linux_musl`.
@@ -164,7 +169,7 @@ mod tests {
 
         let archive = dist.join(format!("assay-{VERSION}-here.tar.gz"));
         let listed = output(Command::new("tar").arg("-tzf").arg(&archive));
-        for inside in ["assay", "README.md", "LICENSE", "man/man1/assay.1", "completions/_assay"] {
+        for inside in ["assay", "README.md", "LICENSE", "docs/lab.md", "man/man1/assay.1", "completions/_assay"] {
             assert!(listed.contains(&format!("assay-{VERSION}-here/{inside}\n")), "{inside}: {listed}");
         }
 
@@ -174,6 +179,7 @@ mod tests {
         output(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&unpacked));
         assert_eq!(output(Command::new(unpacked.join("usr/bin/assay")).arg("x")), "assay stand-in\n");
         assert_eq!(output(Command::new(unpacked.join("usr/lib/assay/sysbench")).arg("x")), "assay stand-in\n");
+        assert!(unpacked.join("usr/share/doc/assay/docs/examples/queue.md").is_file());
         let described = output(Command::new("dpkg-deb").arg("--field").arg(package));
         assert!(described.contains("Package: assay\n") && described.contains("Installed-Size: "), "{described}");
         let owned = output(Command::new("dpkg-deb").arg("--contents").arg(package));
