@@ -65,7 +65,8 @@ pub(super) fn pack(contents: &Contents, is_static: bool, scratch: &Path, dist: &
     Ok(file)
 }
 
-/// The package's description. It suggests what encrypted connections check certificates with, and what downloads servers.
+/// The package's description. It suggests what encrypted connections check certificates with, and what downloads
+/// servers.
 fn control(architecture: &str, is_static: bool, kilobytes: u64) -> String {
     let depends = if is_static { "" } else { "Depends: libc6, libgcc-s1\n" };
     format!(
