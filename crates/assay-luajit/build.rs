@@ -127,6 +127,9 @@ fn make() -> Outcome {
     run(minilua().arg("host/genversion.lua"))?;
 
     // The interpreter's assembly, translated to tables for `buildvm`, which writes it out with what depends on it.
+    if env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("musl") {
+        register_frames_as_llvm_does()?;
+    }
     let target = Target::inspect()?;
     let source = format!("vm_{}.dasc", target.name);
     run(minilua().arg("../dynasm/dynasm.lua").args(target.dynasm.iter().flat_map(|name| ["-D", name])).args([
@@ -149,6 +152,19 @@ fn make() -> Outcome {
         run(tool("STATIC_CC")?.args(FLAGS).args(LIBRARY_FLAGS).args(["-c", "-o", object, source]))?;
     }
     run(tool("TARGET_AR")?.args(["libluajit.a", "lj_vm.o", "ljamalg.o"]))
+}
+
+/// Compiled code tells the unwinder how to pass errors through it. GNU's unwinder takes the section with that, LLVM's,
+/// with which Rust links static programs, an entry of it; LuaJIT knows this of macOS only. Otherwise each state prints
+/// `bad fde`, and such errors end the process.
+fn register_frames_as_llvm_does() -> Outcome {
+    let (file, name) = ("lj_err.c", "#define ERR_FRAME_JIT_OFS_REGISTER");
+    let text = fs::read_to_string(file)?;
+    let gnu = format!("{name}\t0\n");
+    if text.matches(&gnu).count() != 1 {
+        return Err(format!("{file} registers frames in another way than this build script knows").into());
+    }
+    Ok(fs::write(file, text.replace(&gnu, &format!("{name}\tERR_FRAME_JIT_OFS_FDE\n")))?)
 }
 
 /// What the generators must know of the target.
