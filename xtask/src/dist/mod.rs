@@ -126,6 +126,46 @@ mod tests {
         assert_eq!(compiler_variable("x86_64-unknown-linux-musl"), "CC_x86_64_unknown_linux_musl");
     }
 
+    /// Copies of all lengths up to 300 with all overlaps, compared with copies by bytes through another buffer.
+    const COPIES: &str = r#"
+        #include <stdio.h>
+        #include <stddef.h>
+        void *copied(void *, const void *, size_t);
+        void *moved(void *, const void *, size_t);
+        static unsigned char ours[1200], right[1200], between[300];
+        int main(void) {
+            unsigned seed = 1, checks = 0;
+            for (int n = 0; n < 300; n++) for (int to = 100; to < 900; to += 1 + (to < 200 || to > 700) * 7) {
+                int from = 400;
+                for (int i = 0; i < 1200; i++) ours[i] = right[i] = (seed = seed * 1103515245 + 12345) >> 16;
+                for (int i = 0; i < n; i++) between[i] = right[from + i];
+                for (int i = 0; i < n; i++) right[to + i] = between[i];
+                void *(*copy)(void *, const void *, size_t) = to + n <= from || from + n <= to ? copied : moved;
+                if (copy(ours + to, ours + from, n) != ours + to) return 2;
+                for (int i = 0; i < 1200; i++) if (ours[i] != right[i]) return printf("%d bytes to %d\n", n, to), 1;
+                checks++;
+            }
+            return checks < 100000;
+        }"#;
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_static_program_copies_memory_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let (checks, program) = (folder.path().join("checks.c"), folder.path().join("checks"));
+        fs::write(&checks, COPIES).unwrap();
+        // Under names of their own, beside those of the C library.
+        let names = ["-Dmemmove=moved", "-Dmemcpy=copied"];
+        let flags = ["-O2", "-fno-builtin", "-fno-tree-loop-distribute-patterns"];
+        let source = root().join("crates/assay/src/musl/copy.c");
+        // An alias is written as a text.
+        let text = fs::read_to_string(source).unwrap().replace("alias(\"memmove\")", "alias(\"moved\")");
+        let copy = folder.path().join("copy.c");
+        fs::write(&copy, text).unwrap();
+        output(Command::new("cc").args(flags).args(names).arg("-o").arg(&program).args([&copy, &checks]));
+        output(&mut Command::new(program));
+    }
+
     /// A program in place of assay: it is an executable of this machine, and writes manual pages and completions.
     fn stand_in(folder: &Path) -> PathBuf {
         let source = folder.join("stand_in.rs");
