@@ -387,9 +387,9 @@ end
 
 local function look_up(key)
   local statement = set.readallfields and read or of_field(read_one, one_read, "t")
-  local first = statement:row(key)
+  local found = statement:execute(key).nrows
   assay.count("looked_up")
-  assay.count("missing", first == nil and 1 or 0)
+  if found == 0 then assay.count("missing") end
 end
 
 local function rewrite(key)
