@@ -1,6 +1,6 @@
 //! Files that may be records.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, FileType, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,8 @@ pub fn candidates(folder: &Path) -> io::Result<(Vec<Candidate>, Vec<Refused>)> {
                 continue;
             }
             let path = below.join(name);
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let kind = entry.file_type();
+            if kind.as_ref().is_ok_and(FileType::is_dir) {
                 folders.push(path);
                 continue;
             }
@@ -69,7 +70,8 @@ pub fn candidates(folder: &Path) -> io::Result<(Vec<Candidate>, Vec<Refused>)> {
                 continue;
             }
             // A file that was removed in the meantime is not there.
-            match fs::metadata(folder.join(&path)) {
+            let is_link = kind.is_ok_and(|kind| kind.is_symlink());
+            match if is_link { fs::metadata(folder.join(&path)) } else { entry.metadata() } {
                 Ok(metadata) if metadata.is_file() => {
                     let path = path.to_str().expect("its parts are UTF-8").to_owned();
                     found.push(Candidate { path, stamp: Stamp::of(&metadata) });

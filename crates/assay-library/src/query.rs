@@ -112,6 +112,12 @@ impl Library {
         self.found(&condition, &values, limit).map(Ok).map_err(|source| self.failed(source))
     }
 
+    /// Whether there is a record at this path below the folder.
+    pub fn has(&self, path: &str) -> Result<bool, LibraryError> {
+        let of = "SELECT EXISTS (SELECT 1 FROM file f JOIN record r ON r.id = f.id WHERE f.path = ?)";
+        self.connection.query_row(of, [path], |row| row.get(0)).map_err(|source| self.failed(source))
+    }
+
     /// Files that are not readable records, with the reason, by path.
     pub fn problems(&self) -> Result<Vec<Refused>, LibraryError> {
         let all = || -> Result<Vec<Refused>, rusqlite::Error> {
@@ -126,47 +132,55 @@ impl Library {
         LibraryError::Index { path: self.connection.path().map(Into::into).unwrap_or_default(), source }
     }
 
+    /// One pass over the records finds what matches; only the entries that are asked for are read in full. Counting and
+    /// sorting in SQL would evaluate the condition twice, and sort whole entries.
     fn found(&self, condition: &str, values: &[Value], limit: usize) -> Result<Found, rusqlite::Error> {
-        let number = |of: &str, values: &[Value]| -> Result<usize, rusqlite::Error> {
-            self.connection.query_row(of, params_from_iter(values), |row| row.get::<_, i64>(0)).map(|n| n as usize)
+        // Beside another indexer, all of it is about the same moment.
+        let _moment = self.connection.unchecked_transaction()?;
+        let number = |of: &str| -> Result<usize, rusqlite::Error> {
+            self.connection.query_row(of, [], |row| row.get::<_, i64>(0)).map(|n| n as usize)
         };
-        let records = number("SELECT count(*) FROM record", &[])?;
-        let matched = match condition {
-            "1" => records,
-            condition => number(&format!("SELECT count(*) FROM record r WHERE {condition}"), values)?,
-        };
-        let problems = number("SELECT count(*) FROM file WHERE problem IS NOT NULL", &[])?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let of = format!(
-            "SELECT r.id, f.path, r.started_ms, r.elapsed_ns, r.outcome, r.workload, r.task, r.product, r.version, \
-             r.host, r.sessions, r.tps, r.p95_ns FROM record r JOIN file f ON f.id = r.id WHERE {condition} \
-             ORDER BY r.started_ms DESC, r.id DESC LIMIT {limit}"
-        );
+        let records = number("SELECT count(*) FROM record")?;
+        let problems = number("SELECT count(*) FROM file WHERE problem IS NOT NULL")?;
+        let of = format!("SELECT r.started_ms, r.id FROM record r WHERE {condition}");
         let mut statement = self.connection.prepare(&of)?;
-        let mut tags = self.connection.prepare("SELECT key, value FROM tag WHERE record = ? ORDER BY key")?;
-        let mut entries = Vec::new();
-        let mut rows = statement.query(params_from_iter(values))?;
-        while let Some(row) = rows.next()? {
-            let id: i64 = row.get(0)?;
-            let (started_ms, elapsed_ns): (i64, i64) = (row.get(2)?, row.get(3)?);
-            entries.push(LibraryEntry {
-                path: row.get(1)?,
+        let matching = statement.query_map(params_from_iter(values), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut matching: Vec<(i64, i64)> = matching.collect::<Result<_, _>>()?;
+        let matched = matching.len();
+        let left_out = matched.saturating_sub(limit);
+        if left_out > 0 && left_out < matched {
+            matching.select_nth_unstable(left_out);
+        }
+        let latest = &mut matching[left_out..];
+        latest.sort_unstable();
+        let entries = latest.iter().map(|(_, id)| self.entry(*id)).collect::<Result<_, _>>()?;
+        Ok(Found { entries, matched, records, problems })
+    }
+
+    fn entry(&self, id: i64) -> Result<LibraryEntry, rusqlite::Error> {
+        let of = "SELECT f.path, r.started_ms, r.elapsed_ns, r.outcome, r.workload, r.task, r.product, r.version, \
+                  r.host, r.sessions, r.tps, r.p95_ns FROM record r JOIN file f ON f.id = r.id WHERE r.id = ?";
+        let tags = "SELECT key, value FROM tag WHERE record = ? ORDER BY key";
+        let mut tags = self.connection.prepare_cached(tags)?;
+        let tags = tags.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+        self.connection.prepare_cached(of)?.query_row([id], |row| {
+            let (started_ms, elapsed_ns): (i64, i64) = (row.get(1)?, row.get(2)?);
+            Ok(LibraryEntry {
+                path: row.get(0)?,
                 started: Time::from_unix_ms(started_ms.unsigned_abs()),
                 elapsed_ns: elapsed_ns.unsigned_abs(),
-                outcome: row.get(4)?,
-                workload: row.get(5)?,
-                task: row.get(6)?,
-                product: row.get(7)?,
-                version: row.get(8)?,
-                machine: row.get(9)?,
-                sessions: row.get(10)?,
-                tps: row.get(11)?,
-                p95_ns: row.get(12)?,
-                tags: tags.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?,
-            });
-        }
-        entries.reverse();
-        Ok(Found { entries, matched, records, problems })
+                outcome: row.get(3)?,
+                workload: row.get(4)?,
+                task: row.get(5)?,
+                product: row.get(6)?,
+                version: row.get(7)?,
+                machine: row.get(8)?,
+                sessions: row.get(9)?,
+                tps: row.get(10)?,
+                p95_ns: row.get(11)?,
+                tags,
+            })
+        })
     }
 
     pub(crate) fn condition(

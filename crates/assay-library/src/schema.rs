@@ -3,11 +3,12 @@
 /// `assay` in the header of the file (SQLite's `application_id`): the index is ours.
 pub(crate) const APPLICATION: i32 = 0x6173_6179;
 /// Another version is made anew from the records.
-pub(crate) const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 2;
 
 /// `file` has every candidate: its stamp, and the reason if it is not a record. `record` has few columns, so that
 /// questions about all records read little; figures and settings are apart. Most records share their settings with many
-/// others: `identity` names such a set.
+/// others: `identity` names such a set. Values are compared whatever the case of their letters, and so is the index of
+/// tags, or questions would not use it.
 pub(crate) const TABLES: &str = "
 CREATE TABLE file (
     id INTEGER PRIMARY KEY,
@@ -46,7 +47,7 @@ CREATE TABLE tag (
     value TEXT NOT NULL,
     PRIMARY KEY (record, key)
 ) WITHOUT ROWID;
-CREATE INDEX tag_value ON tag (key, value);
+CREATE INDEX tag_value ON tag (key, value COLLATE NOCASE);
 CREATE TABLE identity (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE);
 CREATE TABLE setting (
     id INTEGER PRIMARY KEY,
