@@ -10,14 +10,17 @@ use crate::command_line::shared::at_least_one;
 /// Options of `bisect`.
 #[derive(Args, Clone)]
 pub struct BisectOptions {
-    /// Arguments of `assay run` for a trial, in quotes; {} stands for the candidate: 'oltp_read_write --server
-    /// postgres:{} --time 30s'
+    /// Arguments of `assay run` for a trial, in quotes; {} stands for the candidate: 'oltp_read_write --server {}
+    /// --time 30s'
     #[arg(value_name = "RUN", allow_hyphen_values = true)]
     pub run: String,
     /// Candidates in order, from the last known good one to the first known bad one: versions, dates of images, values
     /// of a setting
-    #[arg(long, value_name = "A,B,…", value_delimiter = ',', required_unless_present = "commits")]
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', required_unless_present_any = ["commits", "versions"])]
     pub values: Vec<String>,
+    /// Versions that `assay server` can start, such as postgres:9.6..18; {} stands for product and version
+    #[arg(long, value_name = "PRODUCT:FIRST..LAST", conflicts_with_all = ["values", "commits"])]
+    pub versions: Option<String>,
     /// Commits of a git repository as candidates
     #[arg(long, value_name = "GOOD..BAD", conflicts_with = "values")]
     pub commits: Option<String>,

@@ -2,18 +2,23 @@
 //!
 //! Each round measures the good end, the bad end and a candidate in random order, so that drift affects all alike. The
 //! probabilities are those of `Bisection` in assay-stats. The folder of records is the state of the search: one that
-//! was interrupted reads it again.
+//! was interrupted reads them again, and `bisect.json` says which search it is and what does not build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use assay_lab::Account;
+use assay_lab::Wanted;
+use assay_lab::binaries;
+use assay_lab::version::Version;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{interrupt, terminal, url_text};
-use assay_record::{DEFAULT_FOLDER, Record, Time};
+use assay_record::{DEFAULT_FOLDER, Record, Status, Time};
 use assay_report::Findings;
 use assay_run::{plan, render};
 use assay_stats::{Bisection, BisectionLimits, NextTrial};
+use serde::{Deserialize, Serialize};
 
 use crate::command_line::BisectOptions;
 use crate::commands::duel::Side;
@@ -32,6 +37,7 @@ pub fn run(options: &BisectOptions) -> Result<Exit, Trouble> {
         Trouble::environment(format!("cannot write to {}: {error}", folder.display()))
             .hint("choose another folder with --records")
     })?;
+    let state = state(&folder, &options.run, &candidates)?;
     let limits = BisectionLimits {
         sure: options.sure,
         margin: options.margin,
@@ -39,8 +45,8 @@ pub fn run(options: &BisectOptions) -> Result<Exit, Trouble> {
         trials: usize::try_from(options.trials).unwrap_or(usize::MAX),
     };
     let search = Bisection::new(candidates.len(), limits);
-    let mut work =
-        Work { options, candidates, sides, folder, search, built: BTreeMap::new(), ends: [Vec::new(), Vec::new()] };
+    let built = state.skipped.iter().map(|at| (*at, false)).collect();
+    let mut work = Work { options, candidates, sides, folder, search, state, built, ends: [Vec::new(), Vec::new()] };
     let outcome = work.search();
     let outcome = match outcome {
         Ok(outcome) => outcome,
@@ -52,33 +58,104 @@ pub fn run(options: &BisectOptions) -> Result<Exit, Trouble> {
     work.show(outcome)
 }
 
+/// What the folder is about, so that no search continues with the records of another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct State {
+    run: String,
+    candidates: Vec<String>,
+    /// Candidates that do not build or cannot be measured, by number.
+    skipped: Vec<usize>,
+}
+
+const STATE_FILE: &str = "bisect.json";
+
+/// The state of the search in this folder, or of a new one.
+fn state(folder: &Path, run: &str, candidates: &[String]) -> Result<State, Trouble> {
+    let path = folder.join(STATE_FILE);
+    let new = State { run: run.to_owned(), candidates: candidates.to_vec(), skipped: Vec::new() };
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return new.write(folder).map(|()| new),
+        Err(error) => return Err(Trouble::environment(format!("cannot read {}: {error}", path.display()))),
+    };
+    let known: State = serde_json::from_slice(&text)
+        .map_err(|error| Trouble::environment(format!("{} is damaged: {error}", path.display())))?;
+    if (&known.run, &known.candidates) != (&new.run, &new.candidates) {
+        return Err(Trouble::usage(format!("{} has the records of another search", folder.display()))
+            .detail(format!("RUN there: {}", known.run))
+            .detail(format!("candidates there: {}", known.candidates.join(" ")))
+            .hint("choose another folder with --records"));
+    }
+    Ok(known)
+}
+
+impl State {
+    fn write(&self, folder: &Path) -> Result<(), Trouble> {
+        let path = folder.join(STATE_FILE);
+        let text = serde_json::to_string_pretty(self).expect("texts and numbers become JSON") + "\n";
+        assay_process::files::write(&path, text)
+            .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))
+    }
+}
+
 /// The candidates in order.
 fn candidates(options: &BisectOptions) -> Result<Vec<String>, Trouble> {
-    let found: Vec<String> = match &options.commits {
-        None => options.values.iter().map(|value| value.trim().to_owned()).collect(),
-        Some(range) => {
-            let Some((good, bad)) = range.split_once("..").filter(|(good, bad)| !good.is_empty() && !bad.is_empty())
-            else {
-                return Err(Trouble::usage(format!("--commits {range}: expected GOOD..BAD")));
-            };
-            let git = |words: &[&str]| -> Result<String, Trouble> {
-                let output = Command::new("git").arg("-C").arg(&options.source).args(words).output();
-                let output = output.map_err(|error| Trouble::environment(format!("cannot start git: {error}")))?;
-                match output.status.success() {
-                    true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-                    false => Err(Trouble::usage(format!("git {} failed", words.join(" ")))
-                        .detail(String::from_utf8_lossy(&output.stderr))),
-                }
-            };
-            let first = git(&["rev-parse", "--verify", &format!("{good}^{{commit}}")])?;
-            let later = git(&["rev-list", "--reverse", "--first-parent", &format!("{good}..{bad}")])?;
-            first.lines().chain(later.lines()).map(str::to_owned).collect()
-        }
+    let found = match (&options.commits, &options.versions) {
+        (Some(range), _) => commits(range, &options.source)?,
+        (None, Some(range)) => versions(range)?,
+        (None, None) => options.values.iter().map(|value| value.trim().to_owned()).collect(),
     };
     match found.len() {
         0 | 1 => Err(Trouble::usage("a search needs at least two candidates: a good one and a bad one")),
         _ => Ok(found),
     }
+}
+
+/// Commits of the first parents' line, the good one first.
+fn commits(range: &str, source: &Path) -> Result<Vec<String>, Trouble> {
+    let (good, bad) = ends_of(range, "--commits", "GOOD..BAD")?;
+    let git = |words: &[&str]| -> Result<String, Trouble> {
+        let output = Command::new("git").arg("-C").arg(source).args(words).output();
+        let output = output.map_err(|error| Trouble::environment(format!("cannot start git: {error}")))?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(Trouble::usage(format!("git {} failed", words.join(" ")))
+                .detail(String::from_utf8_lossy(&output.stderr))),
+        }
+    };
+    let first = git(&["rev-parse", "--verify", &format!("{good}^{{commit}}")])?;
+    let later = git(&["rev-list", "--reverse", "--first-parent", &format!("{good}..{bad}")])?;
+    Ok(first.lines().chain(later.lines()).map(str::to_owned).collect())
+}
+
+/// Versions of a product that `assay server` can start, in ascending order.
+fn versions(range: &str) -> Result<Vec<String>, Trouble> {
+    let (first, last) = ends_of(range, "--versions", "PRODUCT:FIRST..LAST")?;
+    let Wanted { product, version } = first.parse()?;
+    let (Some(first), Ok(last)) = (version, last.parse::<Version>()) else {
+        return Err(Trouble::usage(format!("--versions {range}: expected two versions, such as postgres:9.6..18")));
+    };
+    let home = assay_products::home();
+    let sources = binaries::sources(&home, home.products.product(&product)?, &Account::choose(None)?);
+    let mut known: Vec<Version> = sources.iter().map(binaries::version_of).collect();
+    known.sort();
+    known.dedup();
+    let is_between = |version: &&Version| **version >= first && (**version <= last || version.is_a(&last));
+    let found: Vec<String> = known.iter().filter(is_between).map(|version| format!("{product}:{version}")).collect();
+    match found.len() {
+        0 | 1 => {
+            let known: Vec<String> = known.iter().map(Version::to_string).collect();
+            Err(Trouble::usage(format!("--versions {range}: fewer than two such versions are installed or known"))
+                .detail(format!("available versions of {product}: {}", known.join(", ")))
+                .hint(format!("assay server sources {product}")))
+        }
+        _ => Ok(found),
+    }
+}
+
+fn ends_of<'a>(range: &'a str, option: &str, form: &str) -> Result<(&'a str, &'a str), Trouble> {
+    let ends = range.split_once("..").filter(|(first, last)| !first.is_empty() && !last.is_empty());
+    ends.ok_or_else(|| Trouble::usage(format!("{option} {range}: expected {form}")))
 }
 
 struct Work<'a> {
@@ -87,7 +164,8 @@ struct Work<'a> {
     sides: Vec<Side>,
     folder: PathBuf,
     search: Bisection,
-    /// Whether a candidate that was needed could be built.
+    state: State,
+    /// Whether a candidate that was needed could be built; false also if it could not be measured.
     built: BTreeMap<usize, bool>,
     /// Records and findings of both ends.
     ends: [Vec<(String, Findings)>; 2],
@@ -104,19 +182,27 @@ impl Work<'_> {
                 NextTrial::Candidate(at) => Some(at),
                 outcome => return Ok(outcome),
             };
-            if let Some(at) = candidate
-                && !self.is_built(at)?
-            {
-                self.search.skip(at);
-                continue;
+            let mut turns: Vec<usize> = [0, last].into_iter().chain(candidate).collect();
+            // Nothing is built for trials whose records are there.
+            let news: Vec<usize> = turns.iter().copied().filter(|at| self.known(*at, round).is_none()).collect();
+            let mut unbuilt = None;
+            for at in news.into_iter().rev() {
+                unbuilt = if self.is_built(at)? { None } else { Some(at) };
+                if unbuilt.is_some() {
+                    break;
+                }
             }
-            for end in [0, last] {
-                if !self.is_built(end)? {
+            match unbuilt {
+                None => {}
+                Some(at) if Some(at) == candidate => {
+                    self.skip(at, "does not build")?;
+                    continue;
+                }
+                Some(end) => {
                     let cause = format!("--build failed for {}, an end of the search", self.candidates[end]);
                     return Err(Trouble::new(Exit::Environment, cause));
                 }
             }
-            let mut turns: Vec<usize> = [0, last].into_iter().chain(candidate).collect();
             // Another order in each round: a rotation, and every other one backwards.
             let turn = usize::try_from(round % turns.len() as u64).unwrap_or(0);
             turns.rotate_left(turn);
@@ -124,8 +210,21 @@ impl Work<'_> {
                 turns.reverse();
             }
             let mut values = BTreeMap::new();
+            let mut failed = None;
+            let lengths = self.ends.each_ref().map(Vec::len);
             for at in turns {
-                values.insert(at, self.trial(at, round, seed.wrapping_add(round))?);
+                match self.trial(at, round, seed.wrapping_add(round)) {
+                    Ok(value) => drop(values.insert(at, value)),
+                    Err(trouble) if Some(at) != candidate || interrupt::control().is_stopped() => return Err(trouble),
+                    Err(trouble) => failed = Some((at, trouble.cause)),
+                }
+            }
+            // The trial itself has reported why.
+            if let Some((at, cause)) = failed {
+                // A search that is continued knows nothing of this round.
+                self.ends.iter_mut().zip(lengths).for_each(|(end, length)| end.truncate(length));
+                self.skip(at, &format!("cannot be measured: {cause}"))?;
+                continue;
             }
             if let Some(at) = candidate {
                 self.search.on_trial(at, values[&at]);
@@ -134,6 +233,18 @@ impl Work<'_> {
             self.say_round(round, candidate);
         }
         unreachable!("rounds have no end")
+    }
+
+    /// Leaves out a candidate, also when the search is continued.
+    fn skip(&mut self, at: usize, why: &str) -> Result<(), Trouble> {
+        self.search.skip(at);
+        self.built.insert(at, false);
+        if self.state.skipped.contains(&at) {
+            return Ok(());
+        }
+        terminal::warn(&format!("{} {why}: it is skipped", self.candidates[at]));
+        self.state.skipped.push(at);
+        self.state.write(&self.folder)
     }
 
     fn say_round(&self, round: u64, candidate: Option<usize>) {
@@ -148,11 +259,19 @@ impl Work<'_> {
         });
     }
 
+    fn path(&self, at: usize, round: u64) -> PathBuf {
+        self.folder.join(format!("round-{round}-candidate-{at}.json.zst"))
+    }
+
+    /// The record of a trial that an earlier part of this search has completed.
+    fn known(&self, at: usize, round: u64) -> Option<Record> {
+        Record::read(&self.path(at, round)).ok().filter(|record| record.status == Status::Complete)
+    }
+
     /// The figure of a trial; a record that is there already is not measured again.
     fn trial(&mut self, at: usize, round: u64, seed: u64) -> Result<f64, Trouble> {
-        let path = self.folder.join(format!("round-{round}-candidate-{at}.json.zst"));
-        let known = Record::read(&path).ok().filter(|record| record.status == assay_record::Status::Complete);
-        let record = match known {
+        let path = self.path(at, round);
+        let record = match self.known(at, round) {
             Some(record) => record,
             None => {
                 // What an interrupted trial left.
@@ -178,12 +297,12 @@ impl Work<'_> {
         Ok(value)
     }
 
-    /// Builds a candidate before its first trial.
+    /// Builds a candidate before its first trial. What was skipped stays skipped.
     fn is_built(&mut self, at: usize) -> Result<bool, Trouble> {
-        let Some(build) = &self.options.build else { return Ok(true) };
         if let Some(built) = self.built.get(&at) {
             return Ok(*built);
         }
+        let Some(build) = &self.options.build else { return Ok(true) };
         let candidate = &self.candidates[at];
         if !self.options.quiet {
             terminal::say(&format!("building {candidate}\n"));
@@ -195,9 +314,6 @@ impl Work<'_> {
             interrupt::run(command).map_err(|error| Trouble::environment(format!("cannot start sh: {error}")))?;
         if interrupt::control().is_stopped() {
             return Err(Trouble::new(interrupt::exit(), "interrupted"));
-        }
-        if !status.success() {
-            terminal::warn(&format!("{candidate} does not build: it is skipped"));
         }
         self.built.insert(at, status.success());
         Ok(status.success())
