@@ -15,3 +15,4 @@ pub mod scratch;
 pub mod surroundings;
 pub mod terminal;
 pub mod url_text;
+pub mod web;

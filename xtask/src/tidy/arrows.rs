@@ -165,7 +165,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 36] = [
 ];
 
 /// External crates that only certain crates may use.
-const OUTSIDERS: [(&str, &[&str]); 6] = [
+const OUTSIDERS: [(&str, &[&str]); 7] = [
     // Only assay-io touches sockets.
     ("mio", &["assay-io"]),
     ("io-uring", &["assay-io", "assay-machine"]),
@@ -173,8 +173,10 @@ const OUTSIDERS: [(&str, &[&str]); 6] = [
     ("libc", &["assay-io", "assay-machine"]),
     // Its declarations alone would not link with any library.
     ("mlua-sys", &["assay-luajit"]),
-    // There is no async runtime on the measured path. A fleet's message bus has one, on a thread of its own.
-    ("tokio", &["assay-fleet"]),
+    // There is no async runtime on the measured path. A fleet's message bus has one, and the HTTP server of metrics and
+    // pages, each on a thread of its own.
+    ("tokio", &["assay-fleet", "assay-process"]),
+    ("hyper", &["assay-process"]),
     ("async-std", &[]),
 ];
 
