@@ -71,6 +71,7 @@ fn a_page_can_be_read_zoomed_printed_and_used_by_keyboard() {
     long_tables(&mut page);
     several_records(&mut page);
     hostile_records(&mut page);
+    a_library_of_ten_thousand_records(&mut page);
 }
 
 fn one_record(page: &mut Page) {
@@ -194,4 +195,95 @@ fn hostile_records(page: &mut Page) {
     page.check("document.querySelectorAll('script').length", 3);
     page.check("document.querySelectorAll('a:not([href^=\"#\"])').length", 0);
     page.is_sound("hostile");
+}
+
+fn a_library_of_ten_thousand_records(page: &mut Page) {
+    const NUMBER: u64 = 10_000;
+    let workload = |number: u64| ["tpcc", "oltp_read_only"][number as usize % 2].to_owned();
+    let version = |number: u64| ["15.14", "16.10", "17.6"][(number * 3 / NUMBER) as usize].to_owned();
+    let tps = |number: u64| 1000.0 + (number * 7919 % 101) as f64;
+    let started = |number: u64| Time::from_unix_ms(1_767_225_600_000 + number * 600_000);
+    let tags = |number: u64| [("commit".to_owned(), format!("c{number:05}"))].into();
+    let entries: Vec<LibraryEntry> = (0..NUMBER)
+        .map(|number| LibraryEntry {
+            path: format!("{number:05} \u{e4}.json.zst"),
+            started: started(number),
+            elapsed_ns: 10_000_000_000,
+            outcome: if number % 100 == 99 { "failed" } else { "complete" }.into(),
+            workload: workload(number),
+            task: "run".into(),
+            product: "PostgreSQL".into(),
+            version: version(number),
+            machine: format!("lab{}", number % 7),
+            sessions: "16".into(),
+            tps: Some(tps(number)),
+            p95_ns: Some(6.5e6),
+            tags: tags(number),
+        })
+        .collect();
+    let records: Vec<HistoryRecord> = (0..NUMBER)
+        .map(|number| HistoryRecord {
+            path: format!("{number:05}.json.zst"),
+            started: started(number),
+            value: tps(number),
+            machine: format!("lab{}", number % 7),
+            workload: workload(number),
+            product: "PostgreSQL".into(),
+            version: version(number),
+            tags: tags(number),
+            settings: std::sync::Arc::default(),
+        })
+        .collect();
+    let history = |by| {
+        let metric = Metric { name: "tps".into(), unit: MetricUnit::PerSecond, better: Better::Higher };
+        history(records.clone(), &HistoryAsked { metric, by, margin: 0.03, notes: Vec::new() })
+    };
+    let (by_time, by_version) = (history(HistoryBy::Time), history(HistoryBy::Version));
+    let html = library_html(&entries, &by_time, &by_version, |_| None);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.html");
+    std::fs::write(&path, html).unwrap();
+    page.browser.open(&path, WIDE).unwrap();
+    assert_eq!(page.browser.requests(), [format!("file://{}", path.display())]);
+    let number = "document.getElementById('number').textContent";
+    let rows = "document.querySelectorAll('#rows tr').length";
+    page.check(number, "10,000 of 10,000 records");
+    page.check(rows, 200);
+    // The latest first, with a link that leads to its file.
+    let first = "document.querySelector('#rows tr td:last-child a').getAttribute('href')";
+    page.check(first, "09999%20%C3%A4.json.zst");
+    page.browser.evaluate("document.getElementById('more').click()").unwrap();
+    page.check(rows, 400);
+    let choose = |column: u32, value: &str| {
+        format!(
+            "(() => {{ const one = document.querySelector('[data-filter=\"{column}\"]'); one.value = '{value}'; \
+            one.dispatchEvent(new Event('change')); }})()"
+        )
+    };
+    page.browser.evaluate(&choose(6, "failed")).unwrap();
+    page.check(number, "100 of 10,000 records");
+    page.browser.evaluate(&choose(6, "")).unwrap();
+    // All words must be there; sorting by throughput.
+    page.browser
+        .evaluate(
+            "(() => { const one = document.getElementById('words'); one.value = 'TPCC commit=c0001'; \
+             one.dispatchEvent(new Event('input')); })()",
+        )
+        .unwrap();
+    page.check(number, "5 of 10,000 records");
+    page.browser.evaluate("document.querySelector('th[data-sort=\"4\"]').click()").unwrap();
+    let column =
+        "[...document.querySelectorAll('#rows td:nth-child(5)')].map((td) => Number(td.textContent.replace(',', '')))";
+    page.check(
+        &format!("(() => {{ const all = {column}; return all.every((one, at) => !at || all[at - 1] >= one); }})()"),
+        true,
+    );
+    // The grid: tests and machines by versions.
+    page.check(
+        "[...document.querySelectorAll('.grid th')].map((th) => th.textContent).join(' ')",
+        "what 15.14 16.10 17.6",
+    );
+    page.check("document.querySelectorAll('.grid tbody tr').length", 14);
+    page.check("document.querySelectorAll('.grid tbody td.figure').length", 42);
+    page.is_sound("library");
 }

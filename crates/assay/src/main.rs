@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
     agent, bisect, child, compare, completions, db, duel, explain, fleet, history, io, lab, library, list, lua, manual,
-    new, pgbench, report, run, schema, server, show, sql, sysbench, tag,
+    new, pgbench, report, run, schema, serve, server, show, sql, sysbench, tag,
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
@@ -55,6 +55,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Report(options) => report::run(options),
         Subcommand::Library(options) => library::run(options),
         Subcommand::History(options) => history::run(options),
+        Subcommand::Serve(options) => serve::run(options),
         Subcommand::Completions(options) => completions::run(options),
         Subcommand::Manual(options) => manual::run(options),
         Subcommand::Db(options) => db::run(options),

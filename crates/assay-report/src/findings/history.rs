@@ -150,6 +150,8 @@ pub struct SeriesFindings {
     pub id: String,
     /// What was measured.
     pub name: String,
+    /// The product of the first server.
+    pub product: String,
     /// The machine of the load generator.
     pub machine: String,
     /// The machine of the same work before this series, if another one took over: their difference is not a change.
@@ -304,7 +306,8 @@ pub fn history(records: Vec<HistoryRecord>, asked: &HistoryAsked) -> History {
             let last = records.iter().map(|record| record.started).max();
             // One took over from the other if they did not measure at the same time.
             let took_over = before.filter(|(_, until)| *until < first(&records)).map(|(machine, _)| machine);
-            let one = SeriesOf { id, name: name.clone(), machine: machine.clone(), machine_before: took_over };
+            let (name, product) = (name.clone(), product.clone());
+            let one = SeriesOf { id, name, product, machine: machine.clone(), machine_before: took_over };
             series.push(one.findings(records, asked));
             before = Some((machine, last));
         }
@@ -323,6 +326,7 @@ pub fn history(records: Vec<HistoryRecord>, asked: &HistoryAsked) -> History {
 struct SeriesOf {
     id: String,
     name: String,
+    product: String,
     machine: String,
     machine_before: Option<String>,
 }
@@ -396,6 +400,7 @@ impl SeriesOf {
             correlated: found.correlation.is_some_and(|correlation| correlation > CORRELATION_MAX),
             id: self.id.clone(),
             name: self.name,
+            product: self.product,
             machine: self.machine,
             machine_before: self.machine_before,
             points,
@@ -446,7 +451,8 @@ fn labeled(records: Vec<HistoryRecord>, by: &HistoryBy) -> Vec<Labeled> {
     points
 }
 
-fn version_key(version: &str) -> Vec<(u64, String)> {
+/// Orders versions by their numbers.
+pub(crate) fn version_key(version: &str) -> Vec<(u64, String)> {
     let part = |part: &str| {
         let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
         (part[..digits].parse().unwrap_or(0), part[digits..].to_owned())

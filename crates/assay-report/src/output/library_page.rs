@@ -1,7 +1,7 @@
-//! A page over all records of a library: series with their changes, and a table with filters. One file, which any web
-//! server can serve, and which opens offline.
+//! A page over all records of a library: series with their changes, a grid of tests and versions, and a table with
+//! filters. One file, which any web server can serve, and which opens offline.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::digits::figure;
-use crate::findings::history::{History, SeriesFindings};
+use crate::findings::history::{History, PointFindings, SeriesFindings, version_key};
 use crate::findings::library::LibraryEntry;
 use crate::output::library::server;
 use crate::plain::clean;
@@ -22,11 +22,15 @@ const SCRIPT: &str = include_str!("../../page/library.js");
 const CELL_WIDTH: usize = 200;
 /// Series that the page shows: those that got worse come first.
 const SERIES_MAX: usize = 500;
+/// Versions of a grid: the latest.
+const VERSIONS_MAX: usize = 24;
 
-/// The page. `page_of`: where the page of a record is, if there is one; relative to this page.
+/// The page, of the records, and their throughput over time and over versions. `page_of`: where the page of a record
+/// is, if there is one; relative to this page.
 pub fn library_html(
     entries: &[LibraryEntry],
     found: &History,
+    by_version: &History,
     mut page_of: impl FnMut(&LibraryEntry) -> Option<String>,
 ) -> String {
     let policy = format!(
@@ -60,6 +64,7 @@ pub fn library_html(
             body {
                 h1 { "Library" }
                 (series(found))
+                (grids(by_version))
                 h2 { "Records" }
                 div class="filters" {
                     input id="words" type="search" placeholder="words, such as commit=abc" aria-label="words";
@@ -139,6 +144,72 @@ fn series_row(found: &History, one: &SeriesFindings) -> Markup {
                 @if let Some(pending) = &one.pending { div { "pending " (change_words(&found.metric, pending)) } }
                 @if let Some(drift) = &one.drift { div class=(class(drift.is_worse)) { (drift_words(drift)) } }
                 div class="quiet" { (power(one)) }
+            }
+        }
+    }
+}
+
+/// A grid of tests and versions for each product that was measured in several versions.
+fn grids(found: &History) -> Markup {
+    let mut products: BTreeMap<&str, Vec<&SeriesFindings>> = BTreeMap::new();
+    for one in &found.series {
+        products.entry(&one.product).or_default().push(one);
+    }
+    html! {
+        @for (product, mut rows) in products {
+            @let versions = versions(&rows);
+            @if versions.len() > 1 {
+                @let () = rows.sort_by(|a, b| (&a.name, &a.machine).cmp(&(&b.name, &b.machine)));
+                h2 { (clean(product, CELL_WIDTH)) " by version: " (clean(&found.metric.name, CELL_WIDTH)) }
+                p class="quiet" { "Medians of the records; with 95% intervals from five records on." }
+                div class="wide" {
+                    table class="grid" {
+                        thead { tr {
+                            th { "what" }
+                            @for version in &versions { th class="figure" { (clean(version, 40)) } }
+                        } }
+                        tbody {
+                            @for one in rows.iter().take(SERIES_MAX) { (grid_row(found, one, &versions)) }
+                        }
+                    }
+                }
+                @if rows.len() > SERIES_MAX { p class="quiet" { "and " (rows.len() - SERIES_MAX) " more" } }
+            }
+        }
+    }
+}
+
+/// The latest versions of these series, in order.
+fn versions<'a>(rows: &[&'a SeriesFindings]) -> Vec<&'a str> {
+    let labels = rows.iter().flat_map(|one| &one.points).map(|point| point.label.as_str());
+    let mut all: Vec<&str> = labels.filter(|label| !label.is_empty()).collect();
+    all.sort_by_key(|label| version_key(label));
+    all.dedup();
+    all.split_off(all.len().saturating_sub(VERSIONS_MAX))
+}
+
+fn grid_row(found: &History, one: &SeriesFindings, versions: &[&str]) -> Markup {
+    let cell = |point: &PointFindings| -> Markup {
+        let interval = point.low.zip(point.high);
+        let records = point.records.len();
+        html! {
+            (value(&found.metric, point.value))
+            @if let Some((low, high)) = interval {
+                div class="quiet" { "[" (value(&found.metric, low)) ", " (value(&found.metric, high)) "]" }
+            } @else {
+                div class="quiet" { (records) @if records == 1 { " record" } @else { " records" } }
+            }
+        }
+    };
+    let changed = |version: &str| one.changes.iter().find(|change| change.label == version);
+    html! {
+        tr {
+            td { (clean(&one.name, CELL_WIDTH)) div class="quiet" { "on " (clean(&one.machine, 120)) } }
+            @for version in versions {
+                @let point = one.points.iter().find(|point| point.label == *version);
+                td class={ "figure " (changed(version).map_or("", |change| direction(change.is_worse))) } {
+                    @match point { Some(point) => (cell(point)), None => "" }
+                }
             }
         }
     }

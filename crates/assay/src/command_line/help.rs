@@ -6,7 +6,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 8] = [
     ("Measure", &["run", "prepare", "check", "cleanup", "exec", "list", "sql", "io"]),
     ("Compare", &["show", "compare", "explain", "duel", "bisect", "report", "tag"]),
-    ("Many records", &["library", "history"]),
+    ("Many records", &["library", "history", "serve"]),
     ("Servers and machines", &["db", "server", "agent", "fleet"]),
     ("Experiments", &["lab"]),
     ("Write your own", &["new", "lua", "schema"]),
@@ -48,7 +48,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "bisect",
         &[(
-            "assay bisect 'oltp_read_write --server postgres:{} --time 30s' --values 13,14,15,16,17",
+            "assay bisect 'oltp_read_write --server {} --prepare --time 30s' --versions postgres:9.6..18",
             "the first slower version",
         )],
     ),
@@ -86,6 +86,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("assay history --by day --format markdown --fail-if-worse", "for CI"),
         ],
     ),
+    ("serve", &[("assay serve --listen 127.0.0.1:8642", "pages over all records below this folder, until Ctrl-C")]),
     (
         "server",
         &[

@@ -15,7 +15,7 @@ use crate::command_line::help;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::new::{LuaOptions, NewOptions, SchemaOptions};
-use crate::command_line::records::{HistoryOptions, LibraryOptions};
+use crate::command_line::records::{HistoryOptions, LibraryOptions, ServeOptions};
 use crate::command_line::report::ReportOptions;
 use crate::command_line::run::RunOptions;
 use crate::command_line::server::ServerOptions;
@@ -71,6 +71,8 @@ pub enum Subcommand {
     Library(LibraryOptions),
     /// Show a figure over time, versions or commits, and when it changed
     History(HistoryOptions),
+    /// Serve pages over all records below a folder, while it grows
+    Serve(ServeOptions),
     /// Print shell completions; for bash: source <(assay completions bash)
     Completions(CompletionsOptions),
     /// Write the manual pages into a folder

@@ -1,4 +1,4 @@
-//! Options of `assay library` and `assay history`.
+//! Options of `assay library`, `assay history` and `assay serve`.
 
 use assay_library::Filter;
 use assay_report::HistoryBy;
@@ -32,6 +32,20 @@ pub struct LibraryOptions {
     /// Print the files that are not readable records, with the reasons
     #[arg(long, conflicts_with_all = ["json", "paths"])]
     pub problems: bool,
+}
+
+/// Options of `serve`.
+#[derive(Args, Clone)]
+pub struct ServeOptions {
+    /// Folder of the records, and conditions as in `assay library`
+    #[arg(value_name = "FOLDER|CONDITION")]
+    pub words: Vec<String>,
+    /// Where to listen. Whoever reaches this address can read the records
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8642")]
+    pub listen: std::net::SocketAddr,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub index: IndexOptions,
 }
 
 /// Options of `history`.

@@ -76,11 +76,6 @@ fn page(
     mut entries: Vec<LibraryEntry>,
     path: &Path,
 ) -> Result<Exit, Trouble> {
-    let now = Time::from(SystemTime::now());
-    let past = library.past(&question.filters, "tps", now).map_err(|error| trouble(&error))?.map_err(wrong)?;
-    let metric = Metric { name: "tps".to_owned(), unit: MetricUnit::PerSecond, better: Better::Higher };
-    let asked = HistoryAsked { metric, by: HistoryBy::Time, margin: assay_stats::MARGIN_DEFAULT, notes: Vec::new() };
-    let history = assay_report::history(past.map(|past| past.records).unwrap_or_default(), &asked);
     let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let to_records = way(beside, &question.folder);
     let folder = question.folder.clone();
@@ -93,14 +88,31 @@ fn page(
         entry.path = to_records.join(&entry.path).display().to_string();
     }
     let mut pages = entries.iter().map(|entry| entry.path.clone()).zip(pages).collect::<BTreeMap<_, _>>();
-    let html =
-        assay_report::library_html(&entries, &history, |entry| pages.get_mut(&entry.path).and_then(Option::take));
+    let html = html(library, question, &entries, |entry| pages.get_mut(&entry.path).and_then(Option::take))?;
     files::write(path, html)
         .map_err(|error| Trouble::environment(format!("cannot write {}", path.display())).detail(error.to_string()))?;
     if !options.index.quiet {
         terminal::say(&format!("wrote {}\n", path.display()));
     }
     Ok(Exit::Success)
+}
+
+/// The page over the records that match. `page_of`: where the page of a record is.
+pub(super) fn html(
+    library: &Library,
+    question: &Question,
+    entries: &[LibraryEntry],
+    page_of: impl FnMut(&LibraryEntry) -> Option<String>,
+) -> Result<String, Trouble> {
+    let now = Time::from(SystemTime::now());
+    let past = library.past(&question.filters, "tps", now).map_err(|error| trouble(&error))?.map_err(wrong)?;
+    let records = past.map(|past| past.records).unwrap_or_default();
+    let history = |by: HistoryBy| {
+        let metric = Metric { name: "tps".to_owned(), unit: MetricUnit::PerSecond, better: Better::Higher };
+        let asked = HistoryAsked { metric, by, margin: assay_stats::MARGIN_DEFAULT, notes: Vec::new() };
+        assay_report::history(records.clone(), &asked)
+    };
+    Ok(assay_report::library_html(entries, &history(HistoryBy::Time), &history(HistoryBy::Version), page_of))
 }
 
 /// The way from one folder to another: relative if the second is the first, or below it.
@@ -112,9 +124,14 @@ fn way(from: &Path, to: &Path) -> PathBuf {
 /// The library of this folder, up to date unless that is not wanted.
 pub(super) fn open(folder: &Path, options: &IndexOptions) -> Result<Library, Trouble> {
     let mut library = Library::open(folder, options.index.as_deref()).map_err(|error| trouble(&error))?;
-    if options.no_update {
-        return Ok(library);
+    if !options.no_update {
+        update(&mut library, options)?;
     }
+    Ok(library)
+}
+
+/// Reads what is new or has changed; returns whether anything was.
+pub(super) fn update(library: &mut Library, options: &IndexOptions) -> Result<bool, Trouble> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = Instant::now();
     let shows = terminal::stderr_is_terminal() && !options.quiet;
@@ -145,7 +162,7 @@ pub(super) fn open(folder: &Path, options: &IndexOptions) -> Result<Library, Tro
         return Err(Trouble::new(interrupt::exit(), "interrupted while reading records")
             .hint("what was read is kept: the next time continues from there"));
     }
-    Ok(library)
+    Ok(updated.read > 0 || updated.removed > 0)
 }
 
 /// The path of a record as other commands need it.

@@ -23,6 +23,7 @@ pub mod pgbench;
 pub mod report;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod server;
 pub mod show;
 pub mod sql;

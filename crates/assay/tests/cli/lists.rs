@@ -32,6 +32,7 @@ fn without_a_command_the_help_is_shown() {
     Many records:
       library      Find records: an index over all records below a folder
       history      Show a figure over time, versions or commits, and when it changed
+      serve        Serve pages over all records below a folder, while it grows
     Servers and machines:
       db           Give databases names, and test whether they are ready for a run
       server       Start and manage database servers to test
@@ -127,8 +128,9 @@ fn the_examples_of_every_help_work() {
         ("'new_order.p95 < 50ms'", "'new_order.p95 < 50ms' --time 1s"),
         ("--size 8G --direct", "--size 1M --time 100ms"),
     ];
-    const PARSED: [&str; 11] = [
+    const PARSED: [&str; 12] = [
         "bisect",
+        "serve --listen",
         "exec",
         // Its name is gone by then, and the server is not there.
         "db test",
