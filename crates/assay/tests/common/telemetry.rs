@@ -86,12 +86,18 @@ pub(crate) fn assert_log_agrees(folder: &Folder, url: &str, position: impl Fn() 
     panic!("log bytes per transaction differ from the server's position by these shares: {apart:?}");
 }
 
-/// The last reading of a metric as the run exports it now; `None` if it could not be read.
-pub(crate) fn reading(port: u16, metric: &str) -> Option<u64> {
+/// What the run exports now.
+pub(crate) fn exported(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// The last reading of a metric as the run exports it now; `None` if it could not be read.
+pub(crate) fn reading(port: u16, metric: &str) -> Option<u64> {
+    let answer = exported(port)?;
     let line = answer.lines().find_map(|line| line.strip_prefix(metric)?.strip_prefix("{target=\"0\"} "))?;
     line.parse().ok()
 }

@@ -1,12 +1,15 @@
 //! What is read of a server beside a run.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use assay_record::{Reading, ScopeKind};
 use nix::sys::signal::Signal;
 use testkit::ServerSetup;
 
 use crate::common::counts::{check_counts, check_versions};
 use crate::common::telemetry::{
-    assert_log_agrees, assert_moved, reading, record, scope, series, server_cpu_ns, wait_for_reading, watched,
+    LOG, assert_log_agrees, assert_moved, reading, record, scope, series, server_cpu_ns, wait_for_reading, watched,
 };
 use crate::common::{Folder, ONE_TABLE};
 use crate::on_every_version;
@@ -177,4 +180,40 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+#[test]
+fn the_dashboard_asks_for_metrics_that_exist() {
+    if !testkit::Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let url = testkit::Kind::Postgres.shared().url(&testkit::Kind::Postgres.shared().fresh_database().unwrap());
+    let port = testkit::free_port().unwrap();
+    let options = format!("--time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --no-record");
+    let mut run = folder.start(&format!("run ./one_table.lua --db {url} {options}"));
+    wait_for_reading(&mut run, port, LOG, |bytes| bytes.is_some());
+    run.wait_for_interval(1);
+    let text = crate::common::telemetry::exported(port).unwrap();
+    run.signal(Signal::SIGINT);
+    assert_eq!(run.finish().code, Some(0));
+    let exported: BTreeSet<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/assay.json");
+    let dashboard = std::fs::read_to_string(path).unwrap();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let asked: BTreeSet<&str> =
+        dashboard.split(|c: char| !is_part(c)).filter(|word| word.starts_with("assay_")).collect();
+    assert!(asked.len() > 20, "{asked:?}");
+    // Some machines have no drive of their own to read, but the metric has this name and kind.
+    let is_telemetry = |name: &str| {
+        let metric = name.strip_prefix("assay_server_").or(name.strip_prefix("assay_machine_")).unwrap_or_default();
+        let counter = metric.strip_suffix("_total");
+        assay_telemetry::METRICS.iter().any(|known| {
+            let is_counter = known.reading == assay_telemetry::Reading::Counter;
+            known.name == counter.unwrap_or(metric) && is_counter == counter.is_some()
+        })
+    };
+    let unknown: Vec<&&str> = asked.iter().filter(|name| !exported.contains(**name) && !is_telemetry(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are not among {exported:?}");
 }
