@@ -58,7 +58,7 @@ impl Record {
     }
 
     /// As `read`, without intervals and telemetry, and with the distributions of response times alone: what was
-    /// requested, where it ran, totals, how it ended. Ten times faster.
+    /// requested, where it ran, totals, how it ended. Several times faster.
     pub fn read_head(path: &Path) -> Result<Record, ReadError> {
         let mut record = Record::read_part(path, Part::Head)?;
         // A record of one JSON text has them nevertheless.

@@ -192,7 +192,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     let url = testkit::Kind::Postgres.shared().url(&testkit::Kind::Postgres.shared().fresh_database().unwrap());
     let port = testkit::free_port().unwrap();
     let options = format!("--time 0 --interval 100ms --metrics-listen 127.0.0.1:{port} --no-record");
-    let mut run = folder.start(&format!("run ./one_table.lua --db {url} {options}"));
+    let mut run = folder.start(&format!("run ./one_table.lua --prepare --db {url} {options}"));
     wait_for_reading(&mut run, port, LOG, |bytes| bytes.is_some());
     run.wait_for_interval(1);
     let text = crate::common::telemetry::exported(port).unwrap();
