@@ -149,10 +149,28 @@ fn in_effect(session: &mut Client, settings: &[ServerSetting]) -> std::result::R
             (None, Some(off)) => (shown(off)?, "OFF".to_owned()),
             (None, None) => (None, String::new()),
         };
-        let same = value.as_deref().is_some_and(|value| mean_the_same(&wanted, value));
+        let same = value.as_deref().is_some_and(|value| is_in_effect(variable, &wanted, value));
         all.push(InEffect { name: one.name.clone(), asked: one.value.clone(), value, same });
     }
     Ok(all)
+}
+
+/// Whether a variable shows what was requested, in the way in which it shows that.
+fn is_in_effect(variable: &str, asked: &str, shown: &str) -> bool {
+    match variable {
+        // Requested with the name of its files, shown as a switch.
+        "log_bin" if !mean_the_same(asked, "OFF") => mean_the_same("ON", shown),
+        // Shown with all options that there are.
+        "wsrep_provider_options" => {
+            let all: Vec<&str> = shown.split(';').map(str::trim).collect();
+            asked
+                .split(';')
+                .map(str::trim)
+                .filter(|one| !one.is_empty())
+                .all(|one| all.iter().any(|shown| shown.replace(' ', "").eq_ignore_ascii_case(&one.replace(' ', ""))))
+        }
+        _ => mean_the_same(asked, shown),
+    }
 }
 
 /// `1G` and `1073741824`, `on` and `1`.
@@ -218,6 +236,11 @@ mod tests {
         for (asked, shown) in [("130M", "134217728"), ("2", "1"), ("off", "ON"), ("ROW", "MIXED")] {
             assert!(!mean_the_same(asked, shown), "{asked} {shown}");
         }
+        assert!(is_in_effect("log_bin", "binlog", "ON") && is_in_effect("log_bin", "off", "OFF"));
+        assert!(!is_in_effect("log_bin", "binlog", "OFF") && !is_in_effect("log_bin", "off", "ON"));
+        let options = "base_port = 4567; gcache.size = 1G; gmcast.listen_addr = tcp://127.0.0.1:24567; ";
+        assert!(is_in_effect("wsrep_provider_options", "gcache.size=1G", options));
+        assert!(!is_in_effect("wsrep_provider_options", "gcache.size=2G;base_port=4567", options));
     }
 
     #[test]

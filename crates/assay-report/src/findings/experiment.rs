@@ -63,8 +63,9 @@ impl Level {
         };
         let mut all: Vec<(&str, &str, &str)> = Vec::new();
         for one in different.iter().filter(is_set) {
-            let (asked, in_effect) = (one.asked.as_deref(), one.in_effect.as_deref());
-            let one = (&*one.name, asked.unwrap_or("none"), in_effect.unwrap_or("unknown"));
+            // An option without a variable cannot be compared.
+            let Some(in_effect) = one.in_effect.as_deref() else { continue };
+            let one = (&*one.name, one.asked.as_deref().unwrap_or("none"), in_effect);
             if !all.contains(&one) {
                 all.push(one);
             }

@@ -180,7 +180,9 @@ pub(crate) fn scopes(
     let end_ns = next_ns.map_or(end_ns, |next| end_ns.min(next - 1));
     let done = Done::of(stage);
     let found = telemetry.scopes.iter().map(|scope| {
-        let mut found = scope_findings(scope, start_ns, end_ns, &done);
+        // A server's work is for its own transactions, if it is known which these are.
+        let own = (scope.kind == ScopeKind::Server).then(|| Done::of_target(stage, scope.target as usize)).flatten();
+        let mut found = scope_findings(scope, start_ns, end_ns, own.as_ref().unwrap_or(&done));
         // With one target, the total is its own.
         let tally = stage.targets.get(scope.target as usize).unwrap_or(&stage.total);
         if scope.kind == ScopeKind::Server {
@@ -392,10 +394,22 @@ struct Done {
 
 impl Done {
     fn of(stage: &record::Stage) -> Done {
+        Done::by(stage, |interval| interval.transactions.iter().sum())
+    }
+
+    /// Those on one of several servers; `None`: there is only one, or sessions use several of them at once and count
+    /// for another one.
+    fn of_target(stage: &record::Stage, target: usize) -> Option<Done> {
+        let own = |interval: &record::Interval| interval.targets.get(target).map_or(0, |own| own.transactions);
+        let is_known = stage.targets.len() > 1 && stage.intervals.iter().any(|interval| own(interval) > 0);
+        is_known.then(|| Done::by(stage, own))
+    }
+
+    fn by(stage: &record::Stage, transactions: impl Fn(&record::Interval) -> u64) -> Done {
         let mut sum = 0.0;
         let mut ends = vec![(0.0, 0.0)];
         for interval in &stage.intervals {
-            sum += interval.transactions.iter().map(|count| *count as f64).sum::<f64>();
+            sum += transactions(interval) as f64;
             let end = interval.start_ns.saturating_add(interval.length_ns) as f64;
             if ends.last().is_some_and(|(last, _)| end > *last) {
                 ends.push((end, sum));

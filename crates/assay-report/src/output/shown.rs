@@ -191,7 +191,10 @@ fn best_words(chosen: &[BestLevel]) -> Vec<String> {
             }
         }
         let words = |(level, steps): (&str, Vec<String>)| match is_ladder {
-            true => format!("{} with {} sessions", clean(level, 80), steps.join(", ")),
+            true => {
+                let plural = if steps == ["1"] { "" } else { "s" };
+                format!("{} with {} session{plural}", clean(level, 80), steps.join(", "))
+            }
             false => clean(level, 80),
         };
         let levels: Vec<String> = levels.into_iter().map(words).collect();

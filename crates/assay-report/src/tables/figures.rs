@@ -156,6 +156,7 @@ fn line_table(x: &str, lines: &[ChartLine]) -> Table {
     ]);
     let several = lines.iter().any(|line| !line.name.is_empty());
     for line in lines.iter().filter(|line| !several || !line.name.is_empty()) {
+        let line = &unstacked(line);
         let known: Vec<f64> = line.y.iter().flatten().copied().collect();
         // NaN if there are no values.
         let mean = known.iter().sum::<f64>() / known.len() as f64;
@@ -170,6 +171,17 @@ fn line_table(x: &str, lines: &[ChartLine]) -> Table {
         table.row(row);
     }
     table
+}
+
+/// With the values of a stacked line itself, without those below it.
+fn unstacked(line: &ChartLine) -> ChartLine {
+    let mut own = line.clone();
+    if line.stacked {
+        for (y, band) in own.y.iter_mut().zip(&line.band) {
+            *y = y.zip(*band).map(|(top, (bottom, _))| top - bottom);
+        }
+    }
+    own
 }
 
 /// The mean of each second: several trials may have a point in it.
@@ -213,4 +225,22 @@ fn curve_cell(line: &ChartLine, place: f64) -> Option<String> {
 fn thinned(values: &[f64]) -> Vec<f64> {
     let each = values.len().div_ceil(STRIP).max(1);
     values.chunks(each).map(|some| some.iter().sum::<f64>() / some.len() as f64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_stack_has_its_own_values_and_not_the_sum_up_to_it() {
+        let line = ChartLine {
+            stacked: true,
+            x: vec![0.0, 1.0],
+            y: vec![Some(99.5), None],
+            band: vec![Some((71.5, 99.5)), None],
+            ..ChartLine::new("system", 1)
+        };
+        assert_eq!(unstacked(&line).y, [Some(28.0), None]);
+        assert_eq!(unstacked(&ChartLine { stacked: false, ..line }).y, [Some(99.5), None]);
+    }
 }
