@@ -6,7 +6,7 @@ use std::path::Path;
 use assay_lab::binaries::BinarySource;
 use assay_lab::placement::Cpus;
 use assay_lab::product::Binaries;
-use assay_lab::{Account, Description, Home, binaries, image};
+use assay_lab::{Account, Description, Home, binaries, filesystem, image, topology};
 use assay_options::OptionValue;
 use assay_process::diagnostics::Trouble;
 use assay_recipe::{Action, RecipeServer};
@@ -45,6 +45,7 @@ struct Disk {
 /// programs that can be downloaded or unpacked, and gets a line before each; `None`: they are reported, and their
 /// settings not checked.
 pub fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn(&str)>) -> Result<Found, Trouble> {
+    Home::check()?;
     let recipe = &experiment.recipe;
     let home = assay_products::home();
     let mut products: BTreeMap<String, String> = BTreeMap::new();
@@ -114,11 +115,8 @@ pub fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn(&str)>
         if server.replicas > 0 {
             text += &format!("  {} behind {name}\n", count(server.replicas as usize, "replica"));
         }
-        let fronts: Vec<&str> = server.front.keys().map(String::as_str).collect();
-        if !fronts.is_empty() {
-            text += &format!("  {} before {name}\n", fronts.join(", "));
-        }
     }
+    text += &fronts_and_filesystems(&home, experiment)?;
     for cpus in recipe.cells.iter().filter_map(|cell| cell.setup.generator.cpus.as_ref()).collect::<BTreeSet<_>>() {
         if let Err(fault) = Cpus::of_this_machine(cpus) {
             text += &format!("  generator.cpus: missing: {}\n", fault.cause);
@@ -131,6 +129,29 @@ pub fn look(experiment: &Experiment, runs: &[Runs], fetch: Option<&dyn Fn(&str)>
     let free = free_bytes(&home.cache);
     let too_small = all.too_small(&home, free);
     Ok(Found { text, disk: all.words(&home, free), too_small })
+}
+
+/// A line for each front and each filesystem of any cell, with what is missing for it.
+fn fronts_and_filesystems(home: &Home, experiment: &Experiment) -> Result<String, Trouble> {
+    let mut lines = BTreeSet::new();
+    let account = Account::choose(None)?;
+    for cell in &experiment.recipe.cells {
+        let servers = cell.setup.server.iter();
+        for (name, front) in servers.flat_map(|(name, server)| server.front.keys().map(move |front| (name, front))) {
+            let found = home.products.front(front).and_then(|front| topology::front_binaries(front, &account));
+            let missing = found.err().map_or(String::new(), |fault| {
+                let hints: String = fault.hints.iter().map(|hint| format!("; {hint}")).collect();
+                format!(": missing: {}{hints}", fault.cause)
+            });
+            lines.insert(format!("  {front} before {name}{missing}\n"));
+        }
+        let of_servers = cell.setup.server.values().filter_map(|server| server.filesystem.as_ref());
+        for words in of_servers.chain(&cell.setup.run.filesystem) {
+            let missing = filesystem::missing(words).map_or(String::new(), |words| format!(": missing: {words}"));
+            lines.insert(format!("  filesystem {words}{missing}\n"));
+        }
+    }
+    Ok(lines.into_iter().collect())
 }
 
 /// A server's programs.

@@ -68,6 +68,12 @@ impl Account {
         command
     }
 
+    /// Whether this user can enter a folder; true if nobody knows.
+    pub(crate) fn can_enter(&self, folder: &Path) -> bool {
+        let asked = self.command("test").arg("-x").arg(folder).status();
+        !asked.is_ok_and(|status| !status.success())
+    }
+
     /// `uid:gid`.
     pub(crate) fn numbers(&self) -> String {
         format!("{}:{}", self.uid, self.gid)

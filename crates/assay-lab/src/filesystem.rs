@@ -59,6 +59,19 @@ impl Drop for MadeFilesystem {
     }
 }
 
+/// Why a filesystem cannot be made here; `None`: nothing is missing, as far as can be said before.
+pub fn missing(words: &str) -> Option<String> {
+    if !is_root() {
+        return Some("only root can make and mount it".to_owned());
+    }
+    let kind = words.split(':').next().unwrap_or_default();
+    let program = format!("mkfs.{kind}");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = ["/sbin", "/usr/sbin"].map(PathBuf::from).into_iter().chain(std::env::split_paths(&path));
+    let is_there = folders.map(|folder| folder.join(&program)).any(|program| program.is_file());
+    (!is_there).then(|| format!("{program} is not installed"))
+}
+
 /// Removes what processes that were killed have left below `place`, of names that start with `prefix` and end with the
 /// number of a process.
 pub fn remove_stale(place: &Path, prefix: &str) {

@@ -56,8 +56,23 @@ impl Home {
         self.cache.join("images")
     }
 
+    /// Fails if `ASSAY_LAB` is not, and cannot become, a folder: an error in it would look like a lab without servers.
+    pub fn check() -> Result<()> {
+        let Some(folder) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from) else {
+            return Ok(());
+        };
+        let wrong = |reason: &str| Err(Fault::usage(format!("{VARIABLE}={}: {reason}", folder.display())));
+        match folder.parent() {
+            _ if !folder.is_absolute() => wrong("not an absolute path"),
+            _ if folder.exists() && !folder.is_dir() => wrong("not a folder"),
+            Some(parent) if !parent.is_dir() => wrong(&format!("there is no folder {}", parent.display())),
+            _ => Ok(()),
+        }
+    }
+
     /// Creates missing folders.
     pub(crate) fn make(&self) -> Result<()> {
+        Home::check()?;
         for folder in [self.servers.clone(), self.binaries(), self.images()] {
             fs::create_dir_all(&folder).at("create", &folder)?;
         }

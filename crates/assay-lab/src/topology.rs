@@ -397,6 +397,13 @@ impl Start<'_> {
     fn lay_out(&self, server: &Server, image: &str) -> Result<Option<Restored>> {
         let state = server.snapshot();
         let What::Database { data, .. } = &state.what else { unreachable!("fronts have no data") };
+        let outer = data.ancestors().skip(1).find(|folder| folder.exists());
+        if let Some(closed) = outer.filter(|folder| !folder.as_os_str().is_empty() && !self.account.can_enter(folder)) {
+            let words =
+                format!("the user {}, as which the server runs, cannot enter {}", self.account.name, closed.display());
+            return Err(Fault::environment(words)
+                .hint("choose a data directory that this user can enter, or another user with --run-as"));
+        }
         let filled = data.is_dir() && fs::read_dir(data).at("read", data)?.next().is_some();
         if filled {
             return self.check_data(data).map(|()| None);

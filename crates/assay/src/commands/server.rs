@@ -20,6 +20,7 @@ use crate::command_line::{self, ImageOptions, Invocation, ServerAction, ServerOp
 
 /// Runs the requested action.
 pub fn run(options: &ServerOptions) -> Result<Exit, Trouble> {
+    Home::check()?;
     let home = assay_products::home();
     match &options.action {
         ServerAction::Start(options) => start(&home, options),
