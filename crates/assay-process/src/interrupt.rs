@@ -38,7 +38,8 @@ pub fn exit() -> Exit {
 
 /// The exit code for a signal.
 pub fn exit_of(signal: i32) -> Exit {
-    if signal == Signal::SIGTERM as i32 { Exit::Terminated } else { Exit::Interrupted }
+    let is_terminated = [Signal::SIGTERM as i32, Signal::SIGHUP as i32].contains(&signal);
+    if is_terminated { Exit::Terminated } else { Exit::Interrupted }
 }
 
 /// The last signal; 0 before the first.

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first ends the run gracefully, the second quits immediately.
+//! Ctrl-C, SIGTERM, and SIGHUP of a terminal that was closed: the first ends the run gracefully, the second quits
+//! immediately.
 //!
 //! An interrupt is obeyed within ten seconds whatever a script or a server does: then the process quits as if
 //! interrupted twice. A signal that was ignored when the program started stays ignored: `nohup`, and programs that a
@@ -15,7 +16,7 @@ use std::time::Duration;
 use assay_process::diagnostics::Trouble;
 use assay_process::{interrupt, scratch, terminal};
 use assay_run::lab;
-use signal_hook::consts::{SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
@@ -24,7 +25,7 @@ pub fn listen() -> Result<(), Trouble> {
     // Rust's runtime ignores SIGPIPE, and child processes, such as those of a script's `os.execute`, would inherit
     // that. A handler that does nothing is not inherited.
     flag::register(SIGPIPE, Arc::default()).map_err(deaf)?;
-    let mut signals = Signals::new(heard([SIGINT, SIGTERM])).map_err(deaf)?;
+    let mut signals = Signals::new(heard([SIGINT, SIGTERM, SIGHUP])).map_err(deaf)?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if interrupt::arrived(signal) {
@@ -86,9 +87,10 @@ static DIES_OF_CLOSED_PIPE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::ne
 /// From now on signals have their default effect on the process.
 pub fn stop_listening() -> Result<(), Trouble> {
     let always = Arc::new(AtomicBool::new(true));
-    let conditions = [(SIGTERM, &always), (SIGPIPE, &*DIES_OF_CLOSED_PIPE), (SIGINT, &*DIES_OF_INTERRUPT)];
+    let conditions =
+        [(SIGTERM, &always), (SIGHUP, &always), (SIGPIPE, &*DIES_OF_CLOSED_PIPE), (SIGINT, &*DIES_OF_INTERRUPT)];
     // Rust's runtime ignores SIGPIPE, whatever the parent did about it.
-    let heard = heard([SIGTERM, SIGINT]);
+    let heard = heard([SIGTERM, SIGHUP, SIGINT]);
     for (signal, condition) in conditions.into_iter().filter(|(signal, _)| *signal == SIGPIPE || heard.contains(signal))
     {
         flag::register_conditional_default(signal, condition.clone()).map_err(deaf)?;

@@ -15,7 +15,7 @@ end
 
 #[test]
 fn the_first_interrupt_ends_the_run_with_report_and_record() {
-    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 143)] {
         let folder = Folder::new();
         folder.write("one_table.lua", ONE_TABLE);
         let mut started = folder.start("run ./one_table.lua --time 10m --interval 100ms");
