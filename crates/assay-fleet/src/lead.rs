@@ -205,9 +205,11 @@ impl Lead {
     /// The bus has been unreachable for this long. Agents give up after the length of the lease, and so do we: nothing
     /// that they send could arrive any more.
     pub fn on_unreachable(&mut self, since: Duration) -> Vec<LeadEvent> {
-        if since < self.lease {
-            return Vec::new();
-        }
+        if since < self.lease { Vec::new() } else { self.lose_all() }
+    }
+
+    /// No longer waits for any agent.
+    pub fn lose_all(&mut self) -> Vec<LeadEvent> {
         let mut events = Vec::new();
         for (number, agent) in (0..).zip(&mut self.agents).filter(|(_, agent)| !agent.is_out()) {
             agent.lost = true;

@@ -401,6 +401,27 @@ impl Started {
     }
 }
 
+impl StageStarted {
+    /// The start of a stage of this record; `None`: it has not started.
+    pub fn of(record: &Record, number: usize) -> Option<StageStarted> {
+        let stage = record.stages.get(number)?;
+        Some(StageStarted {
+            stage: number as u32,
+            sessions: stage.sessions,
+            rate_per_s: stage.rate_per_s,
+            started: stage.started,
+            start_ns: stage.start_ns,
+        })
+    }
+}
+
+impl Totals {
+    /// Those of a stage of this record; `None`: it has not started.
+    pub fn of(record: &Record, number: usize) -> Option<Totals> {
+        record.stages.get(number).map(|stage| totals(record, number as u32, stage))
+    }
+}
+
 impl Connected {
     fn put_into(self, record: &mut Record) {
         let Connected { types, rules, rates, options, asked, sessions, servers } = self;
@@ -587,13 +608,7 @@ impl WrittenSoFar {
             let over = number + 1 < record.stages.len() || record.status != Status::Running;
             if known.stages.len() == number {
                 known.stages.push(KnownStage::default());
-                events.push(Event::StageStarted(StageStarted {
-                    stage: number as u32,
-                    sessions: stage.sessions,
-                    rate_per_s: stage.rate_per_s,
-                    started: stage.started,
-                    start_ns: stage.start_ns,
-                }));
+                events.extend(StageStarted::of(record, number).map(Event::StageStarted));
             }
             let before = known.stages[number].clone();
             for interval in stage.intervals.iter().skip(before.intervals) {

@@ -12,7 +12,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
 use assay_record::{
-    self as record, AgentPart, ClockOffset, Host, Interval, ReadHistory, Record, Share, StageInterval, Status,
+    self as record, AgentPart, ClockOffset, Fold, Host, Interval, ReadHistory, Record, Share, StageInterval, Status,
 };
 use assay_seam::Nanos;
 use assay_spec::{FleetSpec, RunSpec};
@@ -40,6 +40,30 @@ pub struct Crew {
     leader: Leader,
     agents: Vec<Presence>,
     clocks: Vec<Option<Offsets>>,
+    /// By number.
+    heard: Vec<Heard>,
+    is_unreachable: bool,
+}
+
+/// The record of an agent, as far as it has sent it: used if what it stored cannot be fetched.
+#[derive(Clone, Default)]
+struct Heard {
+    fold: Fold,
+    /// Intervals that are not in any totals yet.
+    waiting: Vec<record::Event>,
+}
+
+impl Heard {
+    fn take(&mut self, event: record::Event) {
+        match event {
+            record::Event::Interval(_) => self.waiting.push(event),
+            record::Event::SoFar(_) => {
+                self.waiting.drain(..).for_each(|interval| self.fold.take(interval));
+                self.fold.take(event);
+            }
+            _ => self.fold.take(event),
+        }
+    }
 }
 
 /// What a run came to.
@@ -142,7 +166,8 @@ impl Crew {
         let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
         leader.watch();
         let clocks = bus.clocks(&ids);
-        Ok(Crew { bus, run, leader, agents, clocks })
+        let heard = vec![Heard::default(); agents.len()];
+        Ok(Crew { bus, run, leader, agents, clocks, heard, is_unreachable: false })
     }
 
     /// Names of the agents, by number.
@@ -167,9 +192,20 @@ impl Crew {
             if interrupt::control().is_stopped() && !course.interrupted {
                 course.interrupted = true;
                 self.leader.with(|lead| lead.stop());
-                screen.warning(
-                    "interrupted: agents are finishing their transactions; press Ctrl-C again to quit immediately",
-                );
+                screen.warning(match self.is_unreachable {
+                    true => {
+                        "interrupted: agents cannot be told while NATS is unreachable; they stop when the lease ends"
+                    }
+                    false => {
+                        "interrupted: agents are finishing their transactions; press Ctrl-C again to quit immediately"
+                    }
+                });
+            }
+            if course.interrupted && self.is_unreachable {
+                // Nothing more will come.
+                for event in self.leader.with(|lead| lead.lose_all()) {
+                    self.hear(event, &mut table, screen, &mut course);
+                }
             }
             if let Some(gate) = self.leader.with(|lead| lead.gate()) {
                 self.open(gate, plan, (clock, started), screen, &mut course);
@@ -223,15 +259,19 @@ impl Crew {
     fn hear(&mut self, event: LeadEvent, table: &mut IntervalTable, screen: &mut dyn Screen, course: &mut Course) {
         let name = |agent: u32| self.agents[agent as usize].name.clone();
         match event {
-            LeadEvent::News(agent, line) => match record::Event::of_line(&line) {
-                Some(record::Event::Connected(connected)) => table.name(agent as usize, connected.types),
-                Some(record::Event::Interval(interval)) => table.add(agent as usize, *interval),
-                Some(record::Event::Notice(notice)) if notice.warning => {
-                    screen.warning(&format!("agent {}: {}", name(agent), notice.text));
+            LeadEvent::News(agent, line) => {
+                let Some(event) = record::Event::of_line(&line) else { return };
+                match &event {
+                    record::Event::Connected(connected) => table.name(agent as usize, connected.types.clone()),
+                    record::Event::Interval(interval) => table.add(agent as usize, (**interval).clone()),
+                    record::Event::Notice(notice) if notice.warning => {
+                        screen.warning(&format!("agent {}: {}", name(agent), notice.text));
+                    }
+                    record::Event::Notice(notice) => screen.line(&notice.text),
+                    _ => {}
                 }
-                Some(record::Event::Notice(notice)) => screen.line(&notice.text),
-                _ => {}
-            },
+                self.heard[agent as usize].take(event);
+            }
             LeadEvent::Missed(agent, events) => screen.warning(&format!(
                 "agent {}: {events} lines and intervals are missing from the live view",
                 name(agent)
@@ -246,12 +286,18 @@ impl Crew {
             LeadEvent::Silent(agent, silence) => {
                 screen.warning(&format!("agent {} has been silent for {:.0} s", name(agent), silence.as_secs_f64()))
             }
-            LeadEvent::Unreachable(silence) => screen.warning(&format!(
-                "NATS at {} has been unreachable for {:.0} s: the run ends when the lease does, unless it comes back",
-                self.bus.url(),
-                silence.as_secs_f64()
-            )),
-            LeadEvent::Reachable => screen.warning(&format!("NATS at {} can be reached again", self.bus.url())),
+            LeadEvent::Unreachable(silence) => {
+                self.is_unreachable = true;
+                screen.warning(&format!(
+                    "NATS at {} has been unreachable for {:.0} s: the run ends when the lease does, unless it comes back",
+                    self.bus.url(),
+                    silence.as_secs_f64()
+                ));
+            }
+            LeadEvent::Reachable => {
+                self.is_unreachable = false;
+                screen.warning(&format!("NATS at {} can be reached again", self.bus.url()));
+            }
             LeadEvent::Back(agent) => screen.warning(&format!("agent {} is back", name(agent))),
             LeadEvent::Lost(agent) => screen.warning(&format!(
                 "agent {} is lost: the run continues without it, and the result is partial",
@@ -265,12 +311,13 @@ impl Crew {
         let ids: Vec<String> = self.agents.iter().map(|agent| agent.id.clone()).collect();
         let after = if self.bus.is_connected() { self.bus.clocks(&ids) } else { vec![None; ids.len()] };
         // A server that is restarting is back by then; one that is not is waited for once, not for each agent.
-        let give_up = Instant::now() + GATHER_TIME;
+        let give_up = Instant::now() + if course.interrupted { Duration::ZERO } else { GATHER_TIME };
         let mut shares = Vec::new();
         for (number, agent) in (0..).zip(&self.agents) {
             let ended = course.ended[number as usize].as_ref();
             let fetched = self.fetch(number, ended.is_some_and(|ended| ended.stored), give_up);
-            let record = fetched.and_then(|bytes| Record::from_bytes(&bytes));
+            let heard = || self.heard[number as usize].fold.clone().finish();
+            let record = fetched.and_then(|bytes| Record::from_bytes(&bytes)).or_else(heard);
             let status = match ended {
                 None => Status::Running,
                 Some(ShareEnded { failure: Some(_), .. }) => Status::Failed,

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use assay_engine::{Agent, Gate, Notice, Observer, Outcome, Plan};
 use assay_fleet::{Bus, Part};
-use assay_record::{AgentPart, AgentStage, Connected, Event, Record, StageInterval, Status};
+use assay_record::{
+    AgentPart, AgentStage, Connected, Event, Record, StageInterval, StageStarted, Started, Status, Totals,
+};
 use assay_seam::Nanos;
 
 use crate::{record_of, watch};
@@ -81,18 +83,36 @@ pub struct Reporter<'a> {
     pub record: Option<Record>,
     /// When it was last stored.
     pub stored: Instant,
+    /// Stages whose start the coordinator has been sent.
+    pub stages: usize,
 }
 
 /// A partial record is stored this often.
 const STORE_EVERY: Duration = Duration::from_secs(5);
 
 impl Reporter<'_> {
+    /// Sends the start of the record to the coordinator, which then follows it.
+    pub fn begin(&self) {
+        if let Some(record) = &self.record {
+            self.part.add_news(Event::Started(Box::new(Started::of(record))).line());
+        }
+    }
+
+    /// Stores the record so far, and sends its totals to the coordinator: it has them even if the store is lost.
     fn store(&mut self, so_far: &Outcome) {
         if let Some(record) = &mut self.record {
             record_of::fill(record, so_far, (Status::Running, None));
             let bytes = record.to_bytes();
             let number = record.agents.iter().position(|agent| !agent.name.is_empty()).unwrap_or(0);
             self.bus.store_soon(self.run, number as u32, bytes);
+            for number in self.stages..record.stages.len() {
+                let started = StageStarted::of(record, number).map(Event::StageStarted);
+                started.into_iter().for_each(|started| self.part.add_news(started.line()));
+            }
+            self.stages = record.stages.len();
+            if let Some(totals) = self.stages.checked_sub(1).and_then(|last| Totals::of(record, last)) {
+                self.part.add_news(Event::SoFar(Box::new(totals)).line());
+            }
         }
         self.stored = Instant::now();
     }

@@ -1,5 +1,6 @@
 //! An agent's share of a run: from an order to its result.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use assay_process::terminal;
 use assay_record::{ReadHistory, Record};
 use assay_seam::{ConnectOptions, Endpoint};
 use assay_spec::{Concealed, RunSpec};
+use tempfile::TempDir;
 
 use crate::assignment::Assignment;
 use crate::fleet::link::{Link, Reporter, sign};
@@ -43,13 +45,43 @@ struct ReadyShare {
     agent: Agent,
 }
 
+/// A folder for the files of an order. Its lock is held as long as this process lives.
+struct ShareFolder {
+    folder: TempDir,
+    _lock: File,
+}
+
+const FOLDER_PREFIX: &str = "assay-share-";
+const LOCK: &str = "lock";
+
+impl ShareFolder {
+    fn new() -> std::io::Result<ShareFolder> {
+        let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir()?;
+        let lock = File::options().create_new(true).write(true).open(folder.path().join(LOCK))?;
+        lock.lock()?;
+        Ok(ShareFolder { folder, _lock: lock })
+    }
+}
+
+/// Removes folders that agents left behind when they were killed.
+pub fn remove_left_behind() {
+    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX)) {
+        // Without a lock it is being made.
+        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// How often to check whether a run should stop.
 const LOOK_AROUND: Duration = Duration::from_millis(50);
 
 /// Answers an order and carries it out; false if it was refused.
 pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
     let order = arrived.order.clone();
-    let folder = match tempfile::Builder::new().prefix("assay-share-").tempdir() {
+    let folder = match ShareFolder::new() {
         Ok(folder) => folder,
         Err(error) => {
             let trouble = Trouble::environment(format!("cannot create a temporary folder: {error}"));
@@ -57,7 +89,7 @@ pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
             return false;
         }
     };
-    match prepare(host, &order, folder.path()) {
+    match prepare(host, &order, folder.folder.path()) {
         Ok(share) => {
             arrived.answer(Answer::Taken);
             terminal::say(&format!(
@@ -166,8 +198,16 @@ fn work(host: &AgentHost<'_>, order: &Order, share: ReadyShare) -> String {
             }
         })
     };
-    let mut reporter =
-        Reporter { plan: &plan, bus: &host.bus, part: &part, run: &order.run, record, stored: Instant::now() };
+    let mut reporter = Reporter {
+        plan: &plan,
+        bus: &host.bus,
+        part: &part,
+        run: &order.run,
+        record,
+        stored: Instant::now(),
+        stages: 0,
+    };
+    reporter.begin();
     let outcome = assay_engine::run(plan.clone(), &control, &mut reporter);
     let abandoned = part.is_abandoned();
     let record = reporter.record.take();

@@ -58,7 +58,7 @@ pub struct AgentOptions {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub nats: NatsOptions,
-    /// Name in messages and reports [default: name of the machine]
+    /// Name in messages and reports [default: MACHINE:PROCESS]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Load only servers that match this pattern, such as db*.example.com:5432; may be repeated [default: any server]

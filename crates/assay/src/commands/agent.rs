@@ -9,7 +9,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
 use assay_run::fleet::DATABASE_VARIABLE;
-use assay_run::fleet::share::{AgentHost, serve};
+use assay_run::fleet::share::{AgentHost, remove_left_behind, serve};
 use assay_run::plan;
 
 use crate::command_line::AgentOptions;
@@ -21,7 +21,9 @@ const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// Waits for orders, and does one after the other.
 pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
     let host = HostFacts::get();
-    let name = options.name.clone().unwrap_or_else(|| host.name.clone());
+    // There may be several on a machine.
+    let name = options.name.clone().unwrap_or_else(|| format!("{}:{}", host.name, std::process::id()));
+    remove_left_behind();
     let bus = Arc::new(Bus::connect(&options.nats.nats(), &format!("assay agent {name}"))?);
     let presence = Presence {
         id: format!("{:x}{:x}", std::process::id(), plan::random_seed()),

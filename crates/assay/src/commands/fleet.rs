@@ -26,7 +26,7 @@ fn status(nats: &NatsOptions) -> Result<Exit, Trouble> {
     let bus = Bus::connect(&nats.nats(), NAME)?;
     let agents = bus.agents()?;
     let mut text = match agents.len() {
-        0 => format!("no agents at {}\n", bus.url()),
+        0 => format!("no agents at {0}\nstart one on each load machine: assay agent --nats {0}\n", bus.url()),
         _ => table(&agents),
     };
     let mut runs: Vec<(String, usize, usize)> = Vec::new();

@@ -368,7 +368,16 @@ fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
     let record = lab.record("x.json");
     assert_eq!(record.status, Status::Complete);
     assert!(record.agents.iter().all(|agent| agent.status == Status::Complete));
+    // What it had stored is gone with it, but not what had arrived.
+    let mut run = lab.folder.start(&line.replace("--time 3s", "--time 10m").replace("--lease 60s", "--lease 10s"));
+    run.wait_for_interval(8);
     own.kill().unwrap();
+    let ran = run.finish();
+    assert_eq!(ran.code, Some(6), "{}", ran.shown());
+    assert!(ran.shown().contains("lost 2 of 2 agents"), "{}", ran.shown());
+    let record = lab.record("x.json");
+    assert_eq!((record.status, record.agents.len()), (Status::Failed, 2));
+    assert!(count(&record) > 0 && record.stages[0].intervals.len() >= 3, "{}", ran.shown());
     let ran = lab.folder.expect(&line, 6);
     assert!(ran.stderr.starts_with("error: cannot connect to NATS at nats://127.0.0.1:"), "{}", ran.stderr);
     let ran = lab.folder.expect("fleet status --nats 'not a url'", 2);
