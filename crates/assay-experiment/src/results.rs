@@ -13,7 +13,7 @@ use crate::folder::Folder;
 use crate::unpack;
 
 /// Width for tables on a terminal.
-const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// The part for a terminal.
 pub fn text(folder: &Folder) -> Result<String, Trouble> {
@@ -41,7 +41,7 @@ pub fn results(folder: &Folder) -> Result<LabResults<'_>, Trouble> {
     Ok(LabResults { shown, left_out, experiment: Some(experiment), ..without_measurements(folder) })
 }
 
-fn without_measurements(folder: &Folder) -> LabResults<'_> {
+pub(crate) fn without_measurements(folder: &Folder) -> LabResults<'_> {
     let (recipe, progress) = (&folder.recipe, &folder.progress);
     let failures = progress.failures().map(|(key, cause, details)| FailedTrial {
         round: key.round,
@@ -65,18 +65,29 @@ fn without_measurements(folder: &Folder) -> LabResults<'_> {
 
 /// What the recipe wants to show, as far as it was measured, with the whole experiment.
 fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Trouble> {
-    let usual = folder.recipe.part.as_ref();
+    shown_of(folder.recipe.part.as_ref(), asked(folder), &|part| experiment_of(folder, part))
+}
+
+/// Loads an experiment with a part of each run, and says how many trials have no such part.
+pub(crate) type LoadPart<'a> = &'a dyn Fn(Option<&Part>) -> Result<(Experiment, usize), Trouble>;
+
+/// Of an experiment, which `experiment_of` loads with a part of each run, and the number of trials without that part.
+/// `usual`: the part where none is asked for.
+pub(crate) fn shown_of(
+    usual: Option<&Part>,
+    asked: Vec<(Option<Part>, ShowAsked)>,
+    experiment_of: LoadPart<'_>,
+) -> Result<(Vec<Shown>, Vec<String>, Experiment), Trouble> {
     let (mut measured, mut left_out) = (Vec::new(), Vec::new());
     // By the part of the time; loading the records takes longer than finding one of a few.
     let mut experiments: Vec<(Option<Part>, Experiment)> = Vec::new();
     let mut unfit: Vec<(Part, String)> = Vec::new();
-    let asked: Vec<(Option<Part>, ShowAsked)> = asked(folder);
     for part in [usual.cloned()].into_iter().chain(asked.iter().map(|(own, _)| own.clone()).filter(Option::is_some)) {
         let is_tried = unfit.iter().any(|(known, _)| Some(known) == part.as_ref());
         if is_tried || experiments.iter().any(|(known, _)| *known == part) {
             continue;
         }
-        match experiment_of(folder, part.as_ref()) {
+        match experiment_of(part.as_ref()) {
             Ok((experiment, 0)) => experiments.push((part, experiment)),
             Ok((experiment, unsteady)) => {
                 let all = unsteady + experiment.trials.len();
@@ -123,7 +134,7 @@ fn shown(folder: &Folder) -> Result<(Vec<Shown>, Vec<String>, Experiment), Troub
 }
 
 /// Each with the last part of the time that is its own.
-fn asked(folder: &Folder) -> Vec<(Option<Part>, ShowAsked)> {
+pub(crate) fn asked(folder: &Folder) -> Vec<(Option<Part>, ShowAsked)> {
     let recipe = &folder.recipe;
     if !recipe.shows.is_empty() {
         return recipe.shows.iter().map(|show| (show.part(), one_asked(show))).collect();
@@ -182,7 +193,7 @@ pub fn experiment(folder: &Folder, part: Option<&Part>) -> Result<Experiment, Tr
 }
 
 /// With the number of trials that have no such part.
-fn experiment_of(folder: &Folder, part: Option<&Part>) -> Result<(Experiment, usize), Trouble> {
+pub(crate) fn experiment_of(folder: &Folder, part: Option<&Part>) -> Result<(Experiment, usize), Trouble> {
     let Measured { experiment, records, unsteady } = trials(folder, part)?;
     let mut names: Vec<String> = Vec::new();
     for case in folder.recipe.cells.iter().flat_map(|cell| &cell.setup.run.case) {
@@ -193,16 +204,27 @@ fn experiment_of(folder: &Folder, part: Option<&Part>) -> Result<(Experiment, us
     Ok((if names.is_empty() { experiment } else { by_case(experiment, &records, names) }, unsteady))
 }
 
+/// Records of measured trials, in the order of the journal.
+pub(crate) fn records(folder: &Folder) -> impl Iterator<Item = Result<Record, Trouble>> {
+    let paths = folder.progress.outcomes.values().filter_map(|outcome| match outcome {
+        TrialResult::Done { record, .. } => Some(unpack::below(record)),
+        _ => None,
+    });
+    paths.flatten().map(move |inside| {
+        Record::read(&folder.path.join(inside)).map_err(|error| Trouble::environment(error.to_string()))
+    })
+}
+
 /// The trials measured so far.
-struct Measured {
-    experiment: Experiment,
+pub(crate) struct Measured {
+    pub(crate) experiment: Experiment,
     /// Their records, in the same order.
     records: Vec<Record>,
     /// Trials that are left out because they have no steady part.
     unsteady: usize,
 }
 
-fn trials(folder: &Folder, part: Option<&Part>) -> Result<Measured, Trouble> {
+pub(crate) fn trials(folder: &Folder, part: Option<&Part>) -> Result<Measured, Trouble> {
     let recipe = &folder.recipe;
     let (mut trials, mut records, mut known) = (Vec::new(), Vec::new(), Vec::<(String, TrialId)>::new());
     let mut unsteady = 0;

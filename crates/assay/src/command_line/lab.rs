@@ -88,9 +88,10 @@ pub struct LabFolderOptions {
 /// Options of `lab show`.
 #[derive(Args, Clone)]
 pub struct LabShowOptions {
-    /// Folder of the experiment, or a bundle [default: the only one in assay-lab]
+    /// Folder of the experiment, or a bundle; several from different machines are compared [default: the only one in
+    /// assay-lab]
     #[arg(value_name = "FOLDER")]
-    pub folder: Option<PathBuf>,
+    pub folders: Vec<PathBuf>,
     /// Tables in Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,

@@ -1,7 +1,9 @@
 //! `assay lab`: an experiment from its recipe to its bundle, with a kill in between.
 
+use std::path::Path;
+
 use nix::sys::signal::Signal;
-use testkit::{Kind, Mounted};
+use testkit::{Kind, Mounted, NatsProgram, free_port};
 
 use crate::common::{Folder, ONE_TABLE};
 
@@ -120,6 +122,19 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     folder.expect_with(&variables, "lab bundle sorts --output sorts.tar.gz", 0);
     let unpacked = folder.expect_with(&variables, "lab show sorts.tar.gz", 0);
     assert_eq!(unpacked.stdout, ran.stdout);
+    // The same from two machines, which a tag tells apart.
+    let copied = std::process::Command::new("cp").args(["-r", "sorts", "other"]).current_dir(folder.path()).status();
+    assert!(copied.unwrap().success());
+    for (name, kernel) in [("sorts", "6.1"), ("other", "6.18")] {
+        let record = format!("{name}/records/round1-cell1-1.json.zst");
+        folder.expect_with(&variables, &format!("tag {record} kernel={kernel}"), 0);
+    }
+    let merged = folder.expect_with(&variables, "lab show sorts other --html merged.html --csv merged.csv", 0);
+    for part in ["8 of 12 trials", "kernel 6.1  ", "6.18 / 6.1", "Nothing else that is recorded differs"] {
+        assert!(merged.stdout.contains(part), "{part}: {}", merged.shown());
+    }
+    let csv = std::fs::read_to_string(folder.path().join("merged.csv")).unwrap();
+    assert!(csv.starts_with("work_mem,kernel,round,sessions,tps,") && csv.lines().count() == 17, "{csv}");
     // Another duration is another experiment, and the folder is in use.
     let other = folder.expect_with(&variables, &format!("{line} --set run.time=1s"), 2);
     assert!(other.stderr.contains("  run.time: 300ms -> 1s\n"), "{}", other.shown());
@@ -248,6 +263,68 @@ fn the_recipe_for_capacity_ends_with_a_capacity() {
         let row = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let found = row.filter(|row| row.first() == Some(&commit)).find_map(|row| row.get(1)?.parse::<f64>().ok());
         assert!(found.is_some_and(|rate| (1.0..210.0).contains(&rate)), "{commit}: {}", ran.shown());
+    }
+}
+
+/// Runs one round of a recipe in few cells; returns what it printed and its journal's line about the last trial.
+fn trial_of(recipe: &str, variables: &[(&str, &str)], settings: &str) -> (String, serde_json::Value) {
+    let folder = Folder::new();
+    let line =
+        format!("lab run {recipe} --scale tiny --folder f --set trials.count=1 --set trials.repeats=0 {settings}");
+    let ran = folder.expect_with(variables, &line, 0);
+    let journal = std::fs::read_to_string(folder.path().join("f/journal.jsonl")).unwrap();
+    let done = journal.lines().rfind(|line| line.starts_with(r#"{"event":"done""#)).unwrap();
+    (ran.shown(), serde_json::from_str(done).unwrap())
+}
+
+/// The values that steps of a trial returned.
+#[track_caller]
+fn value(done: &serde_json::Value, step: &str) -> f64 {
+    let values = done["values"].as_array().unwrap();
+    let found = values.iter().find(|value| value[0] == step).unwrap_or_else(|| panic!("{step}: {done}"));
+    found[1].as_f64().unwrap()
+}
+
+#[test]
+fn the_recipe_for_many_connections_starts_a_fleet_and_counts_what_limits_meet() {
+    if !Kind::MariaDb.present() || !NatsProgram::present() {
+        return;
+    }
+    let (lab, nats) = (lab(), format!("nats://127.0.0.1:{}", free_port().unwrap()));
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/sbin:/usr/bin:/bin"), ("NATS", nats.as_str())];
+    let settings = format!(
+        "--set run.options.fleet={nats} --set run.time=4s --set 'grid.connections={{\"run.sessions\"=[60]}}' \
+         --set 'grid.threads.levels={{\"one each\"={{\"server.db.settings.thread_handling\"=\"one-thread-per-connection\"}}}}' \
+         --set 'show=[{{table={{rows=\"connections\",value=\"p95\"}}}}]'"
+    );
+    let (shown, done) = trial_of("many-connections", &variables, &settings);
+    assert!(value(&done, "threads") >= 60.0 && value(&done, "open files") >= 60.0, "{shown}");
+}
+
+#[test]
+fn the_recipe_for_galera_has_both_nodes_write_and_sees_the_writes_of_the_other() {
+    let library = "/usr/lib/galera/libgalera_smm.so";
+    if !Kind::MariaDb.present() || !(Path::new(library).is_file() || testkit::absent("no Galera library (galera-4)")) {
+        return;
+    }
+    let lab = lab();
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/sbin:/usr/bin:/bin")];
+    let ports: Vec<u16> = (0..4).map(|_| free_port().unwrap()).collect();
+    let options = |node: &str, own: u16, state: u16| {
+        let options = format!("gmcast.listen_addr=tcp://127.0.0.1:{own};ist.recv_addr=127.0.0.1:{state}");
+        format!("--set 'server.{node}.settings.wsrep_provider_options=\"{options}\"'")
+    };
+    let settings = format!(
+        "{} {} --set 'server.b.settings.wsrep_cluster_address=\"gcomm://127.0.0.1:{}\"' \
+         --set 'except=[{{writers=[\"one\",\"both, own schema\"]}},{{reads=\"causal\"}}]' \
+         --set 'show=[{{table={{rows=\"writers\",value=\"seen at b\"}}}}]'",
+        options("a", ports[0], ports[1]),
+        options("b", ports[2], ports[3]),
+        ports[0]
+    );
+    let (shown, done) = trial_of("galera", &variables, &settings);
+    for step in ["write sets of a", "write sets of b", "selects at a", "selects at b"] {
+        assert!(value(&done, step) > 0.0, "{step}: {shown}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_experiment::results::{experiment, page, results, text};
-use assay_experiment::{Folder, only, unpack};
+use assay_experiment::results::{WIDTH, experiment, page, results, text};
+use assay_experiment::{Folder, Merged, only, unpack};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{files, terminal};
 use assay_report::experiment_csv;
@@ -12,23 +12,49 @@ use crate::command_line::LabShowOptions;
 
 /// Prints the tables of the recipe, and writes whatever else was requested.
 pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
-    let path = only(options.folder.as_ref())?;
-    let unpacked;
-    let path = if path.is_file() {
-        unpacked = unpack::unpack(&path)?;
-        unpacked.path().join(first_folder(unpacked.path())?)
-    } else {
-        path
+    let named = match &options.folders[..] {
+        [] => vec![only(None)?],
+        named => named.to_vec(),
     };
-    let folder = Folder::read(&path)?;
+    let mut unpacked = Vec::new();
+    let mut folders = Vec::new();
+    for path in &named {
+        folders.push(if path.is_file() {
+            let bundle = unpack::unpack(path)?;
+            let folder = Folder::read(&bundle.path().join(first_folder(bundle.path())?));
+            unpacked.push(bundle);
+            folder?
+        } else {
+            Folder::read(path)?
+        });
+    }
+    if folders.len() > 1 {
+        let names =
+            named.iter().map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned());
+        let merged = Merged::of(folders, names.collect())?;
+        terminal::result(&merged.results()?.text(WIDTH))?;
+        return write(
+            options,
+            &|| Ok(merged.results()?.markdown()),
+            &|| Ok(experiment_csv(&merged.experiment(None)?)),
+            &|| merged.page(),
+        );
+    }
+    let folder = folders.remove(0);
     terminal::result(&text(&folder)?)?;
-    type Write<'a> = &'a dyn Fn() -> Result<String, Trouble>;
-    let outputs: [(&Option<PathBuf>, Write<'_>); 3] = [
-        (&options.markdown, &|| Ok(results(&folder)?.markdown())),
-        (&options.csv, &|| Ok(experiment_csv(&experiment(&folder, folder.recipe.part.as_ref())?))),
-        (&options.html, &|| page(&folder)),
-    ];
-    for (path, output) in outputs {
+    write(
+        options,
+        &|| Ok(results(&folder)?.markdown()),
+        &|| Ok(experiment_csv(&experiment(&folder, folder.recipe.part.as_ref())?)),
+        &|| page(&folder),
+    )
+}
+
+type Output<'a> = &'a dyn Fn() -> Result<String, Trouble>;
+
+/// Writes the files that were requested.
+fn write(options: &LabShowOptions, markdown: Output<'_>, csv: Output<'_>, html: Output<'_>) -> Result<Exit, Trouble> {
+    for (path, output) in [(&options.markdown, markdown), (&options.csv, csv), (&options.html, html)] {
         if let Some(path) = path {
             files::write(path, assay_report::visible(&output()?, false).as_bytes())
                 .map_err(|error| Trouble::environment(format!("cannot write {}: {error}", path.display())))?;
