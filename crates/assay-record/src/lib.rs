@@ -21,6 +21,7 @@ mod host;
 mod identity;
 mod isolation;
 mod journal;
+mod public;
 mod secrets;
 mod stage;
 mod started;
