@@ -73,7 +73,7 @@ pub enum RowsWanted {
     #[default]
     Keep,
     /// They are read from the server, counted and discarded: `Rows::len` of their set is their number, and its columns
-    /// are 0. There is no limit to their size.
+    /// are 0. Their size is not limited.
     Count,
 }
 

@@ -223,7 +223,7 @@ impl FromStr for RateSpec {
 
 impl fmt::Display for RateSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A rate that is no rate is read only as a point, and refused by the engine.
+        // An invalid rate is read only as a point, and refused by the engine.
         if let [(Nanos::ZERO, per_s)] = self.points[..]
             && per_s > 0.0
         {

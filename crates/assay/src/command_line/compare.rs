@@ -12,12 +12,9 @@ pub struct CompareOptions {
     /// first
     #[arg(value_name = "RECORD", required_unless_present = "baseline")]
     pub records: Vec<std::path::PathBuf>,
-    /// Records of the baseline's trials
-    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "candidate", conflicts_with = "records")]
-    pub baseline: Vec<std::path::PathBuf>,
-    /// Records of the candidate's trials
-    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "baseline")]
-    pub candidate: Vec<std::path::PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub sides: SideOptions,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
     pub judgment: JudgmentOptions,
@@ -28,6 +25,17 @@ pub struct CompareOptions {
     /// Show each agent of a fleet separately, below the comparison
     #[arg(long)]
     pub agents: bool,
+}
+
+/// The trials of two sides.
+#[derive(Args, Clone)]
+pub struct SideOptions {
+    /// Records of the baseline's trials
+    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "candidate", conflicts_with = "records")]
+    pub baseline: Vec<std::path::PathBuf>,
+    /// Records of the candidate's trials
+    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "baseline")]
+    pub candidate: Vec<std::path::PathBuf>,
 }
 
 /// What a comparison is to conclude.
@@ -52,12 +60,9 @@ pub struct ExplainOptions {
     /// Two records, the baseline first
     #[arg(value_name = "RECORD", required_unless_present = "baseline")]
     pub records: Vec<std::path::PathBuf>,
-    /// Records of the baseline's trials
-    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "candidate", conflicts_with = "records")]
-    pub baseline: Vec<std::path::PathBuf>,
-    /// Records of the candidate's trials
-    #[arg(long, value_name = "RECORD", num_args = 1.., requires = "baseline")]
-    pub candidate: Vec<std::path::PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub sides: SideOptions,
     /// Smallest difference in throughput to explain
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = margin)]
     pub margin: f64,

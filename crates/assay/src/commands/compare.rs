@@ -17,7 +17,7 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
         return Err(Trouble::usage("--agents needs --format text").hint("`assay report --json` has the agents, too"));
     }
     let groups = if options.records.is_empty() {
-        let (baseline, candidate) = (read(&options.baseline)?, read(&options.candidate)?);
+        let (baseline, candidate) = (read(&options.sides.baseline)?, read(&options.sides.candidate)?);
         trials::check_sides(&baseline, &candidate)?;
         vec![render::group("baseline", trials::pairs(baseline)), render::group("candidate", trials::pairs(candidate))]
     } else {

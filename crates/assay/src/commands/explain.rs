@@ -11,7 +11,7 @@ use crate::commands::trials;
 /// Prints the explanation.
 pub fn run(options: &ExplainOptions) -> Result<Exit, Trouble> {
     let (baseline, candidate) = match options.records.as_slice() {
-        [] => (options.baseline.clone(), options.candidate.clone()),
+        [] => (options.sides.baseline.clone(), options.sides.candidate.clone()),
         [one, other] => (vec![one.clone()], vec![other.clone()]),
         _ => {
             return Err(Trouble::usage("expected two records, the baseline first")

@@ -126,7 +126,7 @@ function event()
   all_rows:perform()
   if all_rows:execute().nrows ~= 301 then error("rows are missing", 0) end
   local is_refused = not pcall(function() con:prepare("INSERT INTO bytes VALUES (?)", "b"):perform(7) end)
-  if not is_refused then error("7 is no string", 0) end
+  if not is_refused then error("7 is not a string", 0) end
   con:query("DROP TABLE bytes")
 end
 "#;
