@@ -114,7 +114,7 @@ pub fn written(path: &Path) -> Result<RunSpec, Trouble> {
         Some("-") => std::io::read_to_string(std::io::stdin()),
         _ => std::fs::read_to_string(path),
     };
-    let text = text.map_err(|error| Trouble::usage(format!("cannot read {}: {error}", path.display())))?;
+    let text = text.map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))?;
     RunSpec::from_json(&text).map_err(|wrong| in_file(path, Trouble::from(wrong)))
 }
 

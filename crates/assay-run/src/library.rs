@@ -75,7 +75,9 @@ fn of_pgbench(name: &str) -> Result<ScriptSource, Trouble> {
 }
 
 fn not_found(error: ScriptError) -> Trouble {
-    let trouble = Trouble::usage(error.message);
+    // The name of a file: a built-in could not be meant.
+    let is_file = error.message.starts_with("cannot find the script");
+    let trouble = if is_file { Trouble::environment(error.message) } else { Trouble::usage(error.message) };
     match error.hint {
         Some(hint) => trouble.hint(hint),
         None => trouble.hint("see `assay list` for the built-in workloads, or give the path of a file: ./my.lua"),
@@ -103,7 +105,10 @@ pub fn script_trouble(cause: String, error: &ScriptError) -> Trouble {
         (Some(file), None) => format!("{file}: "),
         _ => String::new(),
     };
-    let mut trouble = Trouble::new(Exit::Workload, cause).detail(format!("{place}{}", error.message));
+    // What the database holds does not fit the command, as a file that exists already.
+    let is_unfit = is_refusal(error) && error.message.contains("nothing was changed");
+    let exit = if is_unfit { Exit::Usage } else { Exit::Workload };
+    let mut trouble = Trouble::new(exit, cause).detail(format!("{place}{}", error.message));
     if !is_refusal(error) {
         trouble = trouble.detail(&error.traceback);
     }

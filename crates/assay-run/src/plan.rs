@@ -242,7 +242,7 @@ pub fn must_have(workload: &Workload, command: &str) -> Result<(), Trouble> {
 fn commands_of(workload: &Workload) -> String {
     let commands = workload.commands();
     if commands.is_empty() {
-        "it has no commands".to_owned()
+        "define `function event()`, which is one transaction, or a command such as `function prepare()`".to_owned()
     } else {
         format!("its commands are: {}", commands.join(", "))
     }

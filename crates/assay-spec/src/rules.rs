@@ -25,8 +25,9 @@ impl RunSpec {
             ("load.find_rate", !load.find_rate.is_empty()),
         ];
         let find_rate = !load.find_rate.is_empty();
+        let starts_server = self.server.as_ref().is_some_and(|server| !server.product.is_empty());
         let pairs = [
-            ("server.product", self.server.is_some(), "target.urls", !self.target.urls.is_empty()),
+            ("server.product", starts_server, "target.urls", !self.target.urls.is_empty()),
             ("server.product", self.server.is_some(), "kill_check", self.kill_check.is_some()),
             ("load.terminals", load.terminals.is_some(), "load.sessions", load.sessions.is_some()),
             ("load.rate_file", load.rate_file.is_some(), "load.arrival", load.arrival.is_some()),

@@ -161,6 +161,12 @@ pub(super) fn advice(error: &StatementError, sessions: usize) -> Option<String> 
              for), or lower `--sessions`",
             sessions + sessions / 20 + 10
         )),
+        _ if error.origin == Origin::Network && error.class == Class::Timeout => Some(
+            "is this a MySQL or MariaDB server? PostgreSQL waits for its client to speak first: then the URL is \
+             postgres://…; otherwise check the host and port in `--db`, that no firewall blocks them, and that the server \
+             is not hanging"
+                .to_owned(),
+        ),
         _ => error.hint.clone(),
     }
 }

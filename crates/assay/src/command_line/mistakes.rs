@@ -42,8 +42,10 @@ pub(super) fn explain(
             }
             trouble
         }
-        ErrorKind::UnknownArgument => Trouble::usage(format!("unexpected argument `{option}`"))
+        ErrorKind::UnknownArgument if workload.is_some() => Trouble::usage(format!("unexpected argument `{option}`"))
             .hint("a workload's name comes first; option values follow their option"),
+        ErrorKind::UnknownArgument => Trouble::usage(format!("unexpected argument `{option}`"))
+            .hint(format!("`{} --help` shows the usage", path(command, workload, words))),
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand);
             let trouble = Trouble::usage(format!("there is no command {name}"));
@@ -96,7 +98,8 @@ pub(super) fn explain(
             .hint("runs write their records to assay-records/, or to the path given with `--record`"),
         ErrorKind::MissingRequiredArgument if option.starts_with("<SQL") => Trouble::usage("no statement given")
             .hint("write statements or files with statements: `assay sql --db URL 'select 1' other.sql`"),
-        ErrorKind::MissingRequiredArgument => Trouble::usage(format!("{} is missing", text(ContextKind::InvalidArg))),
+        ErrorKind::MissingRequiredArgument => Trouble::usage(format!("{} is missing", text(ContextKind::InvalidArg)))
+            .hint(format!("`{} --help` has examples", path(command, workload, words))),
         _ => Trouble::usage(error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ")),
     };
     for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue] {
@@ -149,7 +152,7 @@ fn having(option: &str, words: &[String]) -> Option<String> {
 }
 
 /// Options of other tools, and their names here; a text instead of a name explains what replaces it.
-const HABITS: [(&[&str], &str); 19] = [
+const HABITS: [(&[&str], &str); 21] = [
     (
         &["threads", "num-threads", "clients", "client", "users", "vu", "vus", "virtual-users", "concurrency"],
         "--sessions",
@@ -166,6 +169,8 @@ const HABITS: [(&[&str], &str); 19] = [
     (&["max-tries", "max-retries"], "--retries"),
     (&["output"], "--record"),
     (&["output-format", "json"], "--format"),
+    (&["memory"], "--server-memory"),
+    (&["server-set", "setting"], "--set"),
     (&["init", "initialize"], "--prepare"),
     (&["query-timeout", "tcp-user-timeout", "keepalive", "keepalives"], "--network-timeout"),
     (

@@ -28,7 +28,7 @@ pub fn run(options: &HistoryOptions) -> Result<Exit, Trouble> {
         let known = library.metrics().map_err(|error| library::trouble(&error))?;
         return Err(match nearest(&options.metric, known.iter().map(String::as_str)) {
             Some(near) => trouble.hint(format!("did you mean {near}?")),
-            None => trouble,
+            None => trouble.hint("`assay list metrics` lists the figures"),
         });
     };
     let mut records = past.records;

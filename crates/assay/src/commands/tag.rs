@@ -19,6 +19,10 @@ pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {
     let tags: BTreeMap<String, String> = tags
         .map(|word| assay_spec::tag(word).map_err(|reason| Trouble::usage(format!("{word}: {reason}"))))
         .collect::<Result<_, Trouble>>()?;
+    if let Some(word) = options.words.iter().find(|word| tags.is_empty() && !Path::new(word).exists()) {
+        return Err(Trouble::usage(format!("{word} is neither a record nor a tag"))
+            .hint("a tag is KEY=VALUE, such as disk=nvme"));
+    }
     if records.is_empty() || tags.is_empty() {
         let what = if records.is_empty() { "record" } else { "tag" };
         return Err(Trouble::usage(format!("no {what} given"))

@@ -140,6 +140,8 @@ fn a_condition_that_cannot_be_understood_is_a_mistake() {
     exit 2
     --- stderr
     error: --candidate <RECORD>... is missing
+
+    hint: `assay compare --help` has examples
     ");
     assert_snapshot!(folder.run("compare a-1.json.zst --margin 0").shown(), @r"
     exit 2
@@ -361,6 +363,8 @@ fn mistakes_in_the_commands_of_a_duel_are_found_before_anything_runs() {
     exit 2
     --- stderr
     error: <B> is missing
+
+    hint: `assay duel --help` has examples
     ");
     assert_eq!(folder.names(), ["one_table.lua"]);
 }

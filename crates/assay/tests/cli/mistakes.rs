@@ -69,12 +69,37 @@ fn an_unknown_workload_is_refused_with_the_nearest_name() {
     hint: did you mean `oltp_read_write`?
     ");
     assert_snapshot!(told("run ./absent.lua"), @r"
-    exit 2
+    exit 5
     --- stderr
     error: cannot find the script `./absent.lua`
 
-    hint: `assay list` shows the built-in workloads; for your own file, give its path
+    hint: check its path; `assay list` shows the built-in workloads
     ");
+}
+
+#[test]
+fn what_does_not_fit_is_named_with_its_cause_and_its_remedy() {
+    for (line, exit, parts) in [
+        (
+            "run oltp_read_write --db sqlite:x.db --set shared_buffers=1GB",
+            2,
+            ["--set needs a server", "--server postgres:17"],
+        ),
+        ("run oltp_read_write --db sqlite:x.db --memory 1G", 2, ["no option --memory", "`--server-memory`"]),
+        ("run ./one_table.lua --no-such-option 1", 2, ["no option --no-such-option", "lists the options"]),
+        ("run .", 5, ["cannot find the script", "it is a folder"]),
+        ("run ./empty.lua --db sqlite:x.db", 3, ["it defines no event()", "define `function event()`"]),
+        ("sql --db sqlite:x.db absent.sql", 5, ["cannot read absent.sql", "No such file"]),
+        ("tag one_table.lua disk", 2, ["disk is neither a record nor a tag", "KEY=VALUE"]),
+        ("report r.json --mark noon=x", 2, ["--mark noon=x", "12:30=checkpoint"]),
+        ("report r.json --mark 1:75=x", 2, ["--mark 1:75=x", "12:30=checkpoint"]),
+    ] {
+        let folder = Folder::new();
+        folder.write("one_table.lua", ONE_TABLE);
+        folder.write("empty.lua", "x = 1");
+        let ran = folder.expect(line, exit);
+        assert!(parts.iter().all(|part| ran.stderr.contains(part)), "{line}: {}", ran.shown());
+    }
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn tables_that_are_missing_present_or_damaged_are_told() {
         let command = hint.trim_end().split("assay ").nth(1).unwrap();
         folder.expect(command, 0);
         folder.expect(&format!("run {common} --transactions 5 --no-record"), 0);
-        let refused = folder.expect(&format!("prepare {common}"), 3);
+        let refused = folder.expect(&format!("prepare {common}"), 2);
         assert!(refused.stderr.contains("table sbtest1 already exists and nothing was changed"), "{}", refused.stderr);
         folder.expect(&format!("prepare {common} --replace"), 0);
 

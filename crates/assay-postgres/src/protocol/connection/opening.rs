@@ -46,7 +46,17 @@ impl PostgresConnection {
             }
             // The message of an error before encryption must not be trusted or shown (CVE-2024-10977).
             [b'E', ..] if mode == TlsMode::Prefer => self.try_the_other_way(),
-            _ => self.fail(broken("the peer did not answer the request for TLS as PostgreSQL does").into()),
+            _ => {
+                let mut error: Box<StatementError> =
+                    broken("the peer did not answer the request for TLS as PostgreSQL does").into();
+                // A server of MySQL's family speaks first: length, number 0, protocol version 10.
+                let is_mysql = bytes.get(3..5) == Some(&[0, 10]);
+                error.hint = Some(match is_mysql {
+                    true => "is this a PostgreSQL server? It answers like MySQL or MariaDB: mysql://…".into(),
+                    false => "is this a PostgreSQL server, and the right port?".into(),
+                });
+                self.fail(error)
+            }
         }
     }
 

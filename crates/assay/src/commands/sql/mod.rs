@@ -181,7 +181,13 @@ fn cases(statements: &[String]) -> Result<SqlSpec, Trouble> {
             all.cases.extend(file.case.into_iter().map(assay_experiment::spec_of_case));
         } else {
             let name = if several { format!("sql{number}") } else { "sql".to_owned() };
-            all.cases.push(CaseSpec { name, sql: word.clone(), ..CaseSpec::default() });
+            let is_file = word.ends_with(".sql") && !word.contains(char::is_whitespace);
+            let sql = match is_file {
+                true => std::fs::read_to_string(word)
+                    .map_err(|error| Trouble::environment(format!("cannot read {word}")).detail(error.to_string()))?,
+                false => word.clone(),
+            };
+            all.cases.push(CaseSpec { name, sql, ..CaseSpec::default() });
         }
     }
     Ok(all)
