@@ -169,6 +169,8 @@ fn one_asked(show: &Show) -> ShowAsked {
             x: chart.x.clone(),
             color: chart.color.clone(),
             facet: chart.facet.clone(),
+            facet_rows: chart.facet_rows.clone(),
+            own_scales: chart.own_scales,
             values: match &chart.value.0[..] {
                 [] => vec!["tps".to_owned()],
                 values => {

@@ -198,6 +198,10 @@ pub struct ChartAsked {
     pub color: Option<String>,
     /// One panel per level.
     pub facet: Option<String>,
+    /// One row of panels per level.
+    pub facet_rows: Option<String>,
+    /// Each panel has a vertical axis of its own; otherwise those in a row share one.
+    pub own_scales: bool,
     /// Metrics, each with a row of panels; empty: `tps`.
     pub value: Words,
     /// `best`: bars and boxes as a share of the best.
@@ -251,7 +255,7 @@ macro_rules! shown {
 }
 
 // The kinds that assay-report draws: a test of the binary compares them.
-shown! { boxes dots lines bars curves stack }
+shown! { boxes jitter dots lines bars curves stack }
 
 /// The JSON Schema of recipes, for editors. It follows from the types that parse them.
 pub fn schema() -> serde_json::Value {

@@ -78,7 +78,7 @@ fn hide_all(value: &mut Value, names: &[String]) {
 fn hide(text: &str, names: &[String]) -> String {
     let mut found = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c == '/' || c == ':') {
+    while let Some(at) = rest.find(['/', ':']) {
         let (before, place) = rest.split_at(at);
         let ends = |c: char| c.is_whitespace() || "\"'`,;()".contains(c);
         let length = place.find(ends).unwrap_or(place.len());

@@ -17,6 +17,13 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
+  const node = (parent, name, attributes, text) => {
+    const made = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    if (parent) parent.append(made);
+    return made;
+  };
   const button = (text, action) => {
     const made = element("button", "", text);
     made.type = "button";
@@ -103,7 +110,7 @@
     const time = chart.x.scale === "time";
     const along = (value) => (range.logarithmic ? Math.log(value) : value);
     const seen = (u, min, max) => {
-      const width = u.width - Y_WIDTH - 20;
+      const width = u.width - Y_WIDTH - (isNamed(chart, u.width) ? END_ROOM : 20);
       return sideBySide(ticksOf(range, min, max, time), (at) => ((along(at) - along(min)) / (along(max) - along(min))) * width);
     };
     return axis(chart.x, {
@@ -147,6 +154,13 @@
         ctx.fillRect(left, bbox.top, right - left, bbox.height);
       }
     });
+    for (const mark of chart.marks.filter((mark) => mark.kind === "steady")) {
+      const [left, right] = [place(mark.from), place(mark.to)];
+      ctx.fillStyle = style("--steady");
+      ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      ctx.fillStyle = style("--good");
+      ctx.fillRect(left, bbox.top, right - left, 3 * ratio);
+    }
     for (const mark of chart.marks.filter((mark) => mark.kind === "outage")) {
       const left = place(mark.from);
       ctx.fillStyle = style("--outage");
@@ -185,12 +199,12 @@
       ctx.fillText(mark.text, beside ? at + 5 * ratio : at - width - 5 * ratio, bbox.top + bbox.height - 18 * ratio);
       free = at + width + 12 * ratio;
     }
-    // A step of an experiment: a line with its name, and a bar for as long as it took.
+    // A step of an experiment: a line with its name, and a bar for as long as it took. A change: a line.
     const rows = [-Infinity, -Infinity, -Infinity];
     const stages = chart.marks.some((mark) => mark.kind === "stage");
-    for (const mark of chart.marks.filter((mark) => mark.kind === "step")) {
+    for (const mark of chart.marks.filter((mark) => mark.kind === "step" || mark.kind === "change")) {
       const [left, right] = [place(mark.from), place(mark.to)];
-      ctx.fillStyle = style("--soft");
+      ctx.fillStyle = style(mark.kind === "change" ? "--bad" : "--soft");
       for (let y = bbox.top; y < bbox.top + bbox.height; y += 6 * ratio) ctx.fillRect(left - ratio / 2, y, ratio, 4 * ratio);
       if (right - left > 3 * ratio) ctx.fillRect(left, bbox.top + bbox.height - 4 * ratio, right - left, 4 * ratio);
       const width = ctx.measureText(mark.text).width;
@@ -209,6 +223,59 @@
       ctx.fillRect(left, foot - 7 * ratio, Math.max(place(mark.to) - left, 2 * ratio), 7 * ratio);
     }
   });
+
+  // ---- names at the ends of lines
+
+  const END_ROOM = 120;
+  const isNamed = (chart, width) => {
+    const named = chart.kind === "lines" ? chart.lines.filter((line) => !line.dots) : [];
+    return width >= 560 && named.length > 1 && named.length <= 12;
+  };
+  // `text`, cut to `room`.
+  const cut = (ctx, text, room) => {
+    if (ctx.measureText(text).width <= room) return text;
+    let end = text.length;
+    while (end > 1 && ctx.measureText(text.slice(0, end) + "…").width > room) end--;
+    return text.slice(0, end) + "…";
+  };
+  // Where a name belongs: at the last value that is visible, of a stacked line in the middle of its area.
+  const endsOf = (chart, data, isShown, max) => {
+    const ends = [];
+    chart.lines.forEach((line, number) => {
+      if (line.dots || !isShown(number)) return;
+      for (let at = data[0].length - 1; at >= 0; at--) {
+        const value = data[number + 1][at];
+        if (value === null || value === undefined || data[0][at] > max) continue;
+        const below = line.stacked ? own(chart, data, number, at) / 2 : 0;
+        ends.push({ number, value: value - below, name: line.name });
+        return;
+      }
+    });
+    return ends;
+  };
+  // From top to bottom, at least `height` apart, within `low` … `high`.
+  const apart = (ends, height, low, high) => {
+    ends.sort((one, other) => one.y - other.y);
+    ends.forEach((end, at) => (end.y = Math.max(end.y, at === 0 ? low : ends[at - 1].y + height)));
+    for (let at = ends.length - 1; at >= 0; at--) ends[at].y = Math.min(ends[at].y, at === ends.length - 1 ? high : ends[at + 1].y - height);
+    return ends;
+  };
+  const nameEnds = (chart) => (u) => {
+    if (!isNamed(chart, u.width)) return;
+    const { ctx, bbox } = u;
+    const ratio = uPlot.pxRatio;
+    const ends = endsOf(chart, u.data, (number) => u.series[number + 1].show, u.scales.x.max);
+    for (const end of ends) end.y = u.valToPos(end.value, "y", true);
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    for (const { number, name, y } of apart(ends, 13 * ratio, bbox.top + 6 * ratio, bbox.top + bbox.height - 6 * ratio)) {
+      ctx.fillStyle = style("--s" + chart.layout.looks[number].color);
+      ctx.fillText(cut(ctx, name, (END_ROOM - 8) * ratio), bbox.left + bbox.width + 6 * ratio, y);
+    }
+    ctx.restore();
+  };
 
   // ---- lines and heat, by uPlot
 
@@ -276,23 +343,20 @@
   const heat = (chart, figureElement, plot, controls) => {
     const middles = chart.columns.map(([from, to]) => (from + to) / 2);
     const data = [middles, middles.map(() => null)];
-    const most = Math.max(...chart.cells.map((column) => Math.max(...column)));
-    const levels = 24;
-    const level = (value) => Math.min(levels - 1, Math.floor((levels * Math.log1p((value / most) * 1000)) / Math.log1p(1000)));
+    const most = mostOf(chart);
     const paint = inside((u, ctx, bbox, ratio, place) => {
-      const stops = [0, 1, 2, 3, 4, 5].map((number) => style("--h" + number));
       const heights = chart.edges.map((edge) => u.valToPos(edge, "y", true));
-      const paths = Array.from({ length: levels }, () => new Path2D());
+      const paths = Array.from({ length: LEVELS }, () => new Path2D());
       chart.columns.forEach(([from, to], column) => {
         const [left, right] = [place(from), place(to)];
         chart.cells[column].forEach((value, row) => {
           if (value === 0) return;
           const [bottom, top] = [heights[row], heights[row + 1]];
-          paths[level(value)].rect(left, top, Math.max(1, right - left) + 0.5, bottom - top + 0.5);
+          paths[levelOf(value, most)].rect(left, top, Math.max(1, right - left) + 0.5, bottom - top + 0.5);
         });
       });
       paths.forEach((path, number) => {
-        ctx.fillStyle = mix(stops, number / (levels - 1));
+        ctx.fillStyle = heatColor(number / (LEVELS - 1));
         ctx.fill(path);
       });
     });
@@ -303,7 +367,12 @@
     });
   };
 
-  const mix = (stops, share) => {
+  const LEVELS = 24;
+  const mostOf = (chart) => chart.cells.reduce((most, column) => Math.max(most, ...column), 0);
+  const levelOf = (value, most) => Math.min(LEVELS - 1, Math.floor((LEVELS * Math.log1p((value / most) * 1000)) / Math.log1p(1000)));
+  // `share`: 0 (few) … 1 (many).
+  const heatColor = (share) => {
+    const stops = [0, 1, 2, 3, 4, 5].map((number) => style("--h" + number));
     const at = share * (stops.length - 1);
     const [a, b] = [stops[Math.floor(at)], stops[Math.ceil(at)]].map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
     return `rgb(${a.map((part, i) => Math.round(part + (b[i] - part) * (at % 1))).join(",")})`;
@@ -317,6 +386,7 @@
     const options = {
       width: plot.clientWidth,
       height: chart.kind === "heat" ? 320 : 272,
+      padding: [null, (u) => (isNamed(chart, u.width) ? END_ROOM : 20), null, null],
       legend: { show: false },
       focus: { alpha: 0.35 },
       cursor: {
@@ -338,21 +408,31 @@
       ...(special.bands ? { bands: special.bands } : {}),
       hooks: {
         drawClear: [drawMarks(chart)],
-        draw: [...(special.paint ? [special.paint] : []), drawMarksOnTop(chart)],
+        draw: [...(special.paint ? [special.paint] : []), drawMarksOnTop(chart), nameEnds(chart)],
         setCursor: [(u) => controls.show(u, u.cursor.idx)],
-        setScale: [follow(group), (u, key) => key === "x" && controls.zoomed(u.scales.x.min > whole[0] || u.scales.x.max < whole[1])],
+        setScale: [follow(group), (u, key) => {
+          if (key !== "x") return;
+          const { min, max } = u.scales.x;
+          controls.zoomed(min > whole[0] || max < whole[1] ? [min, max] : null);
+        }],
       },
     };
     const made = new uPlot(options, data, plot);
     made.root.querySelectorAll(".u-over").forEach((over) => over.setAttribute("aria-hidden", "true"));
     if (group) {
       if (!groups.has(group)) groups.set(group, new Set());
+      // A chart that is drawn later shows the same part as the others.
+      const [other] = groups.get(group);
       groups.get(group).add(made);
+      if (other) made.setScale("x", { min: other.scales.x.min, max: other.scales.x.max });
     }
     controls.keys(made, data[0], whole);
     return {
       resize: () => made.setSize({ width: plot.clientWidth, height: options.height }),
       reset: () => made.setScale("x", { min: whole[0], max: whole[1] }),
+      zoom: (min, max) => made.setScale("x", { min: Math.max(min, whole[0]), max: Math.min(max, whole[1]) }),
+      seen: () => [made.scales.x.min, made.scales.x.max],
+      isShown: (number) => made.series[number + 1].show,
       remove: () => {
         if (group) groups.get(group).delete(made);
         made.destroy();
@@ -364,13 +444,6 @@
   // ---- boxes, as SVG: an axis of uPlot has no room for their names
 
   const boxes = (chart, figureElement, plot, controls) => {
-    const node = (parent, name, attributes, text) => {
-      const made = document.createElementNS(SVG, name);
-      for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-      if (text !== undefined) made.textContent = text;
-      parent.append(made);
-      return made;
-    };
     const draw = () => {
       plot.replaceChildren();
       const width = plot.clientWidth;
@@ -419,7 +492,7 @@
       plot.style.minHeight = "0";
     };
     draw();
-    return { resize: draw, reset() {}, remove: () => plot.replaceChildren(), toggle() {} };
+    return { resize: draw, reset() {}, zoom() {}, seen: () => [0, 1], isShown: () => true, remove: () => plot.replaceChildren(), toggle() {} };
   };
 
   // ---- the table behind a chart
@@ -483,14 +556,159 @@
     const safe = /^[=+\-@\t\r]/.test(value) ? "'" + value : value;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
+  const download = (blob, name) => {
+    const link = element("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    // The browser may read it after this.
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
   const save = (chart) => {
     const [head, rows] = table(chart);
     const text = [head, ...rows].map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
-    const link = element("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-    link.download = chart.file + ".csv";
-    link.click();
-    URL.revokeObjectURL(link.href);
+    download(new Blob([text], { type: "text/csv" }), chart.file + ".csv");
+  };
+
+  // ---- a chart as a picture: what the page shows of it, with its title and subject
+
+  const PICTURE = { width: 960, height: 460, left: 76, right: END_ROOM + 10, top: 66, bottom: 400 };
+  const picture = (chart, made) => {
+    const { width, height, left, right, top, bottom } = PICTURE;
+    const svg = node(null, "svg", { xmlns: SVG, width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "system-ui, sans-serif", "font-size": 12 });
+    const text = (x, y, words, more) => node(svg, "text", { x, y, fill: style("--soft"), ...more }, words);
+    node(svg, "rect", { width, height, fill: style("--paper") });
+    text(left, 26, chart.title + (chart.caption ? ` (${chart.caption})` : ""), { "font-size": 17, fill: style("--ink") });
+    text(left, 46, chart.subject);
+    if (chart.kind === "boxes") {
+      const plot = document.querySelector(`#chart-${CSS.escape(chart.id)} .boxplot`);
+      const copy = plot.cloneNode(true);
+      [copy, ...copy.querySelectorAll("*")].forEach((one, at) => {
+        const from = getComputedStyle([plot, ...plot.querySelectorAll("*")][at]);
+        for (const name of ["fill", "fill-opacity", "stroke", "stroke-width", "font-size"]) one.setAttribute(name, from.getPropertyValue(name));
+      });
+      const tall = plot.clientHeight + top;
+      for (const [key, value] of Object.entries({ y: top, x: 0 })) copy.setAttribute(key, value);
+      svg.setAttribute("height", tall);
+      svg.setAttribute("width", Math.max(width, plot.clientWidth));
+      svg.setAttribute("viewBox", `0 0 ${Math.max(width, plot.clientWidth)} ${tall}`);
+      svg.firstChild.setAttribute("height", tall);
+      svg.firstChild.setAttribute("width", Math.max(width, plot.clientWidth));
+      svg.append(copy);
+      return svg;
+    }
+    const [low, high] = made.seen();
+    const along = (range, value) => (range.logarithmic ? Math.log(value) : value);
+    const { x: xs, y: ys } = chart.layout;
+    const x = (value) => left + ((along(xs, value) - along(xs, low)) / (along(xs, high) - along(xs, low))) * (width - left - right);
+    const y = (value) => bottom - ((along(ys, value) - along(ys, ys.low)) / (along(ys, ys.high) - along(ys, ys.low))) * (bottom - top);
+    const clip = node(node(svg, "defs", {}), "clipPath", { id: "plot" });
+    node(clip, "rect", { x: left, y: top, width: width - left - right, height: bottom - top });
+    const area = node(null, "g", { "clip-path": "url(#plot)" });
+    const span = (mark, fill, from, tall) => node(area, "rect", { x: x(mark.from), y: from, width: Math.max(1.5, x(mark.to) - x(mark.from)), height: tall, fill });
+    const of = (kind) => chart.marks.filter((mark) => mark.kind === kind);
+    of("stage").filter((mark, number) => number % 2 === 0).forEach((mark) => span(mark, style("--stage"), top, bottom - top));
+    for (const [kind, fill, edge] of [["steady", "--steady", "--good"], ["outage", "--outage", "--bad"]]) {
+      for (const mark of of(kind)) {
+        span(mark, style(fill), top, bottom - top);
+        span(mark, style(edge), top, 3);
+      }
+    }
+    for (const { at, text: words } of ys.ticks) {
+      node(svg, "line", { x1: left, x2: width - right, y1: y(at), y2: y(at), stroke: style("--grid") });
+      text(left - 8, y(at) + 4, words, { "text-anchor": "end" });
+    }
+    const time = chart.x.scale === "time";
+    for (const { at, text: words } of sideBySide(ticksOf(xs, low, high, time), x)) {
+      node(svg, "line", { x1: x(at), x2: x(at), y1: bottom, y2: bottom + 5, stroke: style("--soft") });
+      text(x(at), bottom + 18, words, { "text-anchor": "middle" });
+    }
+    text((left + width - right) / 2, bottom + 38, chart.x.label, { "text-anchor": "middle" });
+    text(16, (top + bottom) / 2, chart.y.label, { "text-anchor": "middle", transform: `rotate(-90 16 ${(top + bottom) / 2})` });
+    svg.append(area);
+    if (chart.kind === "heat") {
+      const most = mostOf(chart);
+      chart.columns.forEach(([from, to], column) => chart.cells[column].forEach((value, row) => {
+        if (value === 0 || to < low || from > high) return;
+        const [up, down] = [y(chart.edges[row + 1]), y(chart.edges[row])];
+        node(area, "rect", { x: x(from), y: up, width: Math.max(1, x(to) - x(from)) + 0.3, height: down - up + 0.3, fill: heatColor(levelOf(value, most) / (LEVELS - 1)) });
+      }));
+    }
+    const point = (at, value) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`;
+    (chart.lines ?? []).forEach((line, number) => {
+      if (!made.isShown(number)) return;
+      const color = style("--s" + chart.layout.looks[number].color);
+      const isSeen = (at) => at >= low && at <= high;
+      if (line.dots) {
+        line.x.forEach((at, i) => line.y[i] !== null && isSeen(at) && node(area, "circle", { cx: x(at).toFixed(1), cy: y(line.y[i]).toFixed(1), r: 2, fill: color, "fill-opacity": 0.4 }));
+        return;
+      }
+      const runs = [[]];
+      line.x.forEach((at, i) => (line.y[i] === null ? runs.push([]) : runs[runs.length - 1].push(i)));
+      for (const run of runs.filter((run) => run.length > 0)) {
+        if (line.band.length > 0) {
+          const edge = (end) => run.filter((i) => line.band[i]).map((i) => point(line.x[i], line.band[i][end]));
+          node(area, "polygon", { points: [...edge(0), ...edge(1).reverse()].join(" "), fill: color, "fill-opacity": line.stacked ? 0.6 : 0.2 });
+        }
+        node(area, "polyline", { points: run.map((i) => point(line.x[i], line.y[i])).join(" "), fill: "none", stroke: color, "stroke-width": 1.5, "stroke-dasharray": chart.layout.looks[number].dash.join(" ") || "none" });
+      }
+    });
+    for (const mark of [...of("step"), ...of("change"), ...of("knee")]) {
+      if (mark.from < low || mark.from > high) continue;
+      const stroke = style(mark.kind === "change" ? "--bad" : "--soft");
+      node(area, "line", { x1: x(mark.from), x2: x(mark.from), y1: top, y2: bottom, stroke, "stroke-dasharray": "4 2" });
+      node(area, "text", { x: x(mark.from) + 3, y: top + 14, "font-size": 11, fill: style("--ink") }, mark.text);
+    }
+    of("errors").forEach((mark) => span(mark, style("--warn"), bottom - 6, 6));
+    const ends = chart.kind === "lines" ? endsOf(chart, joined(chart), made.isShown, high) : [];
+    const measured = document.createElement("canvas").getContext("2d");
+    measured.font = "11px system-ui, sans-serif";
+    ends.forEach((end) => (end.y = Math.min(bottom, Math.max(top, y(end.value)))));
+    for (const { number, name, y: at } of apart(ends, 13, top + 4, bottom - 4)) {
+      text(width - right + 6, at + 4, cut(measured, name, END_ROOM), { "font-size": 11, fill: style("--s" + chart.layout.looks[number].color) });
+    }
+    return svg;
+  };
+  const svgText = (chart, made) => new XMLSerializer().serializeToString(picture(chart, made));
+  const saveSvg = (chart, made) => download(new Blob([svgText(chart, made)], { type: "image/svg+xml" }), chart.file + ".svg");
+  // Twice as many pixels, as in the pictures of `assay report --png`.
+  const pngOf = (chart, made) => new Promise((done, failed) => {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob(done, "image/png");
+    };
+    image.onerror = failed;
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svgText(chart, made));
+  });
+  const savePng = async (chart, made) => download(await pngOf(chart, made), chart.file + ".png");
+
+  // ---- the address: #chart-latency-1, with a zoom #chart-latency-1&from=10&to=20
+
+  // The chart that the reader used last: others follow it.
+  let active = null;
+  let linking = 0;
+  const link = (figureElement, range) => {
+    if (figureElement !== active) return;
+    clearTimeout(linking);
+    const at = (seconds) => Number(seconds.toFixed(3));
+    const address = `#${figureElement.id}` + (range ? `&from=${at(range[0])}&to=${at(range[1])}` : "");
+    // Browsers limit how often an address changes.
+    linking = setTimeout(() => history.replaceState(null, "", address), 200);
+  };
+  const restore = () => {
+    const [id, ...rest] = decodeURIComponent(location.hash.slice(1)).split("&");
+    const target = document.getElementById(id);
+    if (!target) return;
+    for (let one = target.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+    const { from, to } = Object.fromEntries(rest.map((part) => part.split("=")));
+    if (from !== undefined && target.dataset.chart) {
+      if (!drawn.has(target)) draw(target);
+      drawn.get(target)?.zoom(Number(from), Number(to));
+    }
+    if (rest.length > 0) target.scrollIntoView();
   };
 
   // ---- one chart on the page
@@ -514,7 +732,10 @@
         if (byKey) heard.textContent = text;
         byKey = false;
       },
-      zoomed: (is) => (reset.hidden = !is),
+      zoomed: (range) => {
+        reset.hidden = !range;
+        link(figureElement, range);
+      },
       show: (u, at) => {
         const x = at === null || at === undefined ? null : u.data[0][at];
         outputs.forEach((output, number) => {
@@ -587,15 +808,25 @@
         legend.append(entry);
       });
     }
-    for (const [kind, words] of [["outage", "outage"], ["errors", "errors"]]) {
+    if (chart.kind === "heat") legend.append(scale(chart));
+    for (const [kind, words] of [["steady", "steady"], ["outage", "outage"], ["errors", "errors"]]) {
       if (chart.marks.some((mark) => mark.kind === kind)) legend.append(element("span", `mark ${kind}`, words));
     }
     if (legend.children.length > 0) plot.after(legend);
     const tools = element("div", "tools");
-    tools.append(reset, button("Save figures (CSV)", () => save(chart)));
+    tools.append(reset, "Save as:", button("CSV", () => save(chart)), button("SVG", () => saveSvg(chart, made)), button("PNG", () => savePng(chart, made)));
     figureElement.querySelector(".behind").before(readout, heard);
     figureElement.querySelector(".behind").after(tools);
     figureElement.dataset.drawn = "yes";
+  };
+  // The colors of a heat map with the values that they stand for.
+  const scale = (chart) => {
+    const most = mostOf(chart);
+    const bar = node(null, "svg", { viewBox: `0 0 ${LEVELS} 1`, preserveAspectRatio: "none", "aria-hidden": "true" });
+    for (let level = 0; level < LEVELS; level++) node(bar, "rect", { x: level, y: 0, width: 1.05, height: 1, fill: heatColor(level / (LEVELS - 1)) });
+    const made = element("span", "scale");
+    made.append(figure(most / 1000), bar, `${figure(most)} transactions/s (log scale)`);
+    return made;
   };
   const hottest = (chart, x) => {
     const column = chart.columns.findIndex(([from, to]) => from <= x && x <= to);
@@ -604,6 +835,83 @@
     if (!cells.some((value) => value > 0)) return "no transactions";
     const row = cells.indexOf(Math.max(...cells));
     return `most took ${figure(chart.edges[row])} to ${figure(chart.edges[row + 1])} ms`;
+  };
+
+  // ---- any two lines: over time, or one over the other
+
+  const explore = () => {
+    const into = document.querySelector(".explore");
+    if (!into) return;
+    const several = document.querySelectorAll(".record").length > 1;
+    const sources = [];
+    for (const chart of charts.values()) {
+      const record = chart.id.replace(/^.*-/, "");
+      if (chart.kind !== "lines" || chart.x.scale !== "time" || record === "all") continue;
+      const of = several ? document.querySelector(`#record-${record} summary`).textContent + ": " : "";
+      for (const line of chart.lines) {
+        const y = line.y.map((value, at) => (value !== null && line.stacked ? value - line.band[at][0] : value));
+        const name = line.name === chart.title ? chart.title : `${chart.title}: ${line.name}`;
+        sources.push({ name: of + name, unit: chart.y.label, x: line.x, y });
+      }
+    }
+    if (sources.length < 2) return;
+    const choice = (label, options, chosen) => {
+      const outer = element("label", "", label + " ");
+      const select = element("select");
+      options.forEach((text, at) => select.append(new Option(text, at, false, at === chosen)));
+      select.addEventListener("change", show);
+      outer.append(select);
+      into.append(outer);
+      return select;
+    };
+    const plot = element("div", "plot");
+    let made = null;
+    const show = () => {
+      if (made) made.destroy();
+      const [a, b] = [sources[first.value], sources[second.value]];
+      const sides = { width: plot.clientWidth, height: 320, cursor: { drag: { x: true, y: false } } };
+      const axisOf = (label, more) => ({ ...axis({ label }, {}), filter: undefined, size: 60, ...more });
+      const shown = (u, value) => (value === null || value === undefined ? "–" : figure(value));
+      if (how.value === "0") {
+        const scale = a.unit === b.unit ? "y" : "b";
+        const line = (of, number, scale) => ({ label: of.name, scale, stroke: style("--s" + number), width: 1.5, value: shown, spanGaps: true });
+        made = new uPlot({
+          ...sides,
+          scales: { x: { time: false } },
+          axes: [
+            axisOf("time", { size: 34, values: (u, at) => at.map(clock) }),
+            axisOf(a.unit),
+            ...(scale === "b" ? [axisOf(b.unit, { scale: "b", side: 1, grid: { show: false } })] : []),
+          ],
+          series: [{ label: "time", value: (u, x) => (x === null ? "–" : clock(x)) }, line(a, 0, "y"), line(b, 1, scale)],
+        }, uPlot.join([[a.x, a.y], [b.x, b.y]]), plot);
+        return;
+      }
+      // Each value of the first with the value of the second that is nearest in time, at most a second away.
+      const pairs = [];
+      let at = 0;
+      a.x.forEach((x, number) => {
+        while (at + 1 < b.x.length && Math.abs(b.x[at + 1] - x) <= Math.abs(b.x[at] - x)) at++;
+        const isKnown = a.y[number] !== null && b.y[at] !== null && b.y[at] !== undefined;
+        if (isKnown && Math.abs(b.x[at] - x) <= 1) pairs.push([b.y[at], a.y[number]]);
+      });
+      pairs.sort(([one], [other]) => one - other);
+      made = new uPlot({
+        ...sides,
+        scales: { x: { time: false } },
+        axes: [axisOf(`${b.name}, ${b.unit}`, { size: 34 }), axisOf(a.unit)],
+        series: [{ label: b.name, value: shown }, { label: a.name, value: shown, paths: () => null, stroke: style("--s0"), points: { show: true, size: 6, width: 0, fill: style("--s0") + "88" } }],
+      }, [pairs.map(([x]) => x), pairs.map(([, y]) => y)], plot);
+    };
+    const names = sources.map((source) => source.name);
+    const first = choice("Show", names, 0);
+    const slow = sources.findIndex((source) => source.name.endsWith(": p99"));
+    const second = choice("with", names, slow > 0 ? slow : 1);
+    const how = choice("as", ["lines over time", "the first over the second"], 0);
+    into.append(plot);
+    const drawn = new IntersectionObserver(([entry]) => entry.isIntersecting && !made && show(), { rootMargin: "200px" });
+    drawn.observe(plot);
+    new ResizeObserver(() => made && plot.clientWidth > 0 && made.setSize({ width: plot.clientWidth, height: 320 })).observe(plot);
   };
 
   // ---- the page
@@ -615,6 +923,7 @@
       if (behind.open && !behind.querySelector("table")) showTable(charts.get(figureElement.dataset.chart), behind);
     });
     figureElement.querySelector(".plot").tabIndex = 0;
+    for (const kind of ["pointerdown", "keydown"]) figureElement.addEventListener(kind, () => (active = figureElement), true);
   }
   // Charts near the screen are drawn first, then all others one by one, so that a printed or saved page is complete.
   // Those in a closed record wait until it is opened: ten records have forty of them.
@@ -630,6 +939,9 @@
     setTimeout(drawNext, 0, number + 1);
   };
   setTimeout(drawNext, 0, 0);
+  explore();
+  addEventListener("hashchange", restore);
+  setTimeout(restore, 0);
   const widths = new WeakMap();
   const sizes = new ResizeObserver((entries) => {
     for (const { target } of entries) {
@@ -649,13 +961,19 @@
     }
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  // Paper is light: what was drawn for a dark screen is drawn again. Records that were opened by the reader are printed;
+  // all of an experiment would be hundreds of charts.
+  const OPENED_MAX = 4;
   const paper = (is) => {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.classList.toggle("light", is);
+    const records = document.querySelectorAll(".record > details");
     if (is) {
-      document.querySelectorAll(".record > details, details.warning, details.printed").forEach((details) => (details.open = true));
-      figures.filter((figureElement) => !drawn.has(figureElement)).forEach(draw);
+      document.querySelectorAll("details.warning, details.printed").forEach((details) => (details.open = true));
+      if (records.length <= OPENED_MAX) records.forEach((details) => (details.open = true));
     }
-    redraw();
+    if (dark) redraw();
+    if (is) figures.filter((figureElement) => !drawn.has(figureElement) && figureElement.checkVisibility()).forEach(draw);
   };
   addEventListener("beforeprint", () => paper(true));
   addEventListener("afterprint", () => paper(false));

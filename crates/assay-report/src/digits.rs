@@ -49,7 +49,7 @@ fn interval_words(value: f64, low: f64, high: f64, lopsided: f64) -> String {
     let half = below.max(above);
     // A zero difference, up to rounding.
     if half <= value.abs() * 1e-6 || half.is_nan() {
-        return format!("{} ±0", figure(value));
+        return if value == 0.0 { figure(value) } else { format!("{} ±0", figure(value)) };
     }
     let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
     let shown = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
@@ -176,6 +176,7 @@ mod tests {
             shown.map(|(value, half)| with_interval(value, value - half / 2.0, value + half)),
             ["1,998 ±12", "1000.0 ±9.7", "5.50 ±0.25", "0.0123 ±0.0019", "5.00 ±0", "3,000,000 ±123,456"]
         );
+        assert_eq!(with_interval(0.0, 0.0, 0.0), "0");
         assert_eq!(with_interval(1.38, 1.2, 3.07), "1.4 [1.2, 3.1]");
         assert_eq!(with_ends(9.68, 7.59, 12.4), "9.7 [7.6, 12.4]");
         assert_eq!(with_ends(1998.3, 1985.9, 2010.9), "1,998 ±13");

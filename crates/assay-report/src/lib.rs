@@ -23,8 +23,8 @@ mod words;
 
 pub use charts::asked::{ChartAsked, ChartKind, NoChart};
 pub use charts::chart::{
-    AxisScale, Boxed, Chart, ChartAxis, ChartBody, ChartLine, ColumnSet, Mark, MarkKind, POINTS_MAX, Panel, PanelBody,
-    Quartiles,
+    AxisScale, Boxed, Chart, ChartAxis, ChartBody, ChartLine, ColumnSet, ColumnShape, Mark, MarkKind, POINTS_MAX,
+    Panel, PanelBody, Quartiles,
 };
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};

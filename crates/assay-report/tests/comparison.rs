@@ -529,6 +529,8 @@ fn drawn(kind: ChartKind, x: Option<&str>, color: Option<&str>, facet: Option<&s
         ratio_to: None,
         references: Vec::new(),
         best_of: None,
+        facet_rows: None,
+        own_scales: false,
         whole_run: false,
     }
 }
@@ -628,7 +630,7 @@ fn what_differs_beside_the_factors_is_never_pooled() {
     let bars = ShowAsked::Chart(drawn(ChartKind::Bars, Some("shared_buffers"), Some("sessions"), None, &["tps"]));
     let shown = show(&report, &[bars], &["shared_buffers", "sessions"]).unwrap();
     insta::assert_snapshot!(shown_text(&shown, 120), @r"
-    Throughput by shared_buffers (95% intervals)
+    Throughput by shared_buffers (n = 1 to 3 trials, 95% intervals)
     no disk, transactions per second
     shared_buffers                 low  value   high
     16MB             4 sessions    368    389    412  ███████▒
@@ -665,7 +667,7 @@ fn charts_of_settings_share_their_axes_in_every_output() {
     let names: Vec<&str> = charts.iter().map(|chart| chart.file.as_str()).collect();
     assert_eq!(names, ["boxes-tps", "dots-tps-p99", "curves-p99"]);
     let panels = |chart: &Chart| match &chart.body {
-        ChartBody::Panels { across, panels } => {
+        ChartBody::Panels { across, panels, .. } => {
             (*across, panels.iter().map(|panel| panel.name.clone()).collect::<Vec<_>>())
         }
         _ => panic!("{chart:?}"),

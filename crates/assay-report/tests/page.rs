@@ -70,6 +70,7 @@ fn a_ladder_that_stops_growing_has_its_knee_in_words_table_and_chart() {
     let charts = charts(&report);
     let ladder = charts.of_all.iter().find(|chart| chart.id == "ladder-throughput").unwrap();
     assert!(matches!(&ladder.marks[..], [Mark { from: 64.0, to: 64.0, kind: MarkKind::Knee, .. }]));
+    assert!(markup.contains("<h1>144,000 orders with 64 sessions, p99 8.52 ms</h1>"), "{markup}");
     for told in [
         "<dt>steady</dt><dd>unknown: needs",
         "<dt>variation</dt><dd>coefficient of ",
@@ -79,8 +80,9 @@ fn a_ladder_that_stops_growing_has_its_knee_in_words_table_and_chart() {
     }
     assert!(markup.contains("Audit: 1 FAILED, 4 passed"), "{markup}");
     // The page answers questions in the order in which readers ask them.
-    let at = |heading: &str| markup.find(&format!("<h2>{heading}</h2>")).unwrap();
-    assert!(["Ladder", "Audit", "Over time", "Distribution", "Environment"].map(at).is_sorted(), "{markup}");
+    let at = |heading: &str| markup.find(&format!(">{heading}</a></h2>")).unwrap_or_else(|| panic!("no {heading}"));
+    let headings = ["Ladder", "Response times", "Steadiness", "Over time", "Work", "Audit", "Errors", "Settings"];
+    assert!(headings.map(at).is_sorted(), "{markup}");
 }
 
 #[test]

@@ -86,6 +86,8 @@ fn asked(report: &Report) -> Vec<Shown> {
             ratio_to: None,
             references: Vec::new(),
             best_of: None,
+            facet_rows: None,
+            own_scales: false,
             whole_run: false,
         })
     };

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use crate::charts::chart::{
-    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, LINES_MAX, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, Panel,
-    PanelBody, axis, rounded,
+    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, ColumnShape, LINES_MAX, Mark, MarkKind, NAME_WIDTH,
+    POINTS_MAX, Panel, PanelBody, axis, rounded,
 };
 use crate::charts::spread::boxed;
-use crate::charts::time::{checkpoint_marks, step_mark, time_axis};
+use crate::charts::time::{change_marks, checkpoint_marks, steady_mark, step_mark, time_axis};
 use crate::findings::arithmetic::{median, rolling_median};
 use crate::findings::course::{FigureOverTime, course, course_names};
 use crate::findings::experiment::{BEST, Experiment, ExperimentTrial, FactorAxis, SETTING, Unknown};
@@ -28,6 +28,8 @@ pub enum ChartKind {
     Lines,
     /// Boxes of all seconds over the levels of a factor.
     Boxes,
+    /// Every second as a dot over the levels of a factor, with the median.
+    Jitter,
     /// Bars of a metric over the levels of a factor, with intervals; trials are points.
     Bars,
     /// A metric by sessions, or by another numeric factor: a line per setting.
@@ -65,8 +67,15 @@ enum KindAxis {
 
 impl ChartKind {
     /// Every kind.
-    pub const ALL: [ChartKind; 6] =
-        [ChartKind::Dots, ChartKind::Lines, ChartKind::Boxes, ChartKind::Bars, ChartKind::Curves, ChartKind::Stack];
+    pub const ALL: [ChartKind; 7] = [
+        ChartKind::Dots,
+        ChartKind::Lines,
+        ChartKind::Boxes,
+        ChartKind::Jitter,
+        ChartKind::Bars,
+        ChartKind::Curves,
+        ChartKind::Stack,
+    ];
 
     fn facts(self) -> KindFacts {
         match self {
@@ -89,7 +98,14 @@ impl ChartKind {
                 x: KindAxis::Levels,
                 has_colors: false,
                 caption: "boxes of seconds",
-                draw: |cells, value| cells.boxes(value),
+                draw: |cells, value| cells.seconds(value, ColumnShape::Box),
+            },
+            ChartKind::Jitter => KindFacts {
+                name: "jitter",
+                x: KindAxis::Levels,
+                has_colors: false,
+                caption: "dots: seconds, line: median",
+                draw: |cells, value| cells.seconds(value, ColumnShape::Jitter),
             },
             ChartKind::Bars => KindFacts {
                 name: "bars",
@@ -153,6 +169,10 @@ pub struct ChartAsked {
     pub color: Option<String>,
     /// The factor with one panel per level, side by side.
     pub facet: Option<String>,
+    /// The factor with one row of panels per level.
+    pub facet_rows: Option<String>,
+    /// Whether each panel has a vertical axis of its own; otherwise those in a row share one.
+    pub own_scales: bool,
     /// Metrics, one row of panels each: `tps`, `p99`; over time also readings such as `server.log_bytes`.
     pub values: Vec<String>,
     /// `BEST`: bars and boxes as a share of the best one in their panel. No other value.
@@ -199,7 +219,7 @@ impl Experiment {
             let kinds = ChartKind::names(|x| x == KindAxis::Time);
             return Err(NoChart::Unfit(format!("whole_run is for charts over time: {kinds}")));
         }
-        if [&asked.color, &asked.facet].into_iter().flatten().any(|axis| axis == SESSIONS) {
+        if [&asked.color, &asked.facet, &asked.facet_rows].into_iter().flatten().any(|axis| axis == SESSIONS) {
             return Err(NoChart::Unfit("whole_run shows all numbers of sessions in one panel".to_owned()));
         }
         self.as_whole_runs().chart_with_marks(asked, number, self)
@@ -231,19 +251,21 @@ impl Experiment {
         }
         let named = |name: &Option<String>| name.as_ref().map(|name| self.axis(name)).transpose();
         let [x, color, facet] = [named(&asked.x)?, named(&asked.color)?, named(&asked.facet)?];
-        let x = x.or_else(|| self.usual_x(kind.x, [color, facet]));
-        let color = color.or_else(|| self.usual_color([x, facet]).filter(|_| kind.has_colors));
-        let twice = [x, color, facet]
-            .iter()
-            .flatten()
-            .enumerate()
-            .any(|(at, one)| [x, color, facet].iter().flatten().skip(at + 1).any(|other| other == one));
-        if twice {
+        let facet_rows = named(&asked.facet_rows)?;
+        let x = x.or_else(|| self.usual_x(kind.x, [color, facet, facet_rows]));
+        let color = color.or_else(|| self.usual_color([x, facet, facet_rows]).filter(|_| kind.has_colors));
+        let placed: Vec<FactorAxis> = [x, color, facet, facet_rows].into_iter().flatten().collect();
+        if placed.iter().enumerate().any(|(at, one)| placed[at + 1..].contains(one)) {
             return unfit("a factor can be used only once in a chart".to_owned());
         }
-        let rest: Vec<FactorAxis> = self.others(&[x, color]);
+        let mut rest: Vec<FactorAxis> = self.others(&[x, color, facet_rows]);
+        // A grid keeps the place of a combination that nobody measured.
+        let columns = facet_rows.map(|_| self.combinations(&rest).len());
+        rest.splice(0..0, facet_rows);
         let mut facets = self.combinations(&rest);
-        facets.retain(|facet| self.has_trials(facet));
+        if columns.is_none() {
+            facets.retain(|facet| self.has_trials(facet));
+        }
         // A stack has all metrics in one panel.
         let values = match asked.kind {
             ChartKind::Stack => vec![asked.values.join(",")],
@@ -256,7 +278,8 @@ impl Experiment {
                 facets.len() * rows
             )));
         }
-        let across = if rows > 1 { facets.len() } else { facets.len().min(ACROSS_MAX) }.max(1);
+        let in_row = if rows > 1 { facets.len() } else { facets.len().min(ACROSS_MAX) };
+        let across = columns.unwrap_or(in_row).max(1);
         let mut panels = Vec::new();
         let mut x_axis = time_axis(self.trials.iter().map(|trial| &trial.findings));
         for value in &values {
@@ -281,25 +304,39 @@ impl Experiment {
         let chart = Chart::new(
             format!("asked-{}", number + 1),
             &self.title(asked, x),
-            caption(self.caption_of(asked.kind, &asked.values), asked),
+            caption(&self.caption_of(asked.kind, &asked.values, &panels), asked),
             [x_axis, axis("", AxisScale::Linear)],
-            ChartBody::Panels { across, panels },
+            ChartBody::Panels { across, own_scales: asked.own_scales, panels },
         );
         let values: Vec<String> = asked.values.iter().map(|value| value.replace(['.', '_'], "-")).collect();
         let chart = Chart { file: format!("{}-{}", kind.name, values.join("-")), ..chart };
         if chart.is_empty() { Err(NoChart::Empty) } else { Ok(chart) }
     }
 
-    /// How to read a kind; boxes show trials where a value has no seconds.
-    fn caption_of(&self, kind: ChartKind, values: &[String]) -> &'static str {
+    /// How to read a kind, as far as it is in the panels: how many trials a bar has, what a band is.
+    fn caption_of(&self, kind: ChartKind, values: &[String], panels: &[Panel]) -> String {
+        let is_of_trial = || values.iter().all(|value| self.is_of_trial(value));
+        let all = || panels.iter().flat_map(Panel::columns);
+        let has_band = panels.iter().any(Panel::has_band);
         match kind {
-            ChartKind::Boxes if values.iter().all(|value| self.is_of_trial(value)) => "boxes of trials",
-            kind => kind.facts().caption,
+            ChartKind::Boxes if is_of_trial() => "boxes of trials".to_owned(),
+            ChartKind::Jitter if is_of_trial() => "dots: trials, line: median".to_owned(),
+            ChartKind::Curves if !has_band => String::new(),
+            ChartKind::Bars => {
+                let counts = || all().map(|one| one.count);
+                let trials = match (counts().min(), counts().max()) {
+                    (Some(1), Some(1)) | (None, _) | (_, None) => return "1 trial each".to_owned(),
+                    (Some(low), Some(high)) if low == high => format!("n = {low} trials"),
+                    (Some(low), Some(high)) => format!("n = {low} to {high} trials"),
+                };
+                if all().any(|one| one.interval.is_some()) { format!("{trials}, 95% intervals") } else { trials }
+            }
+            kind => kind.facts().caption.to_owned(),
         }
     }
 
     /// The first factor without a place, or the sessions.
-    fn usual_x(&self, kind: KindAxis, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
+    fn usual_x(&self, kind: KindAxis, taken: [Option<FactorAxis>; 3]) -> Option<FactorAxis> {
         let free = |one: &FactorAxis| !taken.contains(&Some(*one));
         let sessions = Some(FactorAxis::Sessions).filter(free);
         match kind {
@@ -309,7 +346,7 @@ impl Experiment {
         }
     }
 
-    fn usual_color(&self, taken: [Option<FactorAxis>; 2]) -> Option<FactorAxis> {
+    fn usual_color(&self, taken: [Option<FactorAxis>; 3]) -> Option<FactorAxis> {
         let free = |one: &FactorAxis| !taken.contains(&Some(*one));
         let first = || (0..self.factors.len()).map(FactorAxis::Factor).find(free);
         self.axis(SETTING).ok().filter(free).or_else(first)
@@ -446,13 +483,15 @@ impl PanelCells<'_> {
             }
             label = label_of(value, courses[0].unit);
             let trials = courses.len();
-            let points = if dots || trials == 1 { together(courses) } else { by_second(courses) };
+            // A line through all trials would go up and down within each second.
+            let dotted = if dots { together(courses.clone()) } else { Vec::new() };
+            let points = if trials == 1 { together(courses) } else { by_second(courses) };
             let is_only = name.is_empty();
-            let width = if dots { ((points.len() / MEDIANS) | 1).max((5 * trials) | 1) } else { 1 };
+            let width = if dots { ((points.len() / MEDIANS) | 1).max(5) } else { 1 };
             let group = if self.color.is_some() { number } else { 0 };
             if dots {
-                let step = points.len().div_ceil(DOTS_MAX).max(1);
-                let (x, y) = points.iter().step_by(step).map(|(x, y)| (*x, y.map(rounded))).unzip();
+                let step = dotted.len().div_ceil(DOTS_MAX).max(1);
+                let (x, y) = dotted.iter().step_by(step).map(|(x, y)| (*x, y.map(rounded))).unzip();
                 let name = if is_only { "each second".to_owned() } else { name.clone() };
                 lines.push(ChartLine { group, dots: true, x, y, ..ChartLine::new(&name, group) });
             }
@@ -521,7 +560,8 @@ impl PanelCells<'_> {
             .iter()
             .filter(|trial| cells.iter().any(|(cell, _)| *cell == trial.cell) && !trial.findings.stages.is_empty())
             .collect();
-        let (mut steps, mut outages, mut stages): (Vec<Mark>, Vec<Mark>, Vec<Mark>) = Default::default();
+        let (mut steps, mut outages, mut stages, mut steady): (Vec<Mark>, Vec<Mark>, Vec<Mark>, Vec<Mark>) =
+            Default::default();
         for trial in &trials {
             let sessions = cells.iter().find(|(cell, _)| *cell == trial.cell).map_or(0, |(_, sessions)| *sessions);
             let of_panel = |stage: &&StageFindings| whole || stage.sessions == sessions;
@@ -536,6 +576,8 @@ impl PanelCells<'_> {
                 let begin = begin(stage);
                 if trials.len() == 1 {
                     steps.extend(checkpoint_marks(stage, begin));
+                    steps.extend(change_marks(stage, begin));
+                    steady.extend(steady_mark(stage, begin));
                 }
                 // Of several settings in one panel, an area would seem to be about all of them.
                 let own_outages = stage.throughput.outages.iter().filter(|_| cells.len() == 1);
@@ -556,13 +598,18 @@ impl PanelCells<'_> {
             }
         }
         let mut marks = stages;
+        marks.extend(steady);
         marks.extend(merged(outages));
         marks.extend(merged(steps));
         marks.truncate(MARKS_MAX);
         marks
     }
 
-    fn columns(&self, bars: bool, of: &dyn Fn(Option<(FactorAxis, usize)>, usize) -> Option<Boxed>) -> PanelBody {
+    fn columns(
+        &self,
+        shape: ColumnShape,
+        of: &dyn Fn(Option<(FactorAxis, usize)>, usize) -> Option<Boxed>,
+    ) -> PanelBody {
         let levels = self.x.map_or(vec![String::new()], |axis| self.experiment.levels(axis));
         let set = |(number, (name, color)): (usize, (String, Option<(FactorAxis, usize)>))| ColumnSet {
             name,
@@ -570,18 +617,19 @@ impl PanelCells<'_> {
             columns: (0..levels.len()).map(|level| of(color, level)).collect(),
         };
         let sets = self.colors().into_iter().enumerate().map(set).collect();
-        PanelBody::Columns { levels: levels.iter().map(|level| clean(level, NAME_WIDTH)).collect(), sets, bars }
+        PanelBody::Columns { levels: levels.iter().map(|level| clean(level, NAME_WIDTH)).collect(), sets, shape }
     }
 
-    fn boxes(&self, value: &str) -> Result<(String, PanelBody), NoChart> {
-        // A step has one value per trial: a box of its trials.
+    /// The seconds of each cell; where a value has none, its trials.
+    fn seconds(&self, value: &str, shape: ColumnShape) -> Result<(String, PanelBody), NoChart> {
+        let drawn = |values: Vec<f64>| if shape == ColumnShape::Jitter { jittered(values) } else { boxed(values) };
         if self.experiment.is_of_trial(value) {
             let (unit, scale) = self.experiment.unit(value)?;
             let of_cell = |color: Option<(FactorAxis, usize)>, level: usize| {
                 let (cell, sessions) = self.cell(color, Some(level))?;
-                boxed(self.experiment.values(value, cell, sessions).iter().map(|one| rounded(one * scale)).collect())
+                drawn(self.experiment.values(value, cell, sessions).iter().map(|one| rounded(one * scale)).collect())
             };
-            return Ok((label_of(value, unit), self.columns(false, &of_cell)));
+            return Ok((label_of(value, unit), self.columns(shape, &of_cell)));
         }
         if !self.is_known(value) {
             return Err(self.unknown(value).into());
@@ -591,9 +639,9 @@ impl PanelCells<'_> {
             let stages = self.stages(color, Some(level));
             let courses: Vec<FigureOverTime> = stages.iter().filter_map(|stage| course(stage, value)).collect();
             unit.set(courses.first().map_or(unit.get(), |one| one.unit));
-            boxed(courses.iter().flat_map(|course| &course.points).filter_map(|(_, value)| *value).collect())
+            drawn(courses.iter().flat_map(|course| &course.points).filter_map(|(_, value)| *value).collect())
         };
-        let body = self.columns(false, &of_cell);
+        let body = self.columns(shape, &of_cell);
         Ok((label_of(value, unit.get()), body))
     }
 
@@ -623,7 +671,7 @@ impl PanelCells<'_> {
                 points,
             })
         };
-        let body = self.columns(true, &bar);
+        let body = self.columns(ColumnShape::Bar, &bar);
         Ok((label_of(value, unit), body))
     }
 
@@ -645,13 +693,44 @@ impl PanelCells<'_> {
                     line.push(*place, &values.iter().map(|one| one * scale).collect::<Vec<_>>());
                 }
             }
+            // The range of a single trial is a point.
+            if line.band.iter().flatten().all(|(low, high)| low == high) {
+                line.band.clear();
+            }
             lines.extend((!line.x.is_empty()).then_some(line));
         }
         Ok((label_of(value, unit), PanelBody::Lines { lines }))
     }
 }
 
+/// All values as points, in their order; of very many, an even selection.
+fn jittered(values: Vec<f64>) -> Option<Boxed> {
+    let middle = median(values.iter().copied())?;
+    let step = values.len().div_ceil(DOTS_MAX / 10).max(1);
+    Some(Boxed {
+        name: String::new(),
+        group: 0,
+        count: values.len(),
+        median: rounded(middle),
+        quartiles: None,
+        interval: None,
+        points: values.into_iter().step_by(step).map(rounded).collect(),
+    })
+}
+
 impl Panel {
+    fn columns(&self) -> impl Iterator<Item = &Boxed> {
+        let sets: &[ColumnSet] = match &self.body {
+            PanelBody::Columns { sets, .. } => sets,
+            PanelBody::Lines { .. } => &[],
+        };
+        sets.iter().flat_map(|set| set.columns.iter().flatten())
+    }
+
+    fn has_band(&self) -> bool {
+        matches!(&self.body, PanelBody::Lines { lines } if lines.iter().any(|line| !line.band.is_empty()))
+    }
+
     /// Everything as a share of the best, in percent.
     fn by_best(&mut self, value: &str, better: Better) {
         let PanelBody::Columns { sets, .. } = &mut self.body else { return };

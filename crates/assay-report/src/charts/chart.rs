@@ -7,6 +7,7 @@
 use serde::Serialize;
 
 use crate::findings::arithmetic::median;
+use crate::plain::clean;
 
 /// One chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,6 +87,10 @@ pub enum MarkKind {
     Errors,
     /// A step of an experiment, or an event of a server, such as a checkpoint.
     Step,
+    /// Throughput changed from one level to another: a point, not a span.
+    Change,
+    /// The steady part, as far as it was judged.
+    Steady,
 }
 
 /// The content of a chart.
@@ -111,10 +116,12 @@ pub enum ChartBody {
         /// From left to right.
         boxes: Vec<Boxed>,
     },
-    /// Small charts that share their axes: those in a row the vertical one, all of them the horizontal one.
+    /// Small charts with one horizontal axis; those in a row share the vertical one, too, unless each has its own.
     Panels {
         /// Panels in a row.
         across: usize,
+        /// Whether each panel has a vertical axis of its own.
+        own_scales: bool,
         /// Row by row.
         panels: Vec<Panel>,
     },
@@ -143,15 +150,27 @@ pub enum PanelBody {
         /// In the order of the legend.
         lines: Vec<ChartLine>,
     },
-    /// Boxes or bars over the levels of a factor.
+    /// Boxes, bars or dots over the levels of a factor.
     Columns {
         /// Names, from left to right.
         levels: Vec<String>,
         /// Columns of one color.
         sets: Vec<ColumnSet>,
-        /// Whether bars from zero to the value replace boxes.
-        bars: bool,
+        /// How each is drawn.
+        shape: ColumnShape,
     },
+}
+
+/// How the values over a level are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnShape {
+    /// Quartiles, whiskers and outliers.
+    Box,
+    /// From zero to the value, with its interval.
+    Bar,
+    /// Every value as a dot, side by side as far as they are many.
+    Jitter,
 }
 
 /// Columns of one color, one for each level.
@@ -252,6 +271,30 @@ impl Chart {
         Chart { marks, ..self }
     }
 
+    /// Adds a reader's notes to a chart over time; those after its end are left out.
+    pub(crate) fn note(&mut self, notes: &[(f64, String)]) {
+        if self.x.scale != AxisScale::Time {
+            return;
+        }
+        let end = |lines: &[ChartLine]| lines.iter().flat_map(|line| &line.x).copied().fold(0.0, f64::max);
+        let marks = |end: f64| {
+            let shown = notes.iter().filter(move |(at, _)| *at <= end);
+            shown.map(|(at, text)| Mark { from: *at, to: *at, kind: MarkKind::Step, text: clean(text, NAME_WIDTH) })
+        };
+        match &mut self.body {
+            ChartBody::Lines { lines } => self.marks.extend(marks(end(lines))),
+            ChartBody::Heat { columns, .. } => self.marks.extend(marks(columns.last().map_or(0.0, |(_, to)| *to))),
+            ChartBody::Boxes { .. } => {}
+            ChartBody::Panels { panels, .. } => {
+                for panel in panels {
+                    if let PanelBody::Lines { lines } = &panel.body {
+                        panel.marks.extend(marks(end(lines)));
+                    }
+                }
+            }
+        }
+    }
+
     /// Lines that belong together are distinguished otherwise.
     pub(crate) fn with_groups(mut self) -> Chart {
         if let ChartBody::Lines { lines } = &mut self.body
@@ -270,6 +313,21 @@ impl Chart {
             _ => &mut [],
         };
         [&mut self.y].into_iter().chain(panels.iter_mut().map(|panel| &mut panel.y))
+    }
+
+    /// Whether each of its lines has the same value all the time, as far as a reader can see.
+    pub(crate) fn is_constant(&self) -> bool {
+        /// A share of the largest value.
+        const VISIBLE: f64 = 0.002;
+        /// Fewer values show nothing about time.
+        const VALUES_MIN: usize = 3;
+        let ChartBody::Lines { lines } = &self.body else { return false };
+        let most = lines.iter().flat_map(|line| &line.y).flatten().copied().fold(0.0, f64::max);
+        lines.iter().all(|line| {
+            let known = || line.y.iter().flatten().copied();
+            let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
+            known().count() >= VALUES_MIN && high - low <= VISIBLE * most
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -79,7 +79,7 @@ impl ChartLayout {
                 }
             }
             ChartBody::Panels { panels, .. } => {
-                let (x, mut rows) = panel_ranges(chart, panels.len().max(1), panels);
+                let (x, mut rows) = panel_ranges(chart, panels.len().max(1), panels, false);
                 let y = rows.pop().unwrap_or_else(|| Range::new((0.0, 1.0), false, 1.0, UPWARDS));
                 ChartLayout { x, y, looks: Vec::new() }
             }
@@ -87,8 +87,9 @@ impl ChartLayout {
     }
 }
 
-/// Shared axes: all panels have one horizontal axis, those in a row one vertical axis.
-pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (Range, Vec<Range>) {
+/// The horizontal axis of all panels, and the vertical one of each: those in a row share it, unless they have their
+/// own.
+pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel], own: bool) -> (Range, Vec<Range>) {
     let lines = |panels: &[Panel]| -> Vec<ChartLine> {
         let of = |panel: &Panel| match &panel.body {
             PanelBody::Lines { lines } => lines.clone(),
@@ -116,7 +117,9 @@ pub(crate) fn panel_ranges(chart: &Chart, columns: usize, panels: &[Panel]) -> (
             x.ticks = named(places);
         }
     }
-    (x, panels.chunks(columns.max(1)).map(row).collect())
+    let together = if own { 1 } else { columns.max(1) };
+    let ranges = panels.chunks(together).flat_map(|panels| std::iter::repeat_n(row(panels), panels.len())).collect();
+    (x, ranges)
 }
 
 /// Everything drawn for a box.

@@ -45,6 +45,9 @@ pub fn charts(report: &Report) -> Charts {
     };
     let mut charts =
         Charts { of_entries: report.entries.iter().enumerate().map(of_entry).collect(), of_all: of_all(report) };
+    for chart in charts.of_entries.iter_mut().flatten().chain(&mut charts.of_all) {
+        chart.note(&report.notes);
+    }
     charts.name_files_apart();
     charts
 }

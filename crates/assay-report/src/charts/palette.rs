@@ -26,9 +26,12 @@ pub(crate) struct Palette {
     pub(crate) grid: Color,
     pub(crate) warn: Color,
     pub(crate) bad: Color,
+    pub(crate) good: Color,
     /// Behind every second stage.
     pub(crate) shade: Color,
     pub(crate) outage: Color,
+    /// Behind the steady part.
+    pub(crate) steady: Color,
     pub(crate) series: [Color; SERIES_MANY],
     heat: [Color; 6],
 }
@@ -43,8 +46,10 @@ const LIGHT: Palette = Palette {
     grid: [0xe4, 0xe7, 0xec],
     warn: [0x8a, 0x4b, 0x00],
     bad: [0xb3, 0x26, 0x1e],
+    good: [0x00, 0x66, 0x4a],
     shade: [0xf6, 0xf6, 0xf7],
     outage: [0xf3, 0xdd, 0xdc],
+    steady: [0xee, 0xf7, 0xf3],
     series: [
         [0x00, 0x72, 0xb2],
         [0xd5, 0x5e, 0x00],
@@ -71,8 +76,10 @@ const DARK: Palette = Palette {
     grid: [0x2a, 0x2e, 0x36],
     warn: [0xff, 0xc4, 0x6b],
     bad: [0xff, 0x8a, 0x80],
+    good: [0x5f, 0xd6, 0xac],
     shade: [0x1c, 0x1f, 0x24],
     outage: [0x4a, 0x2c, 0x2e],
+    steady: [0x17, 0x22, 0x20],
     series: [
         [0x56, 0xb4, 0xe9],
         [0xff, 0x9a, 0x4d],
@@ -129,7 +136,9 @@ fn properties(of: &Palette) -> String {
     let mut put = |name: &str, color: Color| {
         write!(text, " --{name}: {};", hex(color)).expect("writing to memory does not fail");
     };
-    for (name, color) in [("ink", of.ink), ("soft", of.soft), ("grid", of.grid), ("warn", of.warn), ("bad", of.bad)] {
+    let named = [("paper", of.paper), ("ink", of.ink), ("soft", of.soft), ("grid", of.grid), ("warn", of.warn)];
+    let marks = [("bad", of.bad), ("good", of.good), ("stage", of.shade), ("outage", of.outage), ("steady", of.steady)];
+    for (name, color) in named.into_iter().chain(marks) {
         put(name, color);
     }
     for (letter, colors) in [("s", &of.series[..]), ("h", &of.heat[..])] {

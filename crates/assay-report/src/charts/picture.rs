@@ -4,11 +4,12 @@
 use tiny_skia::Pixmap;
 
 use crate::charts::chart::{
-    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, Mark, MarkKind, Panel, PanelBody,
+    AxisScale, Boxed, Chart, ChartBody, ChartLine, ColumnSet, ColumnShape, Mark, MarkKind, Panel, PanelBody,
 };
 use crate::charts::layout::{ChartLayout, LineStyle, Range, Tick, look, panel_ranges};
 use crate::charts::palette::{Color, Palette, Theme, hex};
 use crate::charts::shape::{Anchor, DENSITY, DrawnShape, width_of};
+use crate::digits::figure;
 use crate::plain::{DOT, clean};
 
 /// Appearance of pictures.
@@ -45,8 +46,13 @@ const PLOT_MIN: f32 = 100.0;
 /// Between panels, and above those with names.
 const PANEL_GAP: f32 = 24.0;
 const PANEL_NAME: f32 = 22.0;
+/// Between panels for the labels of an own vertical axis.
+const OWN_AXIS: f32 = 36.0;
 /// Widest box or bar, with the gap beside it.
 const COLUMN_MAX: f32 = 60.0;
+/// Colors of a heat map's scale, and the width of each.
+const SCALE_STEPS: usize = 24;
+const SCALE_STEP: f32 = 4.0;
 const DOT_OPACITY: f32 = 0.4;
 const BAND_OPACITY: f32 = 0.2;
 const STACK_OPACITY: f32 = 0.6;
@@ -111,6 +117,8 @@ enum Swatch {
     Line(Color, &'static [f32]),
     Dot(Color),
     Square(Color),
+    /// The colors of a heat map, from few to many.
+    Scale(&'static Palette),
     Nothing,
 }
 
@@ -125,8 +133,8 @@ impl Drawing {
         let legend = drawing.legend_rows(chart, &layout.looks);
         if let ChartBody::Boxes { boxes } = &chart.body {
             drawing.boxes(&chart.y.label, boxes, &layout.y);
-        } else if let ChartBody::Panels { across, panels } = &chart.body {
-            drawing.panels(chart, *across, panels, LEGEND_ROW * legend.len() as f32);
+        } else if let ChartBody::Panels { across, own_scales, panels } = &chart.body {
+            drawing.panels(chart, (*across, *own_scales), panels, LEGEND_ROW * legend.len() as f32);
         } else {
             let below = BELOW_AXIS + LEGEND_ROW * legend.len() as f32 + FOOT;
             drawing.bottom = (height - below).max(drawing.top + PLOT_MIN);
@@ -285,25 +293,27 @@ impl Drawing {
         self.line(vec![(median, middle - 10.0), (median, middle + 10.0)], palette.ink, 2.5);
     }
 
-    /// A grid of small charts. `legend`: the room that it needs below.
-    fn panels(&mut self, chart: &Chart, across: usize, panels: &[Panel], legend: f32) {
+    /// A grid of small charts, `across` in a row, each with its `own` vertical axis or not. `legend`: the room that it
+    /// needs below.
+    fn panels(&mut self, chart: &Chart, (across, own): (usize, bool), panels: &[Panel], legend: f32) {
         let across = across.max(1);
+        let gap = if own { PANEL_GAP + OWN_AXIS } else { PANEL_GAP };
         let rows = panels.len().div_ceil(across);
-        let (x_range, y_ranges) = panel_ranges(chart, across, panels);
+        let (x_range, y_ranges) = panel_ranges(chart, across, panels, own);
         let has_names = panels.iter().any(|panel| !panel.name.is_empty());
         let above = if has_names { PANEL_NAME } else { 0.0 };
         let room = self.height - self.top - BELOW_AXIS - legend - FOOT;
         let each = (room / rows as f32 - above - PANEL_GAP).max(PLOT_MIN);
-        let width = (self.width - LEFT - RIGHT - PANEL_GAP * (across - 1) as f32) / across as f32;
+        let width = (self.width - LEFT - RIGHT - gap * (across - 1) as f32) / across as f32;
         let mut top = self.top - 12.0;
-        for (row, (panels_of_row, y_range)) in panels.chunks(across).zip(&y_ranges).enumerate() {
+        for (row, (panels_of_row, y_ranges)) in panels.chunks(across).zip(y_ranges.chunks(across)).enumerate() {
             let (from, bottom) = (top + above, top + above + each);
-            for (column, panel) in panels_of_row.iter().enumerate() {
-                let left = LEFT + column as f32 * (width + PANEL_GAP);
+            for (column, (panel, y_range)) in panels_of_row.iter().zip(y_ranges).enumerate() {
+                let left = LEFT + column as f32 * (width + gap);
                 let x = AxisSpan { from: left, to: left + width, range: &x_range };
                 let y = AxisSpan { from: bottom, to: from, range: y_range };
                 let is_lowest = (row + 1) * across + column >= panels.len();
-                self.panel(chart, panel, (&x, &y), (column == 0, is_lowest));
+                self.panel(chart, panel, (&x, &y), (column == 0, own, is_lowest));
             }
             top = bottom + PANEL_GAP;
         }
@@ -312,14 +322,14 @@ impl Drawing {
         self.text((middle, self.bottom + 38.0), &chart.x.label, 12.0, self.palette.soft, Anchor::Middle);
     }
 
-    /// `is_first`: of its row, with labels of the vertical axis; `is_lowest`: of its column, with those of the
-    /// horizontal axis.
+    /// `is_first`: of its row, with the name of the vertical axis; its ticks have labels there, or if it has its `own`;
+    /// `is_lowest`: of its column, with labels of the horizontal axis.
     fn panel(
         &mut self,
         chart: &Chart,
         panel: &Panel,
         (x, y): (&AxisSpan, &AxisSpan),
-        (is_first, is_lowest): (bool, bool),
+        (is_first, own, is_lowest): (bool, bool, bool),
     ) {
         let (palette, bottom, top) = (self.palette, y.from, y.to);
         if !panel.name.is_empty() {
@@ -328,7 +338,7 @@ impl Drawing {
         }
         for tick in &y.range.ticks {
             self.line(vec![(x.from, y.of(tick.at)), (x.to, y.of(tick.at))], palette.grid, 1.0);
-            if is_first {
+            if is_first || own {
                 self.text((x.from - 8.0, y.of(tick.at) + 4.0), &tick.text, 12.0, palette.soft, Anchor::End);
             }
         }
@@ -362,7 +372,7 @@ impl Drawing {
                 self.bands(lines, &looks, (x, y));
                 self.lines(chart, lines, &looks, (x, y));
             }
-            PanelBody::Columns { levels, sets, bars } => self.columns(levels, sets, *bars, (x, y), is_lowest),
+            PanelBody::Columns { levels, sets, shape } => self.columns(levels, sets, *shape, (x, y), is_lowest),
         }
     }
 
@@ -374,6 +384,11 @@ impl Drawing {
         for mark in of_kind(MarkKind::Stage).step_by(2) {
             let (left, width) = span(mark);
             self.rect((left, top), (width, bottom - top), palette.shade);
+        }
+        for mark in of_kind(MarkKind::Steady) {
+            let (left, width) = span(mark);
+            self.rect((left, top), (width, bottom - top), palette.steady);
+            self.rect((left, top), (width, 3.0), palette.good);
         }
         for mark in of_kind(MarkKind::Outage) {
             let (left, width) = span(mark);
@@ -402,11 +417,11 @@ impl Drawing {
         const ROWS: usize = 3;
         let palette = self.palette;
         let mut free = [f32::NEG_INFINITY; ROWS];
-        for mark in marks.iter().filter(|mark| mark.kind == MarkKind::Step) {
+        for mark in marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Step | MarkKind::Change)) {
             let (from, to) = (x.of(mark.from), x.of(mark.to).min(x.to));
             self.shapes.push(DrawnShape::Lines {
                 points: vec![(from, top), (from, bottom)],
-                color: palette.soft,
+                color: if mark.kind == MarkKind::Change { palette.bad } else { palette.soft },
                 width: 1.0,
                 dash: &[4.0, 2.0],
             });
@@ -424,12 +439,12 @@ impl Drawing {
         }
     }
 
-    /// Boxes or bars side by side over each level.
+    /// Boxes, bars or dots side by side over each level.
     fn columns(
         &mut self,
         levels: &[String],
         sets: &[ColumnSet],
-        bars: bool,
+        shape: ColumnShape,
         (x, y): (&AxisSpan, &AxisSpan),
         named: bool,
     ) {
@@ -445,21 +460,21 @@ impl Drawing {
             for (number, set) in sets.iter().enumerate() {
                 if let Some(Some(one)) = set.columns.get(level) {
                     let at = first + wide * (number as f32 + 0.5);
-                    self.column(one, set.group, bars, (at, wide * 0.4), y);
+                    self.column(one, set.group, shape, (at, wide * 0.4), y);
                 }
             }
         }
     }
 
     /// `at`: its center, and half its width.
-    fn column(&mut self, one: &Boxed, group: usize, bars: bool, (at, half): (f32, f32), y: &AxisSpan) {
+    fn column(&mut self, one: &Boxed, group: usize, shape: ColumnShape, (at, half): (f32, f32), y: &AxisSpan) {
         let palette = self.palette;
         let color = palette.series[group % palette.series.len()];
         let mut filled = |from: f32, to: f32, opacity: f32| {
             let points = vec![(at - half, from), (at + half, from), (at + half, to), (at - half, to)];
             self.shapes.push(DrawnShape::Area { points, color, opacity });
         };
-        if bars {
+        if shape == ColumnShape::Bar {
             filled(y.from, y.of(one.median), 0.45);
         }
         if let Some(of) = one.quartiles {
@@ -471,9 +486,17 @@ impl Drawing {
                 self.line(vec![(at - half / 2.0, end), (at + half / 2.0, end)], palette.ink, 1.0);
             }
         }
-        let (radius, color) = if one.quartiles.is_some() { (1.5, palette.soft) } else { (3.0, color) };
-        for value in &one.points {
-            self.shapes.push(DrawnShape::Circle { at: (at, y.of(*value)), radius, color, opacity: 0.7 });
+        let is_jitter = shape == ColumnShape::Jitter;
+        let (radius, opacity, color) = match one.quartiles {
+            Some(_) => (1.5, 0.7, palette.soft),
+            None if is_jitter => (2.0, DOT_OPACITY, color),
+            None => (3.0, 0.7, color),
+        };
+        // Points stand beside the error bar, not under it.
+        let beside = if one.interval.is_some() { at - half / 2.0 } else { at };
+        for (number, value) in one.points.iter().enumerate() {
+            let x = if is_jitter { at + half * spread(number) } else { beside };
+            self.shapes.push(DrawnShape::Circle { at: (x, y.of(*value)), radius, color, opacity });
         }
         if let Some((low, high)) = one.interval {
             let [low, high] = [low, high].map(|value| y.of(value));
@@ -483,6 +506,12 @@ impl Drawing {
             }
         }
         self.line(vec![(at - half, y.of(one.median)), (at + half, y.of(one.median))], palette.ink, 2.0);
+        let label = figure(one.median);
+        if shape == ColumnShape::Bar && width_of(&label, 11.0) <= half * 2.5 {
+            let ends = one.points.iter().copied().chain(one.interval.map(|(_, high)| high));
+            let top = ends.fold(one.median, f64::max);
+            self.text((at, y.of(top) - 6.0), &label, 11.0, palette.ink, Anchor::Middle);
+        }
     }
 
     /// Legend of all panels: an entry that several panels have appears once.
@@ -522,6 +551,11 @@ impl Drawing {
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Stage).step_by(2) {
             let (left, width) = span(mark.from, mark.to);
             self.rect((left, top), (width, height), self.palette.shade);
+        }
+        for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Steady) {
+            let (left, width) = span(mark.from, mark.to);
+            self.rect((left, top), (width, height), self.palette.steady);
+            self.rect((left, top), (width, 3.0), self.palette.good);
         }
         for mark in chart.marks.iter().filter(|mark| mark.kind == MarkKind::Outage) {
             let (left, width) = span(mark.from, mark.to);
@@ -594,7 +628,16 @@ impl Drawing {
                 entries.push((swatch, fitting(&line.name, 12.0, self.width - LEFT - RIGHT - 30.0)));
             }
         }
-        let kinds = [(MarkKind::Outage, self.palette.bad, "outage"), (MarkKind::Errors, self.palette.warn, "errors")];
+        if let ChartBody::Heat { cells, .. } = &chart.body {
+            let most = cells.iter().flatten().copied().fold(0.0, f64::max);
+            let text = format!("{} to {} per second, log scale", figure(most / 1e3), figure(most));
+            entries.push((Swatch::Scale(self.palette), text));
+        }
+        let kinds = [
+            (MarkKind::Steady, self.palette.good, "steady"),
+            (MarkKind::Outage, self.palette.bad, "outage"),
+            (MarkKind::Errors, self.palette.warn, "errors"),
+        ];
         let panels = match &chart.body {
             ChartBody::Panels { panels, .. } => &panels[..],
             _ => &[],
@@ -644,6 +687,13 @@ impl Drawing {
                         self.shapes.push(DrawnShape::Circle { at, radius: 3.0, color, opacity: 0.6 });
                     }
                     Swatch::Square(color) => self.rect((left, middle - 4.0), (8.0, 8.0), color),
+                    Swatch::Scale(palette) => {
+                        for step in 0..SCALE_STEPS {
+                            let at = (left + SCALE_STEP * step as f32, middle - 4.0);
+                            let color = palette.heat(step as f64 / (SCALE_STEPS - 1) as f64);
+                            self.rect(at, (SCALE_STEP + 0.3, 8.0), color);
+                        }
+                    }
                     Swatch::Nothing => (),
                 }
                 self.text((left + before, middle + 4.0), &text, 12.0, color, Anchor::Start);
@@ -659,9 +709,16 @@ impl Swatch {
         match self {
             Swatch::Line(..) => 28.0,
             Swatch::Dot(_) | Swatch::Square(_) => 14.0,
+            Swatch::Scale(_) => SCALE_STEP * SCALE_STEPS as f32 + 6.0,
             Swatch::Nothing => 0.0,
         }
     }
+}
+
+/// −1 … 1: the same for the same number, and far apart for neighbors (multiples of the golden ratio).
+fn spread(number: usize) -> f32 {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    ((number as f64 * GOLDEN).fract() * 2.0 - 1.0) as f32
 }
 
 /// Keeps as many ticks as there is room for labels.

@@ -2,11 +2,12 @@
 
 use assay_record::ScopeKind;
 
-use crate::charts::chart::{AxisScale, Chart, ChartBody, ChartLine, LINES_MAX, NAME_WIDTH, POINTS_MAX, axis, rounded};
+use crate::charts::chart::{AxisScale, Chart, ChartBody, ChartLine, NAME_WIDTH, POINTS_MAX, axis, rounded};
+use crate::charts::palette::SERIES_MANY;
 use crate::charts::time::{TimeLine, instant, time_axis};
 use crate::findings::report::ReportEntry;
 use crate::findings::shares::TelemetryPoint;
-use crate::findings::telemetry::ScopeFindings;
+use crate::findings::telemetry::{ScopeFindings, WaitFindings};
 use crate::plain::clean;
 
 const MIB: f64 = 1_048_576.0;
@@ -229,28 +230,40 @@ impl<'a> ScopeOverTime<'a> {
         [self.line("hit ratio", 0.01, points)].into_iter().filter(has_values).collect()
     }
 
-    /// The most frequent events, in order of appearance.
+    /// The most frequent events, and the sum of all others: areas are told apart by color alone.
     fn waits(&self) -> Vec<ChartLine> {
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<(&str, f64)> = Vec::new();
         for event in self.stages().flat_map(|(_, scope)| scope.waits.iter().flatten()) {
-            if !names.contains(&event.event.as_str()) && names.len() < LINES_MAX {
-                names.push(&event.event);
+            match names.iter_mut().find(|(name, _)| *name == event.event) {
+                Some((_, sum)) => *sum += event.sessions,
+                None => names.push((&event.event, event.sessions)),
             }
         }
-        let of = |name: &&str| {
+        names.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        let own = if names.len() > SERIES_MANY { SERIES_MANY - 1 } else { names.len() };
+        let (own, others) = names.split_at(own);
+        let of = |name: &str, events: &[(&str, f64)]| {
             let mut points: Vec<(f64, Option<f64>)> = Vec::new();
             for (begin, scope) in self.stages() {
-                let number = scope.waits.iter().flatten().position(|event| event.event == *name);
+                let is_in = |event: &&WaitFindings| events.iter().any(|(name, _)| *name == event.event);
+                let all = scope.waits.iter().flatten();
+                let numbers: Vec<usize> =
+                    all.enumerate().filter(|(_, event)| is_in(event)).map(|(number, _)| number).collect();
                 for (at_ns, sessions) in &scope.wait_points {
                     let at = instant(begin, *at_ns);
                     if points.last().is_none_or(|(last, _)| at > *last) {
-                        points.push((at, Some(number.and_then(|number| sessions.get(number).copied()).unwrap_or(0.0))));
+                        let sum = numbers.iter().filter_map(|number| sessions.get(*number)).sum();
+                        points.push((at, Some(sum)));
                     }
                 }
             }
             line(&clean(name, NAME_WIDTH), points)
         };
-        stacked(names.iter().map(of).filter(has_values).collect())
+        let mut lines: Vec<ChartLine> = own.iter().map(|event| of(event.0, &[*event])).collect();
+        if !others.is_empty() {
+            lines.push(of(&format!("{} other events", others.len()), others));
+        }
+        stacked(lines.into_iter().filter(has_values).collect())
     }
 }
 

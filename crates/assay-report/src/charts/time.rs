@@ -6,7 +6,7 @@ use crate::charts::chart::{
     AxisScale, Chart, ChartAxis, ChartBody, ChartLine, LINES_MAX, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, STAGES_MAX,
     axis, rounded,
 };
-use crate::digits::{count, figure, seconds};
+use crate::digits::{change, count, figure, seconds};
 use crate::findings::arithmetic::{median, rolling_median};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::interval::{IntervalFindings, bucket_bounds_ns};
@@ -14,6 +14,7 @@ use crate::findings::latency::LatencyFindings;
 use crate::findings::report::{ReportEntry, Setting};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
+use crate::findings::throughput::SteadyFindings;
 use crate::plain::clean;
 use crate::words::outage::outage_words;
 use crate::words::run::sessions;
@@ -121,6 +122,7 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
     };
     let caption = if settings.iter().any(|setting| setting.trials.len() > 1) { "band: min to max" } else { "" };
     let time_axis = || time_axis(settings.iter().flat_map(|setting| &setting.trials).map(|trial| &trial.findings));
+    let marks = marks_of_all(settings, &times);
     vec![
         Chart::new(
             "throughput-all",
@@ -128,14 +130,16 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
             caption,
             [time_axis(), axis("transactions per second", AxisScale::Linear)],
             ChartBody::Lines { lines: lines(&tps) },
-        ),
+        )
+        .with_marks(marks.clone()),
         Chart::new(
             "latency-all",
             &format!("Response time over time, {quantile}"),
             caption,
             [time_axis(), axis("response time, ms", AxisScale::Log)],
             ChartBody::Lines { lines: lines(&latency) },
-        ),
+        )
+        .with_marks(marks),
     ]
 }
 
@@ -346,6 +350,7 @@ impl<'a> TimeLine<'a> {
                 },
             }));
         }
+        marks.extend(self.stages.iter().filter_map(|(begin, _, stage)| steady_mark(stage, *begin)));
         let outages = self.stages.iter().flat_map(|(begin, _, stage)| {
             stage.throughput.outages.iter().map(|outage| Mark {
                 from: instant(*begin, outage.start_ns),
@@ -356,6 +361,7 @@ impl<'a> TimeLine<'a> {
         });
         marks.extend(outages.take(MARKS_MAX));
         marks.extend(self.steps());
+        marks.extend(self.stages.iter().flat_map(|(begin, _, stage)| change_marks(stage, *begin)).take(MARKS_MAX));
         let errors =
             |part: &Stretch| part.intervals.iter().fold(0, |sum: u64, interval| sum.saturating_add(interval.errors));
         marks.extend(self.runs(
@@ -417,6 +423,54 @@ pub(super) fn checkpoint_marks(stage: &StageFindings, begin: f64) -> Vec<Mark> {
     marks.sort_by(|a, b| a.from.total_cmp(&b.from));
     marks.dedup_by(|a, b| a.from <= b.from);
     marks
+}
+
+/// The part of a stage in which throughput was steady.
+pub(super) fn steady_mark(stage: &StageFindings, begin: f64) -> Option<Mark> {
+    let SteadyFindings::Steady { judged_from_ns, judged_to_ns, .. } = stage.throughput.steady else { return None };
+    let (from, to) = (instant(begin, judged_from_ns), instant(begin, judged_to_ns));
+    (from < to).then(|| Mark { from, to, kind: MarkKind::Steady, text: "steady".to_owned() })
+}
+
+/// Instants at which throughput changed.
+pub(super) fn change_marks(stage: &StageFindings, begin: f64) -> impl Iterator<Item = Mark> {
+    stage.throughput.shifts.iter().map(move |shift| {
+        let at = instant(begin, shift.start_ns);
+        let text = match shift.tps_before > 0.0 {
+            true => format!("throughput {}", change(shift.tps_after / shift.tps_before - 1.0)),
+            false => "throughput rose from 0".to_owned(),
+        };
+        Mark { from: at, to: at, kind: MarkKind::Change, text }
+    })
+}
+
+/// The marks of several records in one chart: outages, steps and changes of each, and what was steady in all of them.
+fn marks_of_all(settings: &[Setting], times: &[Vec<TimeLine>]) -> Vec<Mark> {
+    /// More events than this hide the lines.
+    const EVENTS_MAX: usize = 24;
+    let mut events = Vec::new();
+    let mut steady: Option<(f64, f64)> = Some((0.0, f64::INFINITY));
+    for (setting, time) in
+        settings.iter().zip(times).flat_map(|(setting, trials)| trials.iter().map(move |one| (setting, one)))
+    {
+        let marks = time.marks();
+        let part = marks.iter().find(|mark| mark.kind == MarkKind::Steady).filter(|_| time.stages.len() == 1);
+        steady = steady.zip(part).map(|((from, to), part)| (from.max(part.from), to.min(part.to)));
+        let is_event = |mark: &Mark| matches!(mark.kind, MarkKind::Outage | MarkKind::Step | MarkKind::Change);
+        let text = |mark: &Mark| match settings.len() {
+            1 => mark.text.clone(),
+            _ => format!("{}: {}", clean(setting.name, NAME_WIDTH), mark.text),
+        };
+        events.extend(marks.iter().filter(|mark| is_event(mark)).map(|mark| Mark { text: text(mark), ..mark.clone() }));
+    }
+    if events.len() > EVENTS_MAX {
+        events.retain(|mark| mark.kind == MarkKind::Outage);
+    }
+    events.truncate(MARKS_MAX);
+    events.sort_by(|a, b| a.from.total_cmp(&b.from));
+    let steady = steady.filter(|(from, to)| from < to && to.is_finite());
+    let steady = steady.map(|(from, to)| Mark { from, to, kind: MarkKind::Steady, text: "steady".to_owned() });
+    steady.into_iter().chain(events).collect()
 }
 
 /// Counters of checkpoints.

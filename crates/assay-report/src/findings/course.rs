@@ -13,6 +13,7 @@ use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
 
 /// A figure over time.
+#[derive(Clone)]
 pub(crate) struct FigureOverTime {
     /// The unit of its values.
     pub(crate) unit: &'static str,

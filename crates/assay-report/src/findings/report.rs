@@ -24,6 +24,12 @@ pub struct Report {
     /// The reader's own title, if any.
     #[serde(skip)]
     pub title: Option<String>,
+    /// The reader's notes in charts over time: seconds since the start, and a text.
+    #[serde(skip)]
+    pub notes: Vec<(f64, String)>,
+    /// Its answer in a sentence; `None`: derived from the records.
+    #[serde(skip)]
+    pub answer: Option<String>,
     /// Its heading; `None`: derived from the records.
     #[serde(skip)]
     pub head: Option<Vec<String>>,
@@ -97,12 +103,28 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
             entries.push(ReportEntry { file, name, setting, findings });
         }
     }
-    Report { entries, settings, names, title: None, head: None, agents: false, comparisons, explanations }
+    Report {
+        entries,
+        settings,
+        names,
+        title: None,
+        notes: Vec::new(),
+        answer: None,
+        head: None,
+        agents: false,
+        comparisons,
+        explanations,
+    }
 }
 
-/// The report of an experiment: its cells, each with its records (name and findings), under a title and a few
-/// sentences. They are compared by the experiment's own tables.
-pub fn report_of_cells(title: &str, head: Vec<String>, cells: Vec<(String, Vec<(String, Findings)>)>) -> Report {
+/// The report of an experiment: its cells, each with its records (name and findings), under a title, its answer and a
+/// few sentences. They are compared by the experiment's own tables.
+pub fn report_of_cells(
+    title: &str,
+    answer: Option<String>,
+    head: Vec<String>,
+    cells: Vec<(String, Vec<(String, Findings)>)>,
+) -> Report {
     let (mut entries, mut names) = (Vec::new(), Vec::new());
     for (setting, (cell, records)) in cells.into_iter().filter(|(_, records)| !records.is_empty()).enumerate() {
         for (name, findings) in records {
@@ -113,7 +135,18 @@ pub fn report_of_cells(title: &str, head: Vec<String>, cells: Vec<(String, Vec<(
     }
     let settings = names.len();
     let (title, head) = (Some(title.to_owned()), Some(head));
-    Report { entries, settings, names, title, head, agents: false, comparisons: Vec::new(), explanations: Vec::new() }
+    Report {
+        entries,
+        settings,
+        names,
+        title,
+        notes: Vec::new(),
+        answer,
+        head,
+        agents: false,
+        comparisons: Vec::new(),
+        explanations: Vec::new(),
+    }
 }
 
 /// Every setting compared with the first, by its trials, and why they differ.

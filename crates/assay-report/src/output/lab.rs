@@ -130,14 +130,16 @@ impl<'a> LabResults<'a> {
     /// their trials.
     pub fn page(&self, cells: Vec<(String, Vec<(String, Findings)>)>) -> String {
         let mut head = vec![self.question.to_owned()];
-        head.extend(self.answer());
+        let mut answer = self.answer().into_iter();
+        let first = answer.next();
+        head.extend(answer);
         head.push(self.counts());
         head.extend(self.about_the_shown());
         head.extend(self.failures().into_iter().map(|failure| format!("Failed: {}: {}", failure.what, failure.cause)));
         head.extend(self.notes());
         head.extend(differences_of(&self.plans()));
         head.retain(|sentence| !sentence.is_empty());
-        html(&report_of_cells(self.title, head, cells), &self.shown)
+        html(&report_of_cells(self.title, first, head, cells), &self.shown)
     }
 
     /// Plans and counters of timed statements, where the recipe asks for them.

@@ -3,15 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use crate::digits::figure;
 use crate::findings::history::{History, PointFindings, SeriesFindings, version_key};
 use crate::findings::library::LibraryEntry;
+use crate::output::document::Document;
 use crate::output::library::server;
 use crate::plain::clean;
 use crate::words::history::{change_words, direction, drift_words, extent, power, value};
@@ -33,13 +31,7 @@ pub fn library_html(
     by_version: &History,
     mut page_of: impl FnMut(&LibraryEntry) -> Option<String>,
 ) -> String {
-    let policy = format!(
-        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        hash(SCRIPT),
-        hash(CSS)
-    );
     let records: Vec<_> = entries.iter().map(|entry| row(entry, page_of(entry))).collect();
-    let data = json!({ "records": records }).to_string().replace('<', "\\u003c");
     let choice = |column: usize, name: &str, of: &dyn Fn(&LibraryEntry) -> String| -> Markup {
         let values: BTreeSet<String> = entries.iter().map(of).filter(|value| !value.is_empty()).collect();
         html! {
@@ -50,46 +42,38 @@ pub fn library_html(
         }
     };
     let heads = ["started", "workload", "server", "sessions", "tps", "p95 ms", "outcome", "machine", "tags", "record"];
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                link rel="icon" href="data:,";
-                title { "assay library" }
-                style { (PreEscaped(CSS)) }
+    let document = Document {
+        title: "assay library",
+        preview: ["assay library", ""],
+        style: CSS,
+        scripts: &[SCRIPT],
+        data: json!({ "records": records }),
+        body: html! {
+            h1 { "Library" }
+            (series(found))
+            (grids(by_version))
+            h2 { "Records" }
+            div class="filters" {
+                input id="words" type="search" placeholder="words, such as commit=abc" aria-label="words";
+                (choice(1, "workload", &workload))
+                (choice(2, "server", &server))
+                (choice(6, "outcome", &|entry| clean(&entry.outcome, CELL_WIDTH)))
+                (choice(7, "machine", &|entry| clean(&entry.machine, CELL_WIDTH)))
             }
-            body {
-                h1 { "Library" }
-                (series(found))
-                (grids(by_version))
-                h2 { "Records" }
-                div class="filters" {
-                    input id="words" type="search" placeholder="words, such as commit=abc" aria-label="words";
-                    (choice(1, "workload", &workload))
-                    (choice(2, "server", &server))
-                    (choice(6, "outcome", &|entry| clean(&entry.outcome, CELL_WIDTH)))
-                    (choice(7, "machine", &|entry| clean(&entry.machine, CELL_WIDTH)))
-                }
-                p class="quiet" id="number" {}
-                table {
-                    thead { tr {
-                        @for (column, head) in heads.iter().enumerate() {
-                            th data-sort=(column) class=[(column == 4 || column == 5).then_some("figure")] { (head) }
-                        }
-                    } }
-                    tbody id="rows" {}
-                }
-                p { button id="more" hidden { "Show more" } }
-                noscript { "The table needs JavaScript." }
-                script type="application/json" id="data" { (PreEscaped(data)) }
-                script { (PreEscaped(SCRIPT)) }
+            p class="quiet" id="number" {}
+            table {
+                thead { tr {
+                    @for (column, head) in heads.iter().enumerate() {
+                        th data-sort=(column) class=[(column == 4 || column == 5).then_some("figure")] { (head) }
+                    }
+                } }
+                tbody id="rows" {}
             }
-        }
+            p { button id="more" hidden { "Show more" } }
+            noscript { "The table needs JavaScript." }
+        },
     };
-    page.into_string() + "\n"
+    document.html()
 }
 
 fn row(entry: &LibraryEntry, page: Option<String>) -> serde_json::Value {
@@ -244,9 +228,4 @@ fn sparkline(one: &SeriesFindings) -> Markup {
             @for at in changes { circle cx=(format!("{:.1}", x(at as f64))) cy=(format!("{:.1}", y(means[at]))) r="3"; }
         }
     }
-}
-
-/// A source of the content security policy.
-fn hash(text: &str) -> String {
-    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }

@@ -4,6 +4,7 @@ pub(crate) mod bisection;
 pub(crate) mod comparison_text;
 pub(crate) mod csv;
 mod cycle;
+mod document;
 pub(crate) mod experiment;
 pub(crate) mod explanation;
 pub(crate) mod history;

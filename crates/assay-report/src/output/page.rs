@@ -1,17 +1,12 @@
 //! A report as one self-contained HTML file.
 //!
-//! Style, script and the chart library are in the file; a content security policy forbids everything else, so that the
-//! page cannot contact any machine. The templates escape texts from records, after `shown` made them harmless; the data
-//! of charts is JSON without any `<`.
+//! The answer is the heading; below it come the figures and charts in the order of a reader's questions. The templates
+//! escape texts from records, after `shown` made them harmless; the data of charts is JSON without any `<`.
 
 use std::collections::BTreeMap;
 
-use crate::output::cycle::cycle;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
 use assay_record::{Place, ScopeKind};
 
@@ -27,6 +22,8 @@ use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::ScopeFindings;
+use crate::output::cycle::cycle;
+use crate::output::document::Document;
 use crate::output::shown::{Shown, ShownContent};
 use crate::plain::{DOT, clean};
 use crate::tables::agents::agents;
@@ -37,12 +34,14 @@ use crate::tables::generator::generator;
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
 use crate::tables::table::ROWS_MAX;
-use crate::tables::telemetry::{changes as telemetry_changes, metrics};
+use crate::tables::telemetry::{changes as telemetry_changes, metrics, waits as waits_table};
 use crate::tables::work;
 use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::cases::{notes, plan_lines, statement};
-use crate::words::comparison::{conclusion, difference_words, differences_by_kind, doubts_of, side_facts};
+use crate::words::comparison::{
+    change_text, conclusion, difference_words, differences_by_kind, doubts_of, metric_name, middle_alone, side_facts,
+};
 use crate::words::explanation::{mechanism, moved_words, not_measured, paragraph};
 use crate::words::facts::{Facts, undone};
 use crate::words::isolation::{isolation_examples, isolation_remarks};
@@ -53,6 +52,7 @@ use crate::words::run::{
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalized, summary, title};
 use crate::words::telemetry::telemetry;
+use crate::words::verdict::verdict;
 use crate::words::warning::warnings_by_hint;
 
 const CSS: &str = include_str!("../../page/page.css");
@@ -75,52 +75,36 @@ const FIRST_WARNING_WIDTH: usize = 160;
 /// The page; requested charts and tables come first.
 pub fn html(report: &Report, asked: &[Shown]) -> String {
     let (title, charts) = (title(report), charts(report));
+    // A reader's own title is the heading, and the answer the line below it.
+    let answer = report.answer.clone().or_else(|| verdict(report));
+    let (heading, line) = match (answer, &report.title, &report.answer) {
+        (Some(answer), Some(_), None) => (title, answer),
+        (Some(answer), _, _) => (answer, title),
+        (None, _, _) => (title, String::new()),
+    };
     let mut sections = sections(report, &charts);
     if !asked.is_empty() {
         sections.insert(0, Section { id: "asked", title: "Results", content: shown_on_page(asked) });
     }
-    let style = format!("{UPLOT_CSS}{}{CSS}", palette::css());
-    let policy = format!(
-        "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        hash(LIBRARY),
-        hash(SCRIPT),
-        hash(&style)
-    );
-    let data: Vec<ChartOnPage> = charts.iter().map(ChartOnPage::of).collect();
-    let data = serde_json::to_string(&data).expect("charts are plain data with text keys").replace('<', "\\u003c");
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="referrer" content="no-referrer";
-                link rel="icon" href="data:,";
-                title { (shown(&title)) }
-                "\n"
-                style { (PreEscaped(style)) }
+    let full = [&*heading, &*line].join(DOT);
+    let document = Document {
+        title: full.trim_end_matches(DOT),
+        preview: [&heading, &line],
+        style: &format!("{UPLOT_CSS}{}{CSS}", palette::css()),
+        scripts: &[LIBRARY, SCRIPT],
+        data: charts.iter().map(ChartOnPage::of).collect::<Vec<_>>(),
+        body: html! {
+            (head(report, &heading, &line))
+            (contents(&sections))
+            (main(report, &sections))
+            footer {
+                "Times are response times: from when a transaction was due until it was done. Made by "
+                (concat!("assay ", env!("CARGO_PKG_VERSION")))
+                ". Charts: uPlot, MIT license, © Leon Sorokin. This file loads nothing from the network."
             }
-            "\n"
-            body {
-                (head(report, &title, &sections))
-                (main(report, &sections))
-                footer {
-                    "Times are response times: from when a transaction was due until it was done. Made by "
-                    (concat!("assay ", env!("CARGO_PKG_VERSION")))
-                    ". Charts: uPlot, MIT license, © Leon Sorokin. This file loads nothing from the network."
-                }
-                "\n"
-                script type="application/json" id="data" { (PreEscaped(data)) }
-                "\n"
-                script { (PreEscaped(LIBRARY)) }
-                "\n"
-                script { (PreEscaped(SCRIPT)) }
-            }
-        }
-        "\n"
+        },
     };
-    page.into_string()
+    document.html()
 }
 
 /// A chart as the page's script expects it.
@@ -137,12 +121,8 @@ impl ChartOnPage<'_> {
     }
 }
 
-/// A source expression of a content security policy: exactly this text.
-fn hash(text: &str) -> String {
-    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
-}
-
-fn head(report: &Report, title: &str, sections: &[Section]) -> Markup {
+/// The answer first: what was asked is the line below it.
+fn head(report: &Report, heading: &str, line: &str) -> Markup {
     let of = match &report.entries[..] {
         [entry] => format!("{} · {} · {}", entry.findings.started, entry.findings.tool, entry.file),
         entries if report.head.is_some() => format!("{} records of {} cells", entries.len(), report.settings),
@@ -151,17 +131,25 @@ fn head(report: &Report, title: &str, sections: &[Section]) -> Markup {
     };
     html! {
         header {
-            h1 { (shown(title)) }
+            h1 { (shown(heading)) }
+            @if !line.is_empty() { p.subject { (shown(line)) } }
             p.soft { (shown(&of)) }
             @for sentence in summary(report) {
                 p { (shown(&sentence)) }
                 "\n"
             }
-            nav aria-label="Contents" {
-                ul {
-                    @for section in sections {
-                        li { a href={ "#" (section.id) } { (section.title) } }
-                    }
+        }
+        "\n"
+    }
+}
+
+/// Stays at the top of the window.
+fn contents(sections: &[Section]) -> Markup {
+    html! {
+        nav aria-label="Contents" {
+            ul {
+                @for section in sections {
+                    li { a href={ "#" (section.id) } { (section.title) } }
                 }
             }
         }
@@ -186,7 +174,7 @@ fn main(report: &Report, sections: &[Section]) -> Markup {
             noscript { p { "Charts need JavaScript; the tables do not." } }
             @for section in sections {
                 section id=(section.id) {
-                    h2 { (section.title) }
+                    h2 { a.anchor href={ "#" (section.id) } { (section.title) } }
                     (section.content)
                 }
                 "\n"
@@ -196,52 +184,135 @@ fn main(report: &Report, sections: &[Section]) -> Markup {
     }
 }
 
-/// Verdict, ladder, audit, time, distribution, environment; those for which the report has data.
+/// In the order of a reader's questions; those for which the report has data.
 fn sections(report: &Report, charts: &Charts) -> Vec<Section> {
     let section = |id, title, content: Markup| Section { id, title, content };
-    let one = match &report.entries[..] {
-        [entry] => Some((entry, &charts.of_entries[0][..])),
-        _ => None,
-    };
-    let (time, distribution) = match one {
-        Some((entry, own)) => {
-            let is_heat = |chart: &&Chart| chart.id.starts_with("heat-");
-            let (heat, time): (Vec<&Chart>, Vec<&Chart>) = own.iter().partition(is_heat);
-            let shown = charts.get("percentiles").into_iter().chain(heat).chain(charts.get("boxes"));
-            (figures_of(time), html! { (figures_of(shown)) (stages_in_full(&entry.findings)) })
+    let chart = |id: &str| charts.get(id);
+    let mut sections = vec![section("cases", "Statements", statements(report))];
+    let distribution = || charts_in_columns(["percentiles", "boxes"].into_iter().filter_map(chart));
+    match &report.entries[..] {
+        [entry] => {
+            let (found, own) = (&entry.findings, &charts.of_entries[0]);
+            let (waits, time): (Vec<&Chart>, Vec<&Chart>) = own.iter().partition(|chart| chart.id.starts_with("waits"));
+            sections.push(section("ladder", "Ladder", ladders(report, charts)));
+            sections.push(section("isolation", "Isolation", isolation(found)));
+            sections.push(section("latency", "Response times", html! { (response_times(found)) (distribution()) }));
+            sections.push(section("steadiness", "Steadiness", steadiness(found)));
+            let server = html! { (telemetry_of(found, ScopeKind::Server)) (charts_in_columns(waits)) };
+            sections.push(section("server", "Server", server));
+            sections.push(section("time", "Over time", charts_over_time(time)));
+            sections.push(section("machine", "Machine", telemetry_of(found, ScopeKind::Machine)));
+            sections.push(section("work", "Work", stages_in_full(found)));
+            sections.push(section("audit", "Audit", audits(found)));
+            sections.push(section("errors", "Errors", errors(found)));
+            sections.push(section("generator", "Load generator", load_generator(entry, report)));
+            sections.push(section("settings", "Settings", setup(entry)));
         }
-        None => {
-            let of_all = |ids: [&str; 2]| figures_of(ids.into_iter().filter_map(|id| charts.get(id)));
-            (of_all(["throughput-all", "latency-all"]), of_all(["percentiles", "boxes"]))
+        _ => {
+            let title = if report.head.is_some() { "Trials" } else { "Comparison" };
+            let time = ["throughput-all", "latency-all"].into_iter().filter_map(chart);
+            sections.push(section("verdict", title, comparison(report, charts)));
+            sections.push(section("ladder", "Ladder", ladders(report, charts)));
+            sections.push(section("latency", "Response times", distribution()));
+            sections.push(section("time", "Over time", charts_in_columns(time)));
+            sections.push(section("records", "Records", records(report, charts)));
         }
-    };
-    let mut sections = Vec::new();
-    if one.is_none() {
-        let title = if report.head.is_some() { "Trials" } else { "Verdict" };
-        sections.push(section("verdict", title, verdict(report, charts)));
-    }
-    sections.push(section("cases", "Statements", statements(report)));
-    sections.push(section("ladder", "Ladder", ladders(report, charts)));
-    sections.extend(one.map(|(entry, _)| section("isolation", "Isolation", isolation(&entry.findings))));
-    sections.extend(one.map(|(entry, _)| section("audit", "Audit", audits(&entry.findings))));
-    sections.push(section("time", "Over time", time));
-    sections.push(section("distribution", "Distribution", distribution));
-    match one {
-        Some((entry, _)) => sections.push(section("environment", "Environment", environment(entry, report))),
-        None => sections.push(section("records", "Records", records(report, charts))),
     }
     sections.retain(|section| !section.content.0.is_empty());
+    let is_lines = |chart: &Chart| matches!(chart.body, ChartBody::Lines { .. });
+    if charts.of_entries.iter().flatten().any(is_lines) {
+        sections.push(section("explore", "Any two metrics", html! { div.explore {} }));
+    }
     sections
 }
 
-fn verdict(report: &Report, charts: &Charts) -> Markup {
+fn comparison(report: &Report, charts: &Charts) -> Markup {
     html! {
         (figures_of(charts.get("trials")))
+        @if let [comparison] = &report.comparisons[..] {
+            (tiles_compared(comparison))
+        }
         (side_by_side(report))
         @for (comparison, why) in report.comparisons.iter().zip(&report.explanations) {
             (compared(comparison))
             @if let Some(why) = why.as_ref().filter(|why| why.differs) {
                 (explained(why))
+            }
+        }
+    }
+}
+
+/// The changes of a comparison at one number of sessions, large.
+fn tiles_compared(comparison: &Comparison) -> Markup {
+    let [stage] = &comparison.stages[..] else { return Markup::default() };
+    let one = |name: &str| {
+        let metric = stage.metric(name)?;
+        let (baseline, candidate) = (metric.baseline.as_ref()?, metric.candidate.as_ref()?);
+        let medians = format!("{} → {}", middle_alone(baseline, metric), middle_alone(candidate, metric));
+        Some((metric_name(&metric.metric), change_text(metric.change.as_ref()?), medians))
+    };
+    html! {
+        dl.figures {
+            @for (name, change, medians) in ["tps", "p50", "p95", "p99"].into_iter().filter_map(one) {
+                div { dt { (name) } dd { (change) br; small { (medians) } } }
+            }
+        }
+    }
+}
+
+/// Response times of the stage that the answer is about.
+fn response_times(findings: &Findings) -> Markup {
+    let Some(stage) = findings.main_stage() else { return Markup::default() };
+    html! {
+        (responses(stage, findings).with_caption(measured_for(stage, findings)).html())
+        (listed(vec![("at 95%", latency_intervals(stage))]))
+    }
+}
+
+fn measured_for(stage: &StageFindings, findings: &Findings) -> String {
+    let measured = seconds(stage.measured_ns);
+    match findings.stages.len() {
+        1 => format!("Response times, measured for {measured}"),
+        _ => format!("Response times with {}, for {measured}", clients(findings, stage.sessions)),
+    }
+}
+
+/// Whether throughput was steady, when it changed, and its outages.
+fn steadiness(findings: &Findings) -> Markup {
+    let several = findings.stages.len() > 1;
+    html! {
+        @for stage in findings.stages.iter().take(ROWS_MAX) {
+            @if several { h3 { (capitalized(&clients(findings, stage.sessions))) } }
+            (listed(over_time(stage)))
+            @if let Some(table) = work::outages(&stage.outages, &findings.targets) {
+                (table.with_caption("Outages").html())
+            }
+        }
+    }
+}
+
+/// Servers, or the machine: the main figures, and every metric, closed.
+fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
+    let Some(main) = findings.main_stage() else { return Markup::default() };
+    let names: &[&str] = if kind == ScopeKind::Server { &["server", "waits", "telemetry"] } else { &["machine"] };
+    let facts = telemetry(main, findings).into_iter().filter(|(name, _)| names.contains(name)).collect();
+    let several = findings.stages.len() > 1;
+    html! {
+        @if main.telemetry.iter().any(|scope| scope.scope == kind) {
+            (listed(facts))
+        }
+        @for stage in findings.stages.iter().take(ROWS_MAX) {
+            @for scope in stage.telemetry.iter().filter(|scope| scope.scope == kind) {
+                @if let Some(waits) = waits_table(scope) {
+                    (waits.html())
+                }
+                details.setup {
+                    summary {
+                        "All metrics: " (scope_name(scope))
+                        @if several { ", " (clients(findings, stage.sessions)) }
+                    }
+                    (metrics(scope).html())
+                }
             }
         }
     }
@@ -325,10 +396,17 @@ fn records(report: &Report, charts: &Charts) -> Markup {
             div.record id={ "record-" (number + 1) } {
                 details {
                     summary { (shown(&entry.name)) }
-                    (audits(&entry.findings))
-                    (figures_of(own))
+                    (response_times(&entry.findings))
+                    (steadiness(&entry.findings))
+                    (telemetry_of(&entry.findings, ScopeKind::Server))
+                    (charts_over_time(own))
+                    (telemetry_of(&entry.findings, ScopeKind::Machine))
                     (stages_in_full(&entry.findings))
-                    (environment(entry, report))
+                    (audits(&entry.findings))
+                    (errors(&entry.findings))
+                    h3 { "Load generator" }
+                    (load_generator(entry, report))
+                    (setup(entry))
                 }
             }
             "\n"
@@ -501,6 +579,32 @@ fn figures_of<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Markup {
     }
 }
 
+/// Side by side where the window is wide enough.
+fn charts_in_columns<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Markup {
+    let figures = figures_of(charts);
+    html! {
+        @if !figures.0.is_empty() { div.charts { (figures) } }
+    }
+}
+
+/// Charts over time; those in which nothing moved are closed.
+fn charts_over_time<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Markup {
+    // What everybody looks for stays open.
+    let is_result = |chart: &Chart| chart.id.starts_with("throughput") || chart.id.starts_with("latency");
+    let (constant, moved): (Vec<&Chart>, Vec<&Chart>) =
+        charts.into_iter().partition(|chart| !is_result(chart) && chart.is_constant());
+    let names: Vec<&str> = constant.iter().map(|chart| chart.title.as_str()).collect();
+    html! {
+        (charts_in_columns(moved))
+        @if !constant.is_empty() {
+            details.setup {
+                summary { "Constant throughout: " (shown(&names.join(", "))) }
+                (charts_in_columns(constant))
+            }
+        }
+    }
+}
+
 fn figure_of(chart: &Chart) -> Markup {
     debug_assert!(chart.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'), "ids are ours");
     let keys = match chart.body {
@@ -511,7 +615,7 @@ fn figure_of(chart: &Chart) -> Markup {
     html! {
         figure id={ "chart-" (chart.id) } data-chart=(chart.id) {
             figcaption {
-                h3 { (shown(&chart.title)) }
+                h3 { a.anchor href={ "#chart-" (chart.id) } { (shown(&chart.title)) } }
                 @if !chart.caption.is_empty() {
                     p { (shown(&chart.caption)) }
                 }
@@ -555,52 +659,45 @@ fn stages_in_full(findings: &Findings) -> Markup {
         @for stage in findings.stages.iter().take(ROWS_MAX) {
             (stage_in_full(stage, findings))
         }
+    }
+}
+
+fn errors(findings: &Findings) -> Markup {
+    html! {
         @if let Some(table) = work::errors(&findings.errors) {
             (table.with_caption("All errors, including retried ones").html())
         }
     }
 }
 
-fn environment(entry: &ReportEntry, report: &Report) -> Markup {
+fn load_generator(entry: &ReportEntry, report: &Report) -> Markup {
     let findings = &entry.findings;
     let embedded = findings.is_embedded();
     let database = if embedded { "The database ran in the same process and is included." } else { "" };
     html! {
-        h3 { "Load generator" }
         (generator(findings).with_caption(database).html())
         @if let Some(table) = agents(findings).filter(|_| report.agents) {
             (table.with_caption("Agents").html())
         }
-        (setup(entry))
     }
 }
 
+/// What a stage did; its response times unless they are shown as those of the answer.
 fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
-    let measured = seconds(stage.measured_ns);
-    let caption = match findings.stages.len() {
-        1 => format!("Response times, measured for {measured}"),
-        _ => format!("Response times with {}, for {measured}", clients(findings, stage.sessions)),
-    };
-    let mut told = over_time(stage);
-    told.push(("at 95%", latency_intervals(stage)));
-    told.extend(undone(stage));
-    told.extend(telemetry(stage, findings));
+    let is_main = findings.main_stage().is_some_and(|main| std::ptr::eq(main, stage));
     let tables = [
+        (!is_main).then(|| responses(stage, findings).with_caption(measured_for(stage, findings))),
         work::types(stage, findings.task).map(|table| table.with_caption("Transaction outcomes")),
         work::rates(&stage.rates).map(|table| table.with_caption("Throughput as defined by the workload")),
         work::counters(&stage.counters).map(|table| table.with_caption("Workload counters")),
         Some(work::throughput(&stage.total, findings.task, true).with_caption("Throughput")),
-        work::outages(&stage.outages, &findings.targets).map(|table| table.with_caption("Outages")),
         work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
     ];
     html! {
-        (responses(stage, findings).with_caption(caption).html())
-        (listed(told))
+        @if findings.stages.len() > 1 { h3 { (capitalized(&clients(findings, stage.sessions))) } }
+        (listed(undone(stage)))
         @for table in tables.into_iter().flatten() {
             (table.html())
-        }
-        @for scope in &stage.telemetry {
-            (metrics(scope).with_caption(scope_name(scope)).html())
         }
     }
 }

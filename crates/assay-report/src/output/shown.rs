@@ -39,6 +39,15 @@ pub(crate) enum ShownContent {
     Chart(Box<Chart>),
 }
 
+impl Shown {
+    /// Adds a reader's notes to a chart over time.
+    pub fn note(&mut self, notes: &[(f64, String)]) {
+        if let ShownContent::Chart(chart) = &mut self.0 {
+            chart.note(notes);
+        }
+    }
+}
+
 /// The requested views of an experiment, in order.
 pub fn shown(experiment: &Experiment, asked: &[ShowAsked]) -> Result<Vec<Shown>, NoChart> {
     shown_of(asked.iter().map(|asked| (experiment, asked)))

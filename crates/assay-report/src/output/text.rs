@@ -30,6 +30,7 @@ use crate::words::run::{
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
+use crate::words::verdict::headline;
 use crate::words::warning::warnings_by_hint;
 use crate::words::window::window_sentence;
 
@@ -247,15 +248,6 @@ fn answer(stage: &StageFindings, findings: &Findings, view: View) -> String {
         text += &wrap_to(view.width, "", window.split(' '), " ");
     }
     text
-}
-
-/// The beginning of the answer, which is shown in bold: `1,000 tx/s`, `4,000 NOPM`, `capacity 400 tx/s`.
-fn headline(stage: &StageFindings, findings: &Findings) -> String {
-    match (&findings.capacity, stage.rates.first()) {
-        (Some(found), _) => capacity_words(found).split(':').next().unwrap_or_default().to_owned(),
-        (None, Some(own)) => format!("{} {}", figure(own.rate), clean(&own.name, NAME_WIDTH)),
-        (None, None) => format!("{} {}", figure(stage.total.tps), per_second(findings.task.rate())),
-    }
 }
 
 /// Throughput and latencies; a workload's own measure of throughput comes first.

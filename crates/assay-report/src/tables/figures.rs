@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::charts::chart::{AxisScale, Boxed, Chart, ChartLine, Panel, PanelBody};
+use crate::charts::chart::{AxisScale, Boxed, Chart, ChartLine, ColumnShape, Panel, PanelBody};
 use crate::digits::{count, figure, sparkline};
 use crate::tables::table::{Table, TableCell, TableColumn};
 
@@ -62,11 +62,12 @@ impl Chart {
             let table = match &panel.body {
                 PanelBody::Lines { lines } if self.x.scale == AxisScale::Time => line_table(&self.x.label, lines),
                 PanelBody::Lines { lines } => curve_table(&self.x.label, lines),
-                PanelBody::Columns { levels, sets, bars } => {
+                PanelBody::Columns { levels, sets, shape } => {
+                    let bars = *shape == ColumnShape::Bar;
                     let all = || sets.iter().flat_map(|set| set.columns.iter().flatten());
                     let most = all().flat_map(ends).fold(0.0, f64::max);
                     let named = sets.iter().any(|set| !set.name.is_empty());
-                    let middle = if *bars { "value" } else { "median" };
+                    let middle = if bars { "value" } else { "median" };
                     let mut columns = vec![TableColumn::words(&self.x.label, 24)];
                     columns.extend(named.then(|| TableColumn::figures("")));
                     columns.extend(["low", middle, "high"].map(TableColumn::figures));
@@ -80,7 +81,7 @@ impl Chart {
                             let mut row = vec![TableCell::foreign(name)];
                             row.extend(named.then(|| TableCell::foreign(&set.name)));
                             row.extend([low, one.median, high].map(TableCell::Number));
-                            row.push(TableCell::words(if *bars { bar(one, most) } else { box_strip(one, most) }));
+                            row.push(TableCell::words(if bars { bar(one, most) } else { box_strip(one, most) }));
                             table.row(row);
                         }
                     }

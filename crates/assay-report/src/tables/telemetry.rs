@@ -1,13 +1,13 @@
 //! Every metric of a server or machine, and those that changed most between two sides.
 
-use crate::digits::with_interval;
+use crate::digits::{percent, with_interval};
 use crate::findings::comparison::{MetricComparison, StageComparison};
 use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
 use crate::findings::verdict::ChangeVerdict;
 use crate::plain::clean;
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 use crate::words::comparison::{change_text, middle};
-use crate::words::telemetry::in_unit;
+use crate::words::telemetry::{in_unit, in_unit_per_second};
 
 const METRIC_WIDTH: usize = 30;
 const SOURCE_WIDTH: usize = 60;
@@ -20,11 +20,14 @@ pub(crate) fn metrics(scope: &ScopeFindings) -> Table {
     let columns = [TableColumn::words("metric", METRIC_WIDTH)].into_iter().chain(figures);
     let mut table = Table::new(columns.chain([TableColumn::words("source", SOURCE_WIDTH).roomy()]));
     for one in &scope.metrics {
-        let cell = |value: Option<f64>| value.map_or(TableCell::Blank, |value| TableCell::Words(in_unit(one, value)));
+        let words = |value: Option<f64>, words: fn(&TelemetryFindings, f64) -> String| {
+            value.map_or(TableCell::Blank, |value| TableCell::Words(words(one, value)))
+        };
+        let cell = |value: Option<f64>| words(value, in_unit);
         let name = TableCell::foreign(&one.metric);
         table.row([
             name,
-            cell(one.per_s),
+            words(one.per_s, in_unit_per_second),
             per_transaction(one),
             cell(one.mean),
             cell(one.max),
@@ -32,6 +35,20 @@ pub(crate) fn metrics(scope: &ScopeFindings) -> Table {
         ]);
     }
     table
+}
+
+/// Wait events with the mean number of sessions in each; `None` if they were not sampled, or there were none.
+pub(crate) fn waits(scope: &ScopeFindings) -> Option<Table> {
+    /// Number of events shown.
+    const EVENTS_SHOWN: usize = 12;
+    let all = scope.waits.as_ref().filter(|waits| !waits.is_empty())?;
+    let figures = ["active sessions", "share"].map(TableColumn::figures);
+    let mut table = Table::new([TableColumn::words("wait event", NAME_WIDTH)].into_iter().chain(figures));
+    for one in all.iter().take(EVENTS_SHOWN) {
+        let share = TableCell::Words(percent(one.share));
+        table.row([TableCell::foreign(&one.event), TableCell::Number(one.sessions), share]);
+    }
+    Some(table)
 }
 
 fn per_transaction(one: &TelemetryFindings) -> TableCell {

@@ -155,7 +155,7 @@ pub(crate) fn middle(trials: &TrialsFindings, metric: Option<&MetricComparison>)
 }
 
 /// The median without its interval.
-fn middle_alone(trials: &TrialsFindings, metric: &MetricComparison) -> String {
+pub(crate) fn middle_alone(trials: &TrialsFindings, metric: &MetricComparison) -> String {
     middle(&TrialsFindings { low: None, high: None, values: Vec::new(), ..*trials }, Some(metric))
 }
 

@@ -18,5 +18,6 @@ pub(crate) mod subject;
 pub(crate) mod summary;
 pub(crate) mod telemetry;
 pub(crate) mod trial;
+pub(crate) mod verdict;
 pub(crate) mod warning;
 pub(crate) mod window;

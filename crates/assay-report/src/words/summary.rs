@@ -234,7 +234,7 @@ fn several(entries: &[ReportEntry], settings: usize) -> Vec<String> {
 }
 
 /// Throughput over the trials of one setting, with the number of sessions that had the highest.
-fn over_trials(trials: &[&ReportEntry]) -> String {
+pub(crate) fn over_trials(trials: &[&ReportEntry]) -> String {
     let records: Vec<String> = trials.iter().map(|entry| entry.file.clone()).collect();
     let findings: Vec<Findings> = trials.iter().map(|entry| entry.findings.clone()).collect();
     let summary = summarize(Side { name: "", records: &records, trials: &findings });

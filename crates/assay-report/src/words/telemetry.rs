@@ -139,6 +139,16 @@ pub(crate) fn bytes(value: f64) -> String {
     }
 }
 
+/// What a counter adds per second, in the unit of its metric: time of CPUs as a number of CPUs.
+pub(crate) fn in_unit_per_second(of: &TelemetryFindings, value: f64) -> String {
+    match of.unit {
+        Unit::Us if of.metric.starts_with("pressure_") => percent(value / 1e6),
+        Unit::Us if of.metric.contains("cpu_") => format!("{} CPUs", figure(value / 1e6)),
+        Unit::Us => format!("{} s/s", figure(value / 1e6)),
+        Unit::Bytes | Unit::Count => in_unit(of, value),
+    }
+}
+
 /// A figure in the unit of its metric.
 pub(crate) fn in_unit(of: &TelemetryFindings, value: f64) -> String {
     match of.unit {

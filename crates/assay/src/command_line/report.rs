@@ -42,6 +42,9 @@ pub struct ReportOptions {
     /// Show each agent of a fleet separately: in the text, the page and the Markdown
     #[arg(long, conflicts_with_all = ["last", "from", "to"])]
     pub agents: bool,
+    /// Leave out places: URLs, paths, names of machines, command lines of kernels and processes
+    #[arg(long)]
+    pub public: bool,
     /// Title of the page, the Markdown and the charts [default: workload and server; for a chart, what it shows]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
@@ -86,6 +89,15 @@ pub struct ShownOptions {
     /// Factor shown as panels side by side
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub facet: Option<String>,
+    /// Factor shown as rows of panels: a grid with --facet as its columns
+    #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
+    pub facet_rows: Option<String>,
+    /// Give each panel a vertical axis of its own; otherwise panels in a row share one
+    #[arg(long, help_heading = "Charts and tables of settings")]
+    pub own_scales: bool,
+    /// Note at a time since the start, in every chart over time, such as 12:30=checkpoint; may be repeated
+    #[arg(long, value_name = "TIME=TEXT", value_parser = mark, help_heading = "Charts and tables of settings")]
+    pub mark: Vec<(f64, String)>,
     /// Pivot table with one row per level of this factor
     #[arg(long, value_name = "FACTOR", help_heading = "Charts and tables of settings")]
     pub rows: Option<String>,
@@ -129,6 +141,27 @@ pub enum WindowStart {
     At(Nanos),
     /// Where throughput was steady.
     Steady,
+}
+
+/// `12:30=checkpoint`, `1:02:30=…`, `750s=…`: seconds since the start, and the text.
+fn mark(text: &str) -> Result<(f64, String), String> {
+    let wrong = || "expected a time and a text, such as 12:30=checkpoint or 90s=restart".to_owned();
+    let (time, words) = text.split_once('=').filter(|(_, words)| !words.is_empty()).ok_or_else(wrong)?;
+    let parts: Vec<&str> = time.split(':').collect();
+    let seconds = match &parts[..] {
+        [_] => values::duration(time).map_err(|_| wrong())?.0 as f64 / 1e9,
+        [first, others @ ..] if others.len() <= 2 => {
+            let part = |text: &str| text.parse::<u32>().map_err(|_| wrong());
+            let is_sixtieth = |text: &&str| text.len() == 2 && text.parse::<u32>().is_ok_and(|value| value < 60);
+            if !others.iter().all(is_sixtieth) {
+                return Err(wrong());
+            }
+            let first = f64::from(part(first)?);
+            others.iter().try_fold(first, |sum, text| Ok::<_, String>(sum * 60.0 + f64::from(part(text)?)))?
+        }
+        _ => return Err(wrong()),
+    };
+    Ok((seconds, words.to_owned()))
 }
 
 fn chart_kinds() -> impl TypedValueParser<Value = ChartKind> {

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::{files, terminal};
 use assay_record::Record;
 use assay_report::{
@@ -27,9 +27,20 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             .hint(format!("the maximum is {RECORDS_MAX}")));
     }
     let window = window(&options.shown)?;
-    let trials = trials::read(&options.records, |path, record| found(path, record, window))?;
-    let records = trials::pairs(trials);
-    let report = Report { title: options.title.clone(), agents: options.agents, ..assay_report::report(records) };
+    let trials = trials::read(&options.records, |path, record| match options.public {
+        true => found(path, &public(path, record)?, window),
+        false => found(path, record, window),
+    })?;
+    let mut records = trials::pairs(trials);
+    if options.public {
+        records.iter_mut().for_each(|(file, _)| *file = name_of(file));
+    }
+    let report = Report {
+        title: options.title.clone(),
+        agents: options.agents,
+        notes: options.shown.mark.clone(),
+        ..assay_report::report(records)
+    };
     match window {
         None => suggest_steady(&report),
         Some(Window::Last { ns }) => say_if_whole(&report, ns),
@@ -106,6 +117,29 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     Ok(Exit::Success)
 }
 
+/// Of very many names, the ones that were probably meant.
+fn unfit(error: NoChart) -> Trouble {
+    const KNOWN_MAX: usize = 12;
+    let NoChart::Unknown(unknown) = &error else { return Trouble::usage(error.to_string()) };
+    let known: Vec<&str> = unknown.known.split(", ").collect();
+    if known.len() <= KNOWN_MAX {
+        return Trouble::usage(error.to_string());
+    }
+    let near = diagnostics::nearest_few(&unknown.name, known, 3).join(", ");
+    Trouble::usage(format!("no {} {:?}", unknown.what, unknown.name))
+        .hint(format!("the nearest are {near}; `assay list metrics` lists all"))
+}
+
+fn public(path: &Path, record: &Record) -> Result<Record, Trouble> {
+    let unknown = || Trouble::environment(format!("cannot leave out the places in {}", path.display()));
+    record.clone().public().ok_or_else(unknown)
+}
+
+/// The file's name without its folder.
+fn name_of(file: &str) -> String {
+    Path::new(file).file_name().map_or_else(|| file.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
 /// Says that `--last` leaves nothing out.
 fn say_if_whole(report: &Report, last_ns: u64) {
     let stages = || report.entries.iter().flat_map(|entry| &entry.findings.stages);
@@ -160,12 +194,13 @@ fn suggest_steady(report: &Report) {
 
 /// The requested charts and tables of settings.
 fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble> {
-    let axes = [&options.x, &options.color, &options.facet, &options.rows, &options.columns, &options.best_of];
-    let mut axes: Vec<String> = axes.into_iter().flatten().cloned().collect();
+    let places = [&options.x, &options.color, &options.facet, &options.facet_rows];
+    let axes = places.into_iter().chain([&options.rows, &options.columns, &options.best_of]);
+    let mut axes: Vec<String> = axes.flatten().cloned().collect();
     let kinds = match (&options.chart[..], &options.rows) {
         // A place for a factor is enough to ask for the chart that it suits.
         ([], None) if options.x.is_some() => vec![ChartKind::Boxes],
-        ([], None) if options.facet.is_some() => vec![ChartKind::Dots],
+        ([], None) if options.facet.is_some() || options.facet_rows.is_some() => vec![ChartKind::Dots],
         ([], None) if options.color.is_some() => vec![ChartKind::Lines],
         (kinds, _) => kinds.to_vec(),
     };
@@ -198,6 +233,8 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
             x: options.x.clone(),
             color: options.color.clone(),
             facet: options.facet.clone(),
+            facet_rows: options.facet_rows.clone(),
+            own_scales: options.own_scales,
             values: options.value.clone(),
             ratio_to: of_chart.clone(),
             references: Vec::new(),
@@ -205,9 +242,10 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
             whole_run: options.whole_run,
         }));
     }
-    let unfit = |error: NoChart| Trouble::usage(error.to_string());
     let experiment = Experiment::of_report(report, &axes).map_err(|error| unfit(error.into()))?;
-    assay_report::shown(&experiment, &asked).map_err(unfit)
+    let mut shown = assay_report::shown(&experiment, &asked).map_err(unfit)?;
+    shown.iter_mut().for_each(|one| one.note(&options.mark));
+    Ok(shown)
 }
 
 /// Writes `content` to a file and reports it, or to stdout.

@@ -50,6 +50,29 @@ fn a_report_is_written_in_every_form_asked_for() {
 }
 
 #[test]
+fn a_public_report_names_no_place_and_notes_are_in_every_chart_over_time() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.write("one.sql", "select 1");
+    folder.expect("run ./one_table.lua --db sqlite:secret.db --time 1s --interval 100ms --record r.json.zst", 0);
+    let outputs = "--html p.html --markdown p.md --csv p.csv --json p.json --telemetry-csv t.csv";
+    folder.expect(&format!("report r.json.zst --public --mark 0:00=begin {outputs}"), 0);
+    let place = folder.path().to_string_lossy().into_owned();
+    for name in ["p.html", "p.md", "p.csv", "p.json", "t.csv"] {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        for hidden in [place.as_str(), "secret.db", "kernel command line", "/proc/"] {
+            assert!(!text.contains(hidden), "{name} has {hidden}");
+        }
+    }
+    let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
+    assert!(page.contains("<h1>") && page.contains(" tx/s, p99 "), "the answer is the heading");
+    assert!(page.matches("\"text\":\"begin\"").count() >= 3, "throughput, latency, heat map");
+    // A file with a statement is read.
+    let ran = folder.expect("sql --db sqlite:secret.db one.sql --runs 2", 0);
+    assert!(ran.stdout.contains("select 1"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_full_disk_leaves_the_old_file_or_none() {
     let Some(disk) = Mounted::new(&["-t", "tmpfs", "-o", "size=256k", "tmpfs"]) else { return };
     let (folder, disk) = (Folder::new(), disk.path());

@@ -1,0 +1,76 @@
+//! An HTML file that needs no other: style, data and scripts are in it, and a content security policy forbids
+//! everything else, so that it cannot contact any machine.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::plain::clean;
+
+/// Longest title in a window and in previews of links.
+const TITLE_WIDTH: usize = 300;
+
+/// What differs between our pages.
+pub(super) struct Document<'a, T> {
+    pub(super) title: &'a str,
+    /// What a preview of a link shows: a heading and a line below it.
+    pub(super) preview: [&'a str; 2],
+    pub(super) style: &'a str,
+    /// In this order.
+    pub(super) scripts: &'a [&'a str],
+    /// For the scripts, in the element with the id `data`.
+    pub(super) data: T,
+    pub(super) body: Markup,
+}
+
+impl<T: Serialize> Document<'_, T> {
+    pub(super) fn html(&self) -> String {
+        let scripts: Vec<String> = self.scripts.iter().map(|script| hash(script)).collect();
+        let policy = format!(
+            "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+            scripts.join(" "),
+            hash(self.style)
+        );
+        let data = serde_json::to_string(&self.data).expect("the data is plain, with text keys");
+        let [heading, line] = self.preview;
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(policy);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="referrer" content="no-referrer";
+                    meta name="description" content=(clean(self.title, TITLE_WIDTH));
+                    meta property="og:type" content="article";
+                    meta property="og:title" content=(clean(heading, TITLE_WIDTH));
+                    meta property="og:description" content=(clean(line, TITLE_WIDTH));
+                    link rel="icon" href="data:,";
+                    title { (clean(self.title, TITLE_WIDTH)) }
+                    "\n"
+                    style { (PreEscaped(self.style)) }
+                }
+                "\n"
+                body {
+                    (self.body)
+                    "\n"
+                    script type="application/json" id="data" { (PreEscaped(data.replace('<', "\\u003c"))) }
+                    "\n"
+                    @for script in self.scripts {
+                        script { (PreEscaped(script)) }
+                        "\n"
+                    }
+                }
+            }
+            "\n"
+        };
+        page.into_string()
+    }
+}
+
+/// A source expression of a content security policy: exactly this text.
+fn hash(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
+}

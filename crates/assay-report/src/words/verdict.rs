@@ -1,0 +1,158 @@
+//! The answer of a report in one sentence: the heading of a page.
+
+use assay_record::Status;
+
+use crate::digits::{figure, ms, percent, seconds};
+use crate::findings::comparison::{ChangeFindings, Comparison, StageComparison};
+use crate::findings::report::Report;
+use crate::findings::run::Findings;
+use crate::findings::stage::StageFindings;
+use crate::findings::verdict::ChangeVerdict;
+use crate::plain::clean;
+use crate::tables::table::NAME_WIDTH as OWN_WIDTH;
+use crate::words::capacity::capacity_words;
+use crate::words::cases;
+use crate::words::isolation::isolation_answer;
+use crate::words::run::{clients, number_of, per_second};
+use crate::words::summary::{capitalized, over_trials};
+
+const NAME_WIDTH: usize = 60;
+
+/// `17,535 NOPM, p99 16.0 ms`, `off is 5.3× as fast as on [3.8, 8.0]`; `None` if there is nothing to say.
+pub(crate) fn verdict(report: &Report) -> Option<String> {
+    let words = match (&report.entries[..], &report.comparisons[..]) {
+        ([], _) => return None,
+        ([entry], _) => of_run(&entry.findings)?,
+        (entries, []) if report.settings == 1 => over_trials(&entries.iter().collect::<Vec<_>>()),
+        (_, []) => return None,
+        (_, [comparison]) => of_comparison(comparison)?,
+        (_, comparisons) => of_comparisons(comparisons)?,
+    };
+    Some(capitalized(&words))
+}
+
+/// The beginning of a run's answer: `1,000 tx/s`, `4,000 NOPM`, `capacity 400 tx/s`.
+pub(crate) fn headline(stage: &StageFindings, findings: &Findings) -> String {
+    match (&findings.capacity, stage.rates.first()) {
+        (Some(found), _) => capacity_words(found).split(':').next().unwrap_or_default().to_owned(),
+        (None, Some(own)) => format!("{} {}", figure(own.rate), clean(&own.name, OWN_WIDTH)),
+        (None, None) => format!("{} {}", figure(stage.total.tps), per_second(findings.task.rate())),
+    }
+}
+
+fn of_run(findings: &Findings) -> Option<String> {
+    if let Some(found) = &findings.isolation {
+        return Some(isolation_answer(found));
+    }
+    if let Some(found) = &findings.cases {
+        return cases::conclusion(found);
+    }
+    let stage = findings.main_stage().filter(|stage| stage.measured_ns > 0);
+    let Some(stage) = stage else {
+        return (findings.status == Status::Failed).then(|| format!("failed after {}", seconds(findings.elapsed_ns)));
+    };
+    if let Some(found) = &findings.capacity {
+        return Some(capacity_words(found));
+    }
+    let with = match findings.stages.len() {
+        0 | 1 => String::new(),
+        _ => format!(" with {}", clients(findings, stage.sessions)),
+    };
+    // Latencies of a workload's own measure are those of its transaction.
+    let of = stage.rates.first().and_then(|own| own.of.as_ref());
+    let of_type = of.and_then(|name| stage.total.types.iter().find(|one| one.name == *name));
+    let (name, response) = match of_type {
+        Some(one) => (format!("{} ", clean(&one.name, NAME_WIDTH)), &one.response),
+        None => (String::new(), &stage.total.response),
+    };
+    let p99 = response.p99_ns.map_or(String::new(), |ns| format!(", {name}p99 {} ms", ms(Some(ns))));
+    Some(format!("{}{with}{p99}", headline(stage, findings)))
+}
+
+/// One candidate: how much faster it is, if it is that at every number of sessions.
+fn of_comparison(found: &Comparison) -> Option<String> {
+    let all: Vec<(&StageComparison, ChangeFindings)> =
+        found.stages.iter().filter_map(|stage| Some((stage, stage.metric(&found.headline)?.change?))).collect();
+    if found.stages.iter().any(|stage| found.has_other_load(stage)) {
+        return None;
+    }
+    let (candidate, baseline) = (clean(&found.candidate.name, NAME_WIDTH), clean(&found.baseline.name, NAME_WIDTH));
+    match &all[..] {
+        [] => None,
+        [(_, change)] => Some(match change.verdict {
+            ChangeVerdict::CannotTell { .. } => {
+                format!("cannot tell {candidate} from {baseline}: {}", by(change))
+            }
+            ChangeVerdict::NoDifference => {
+                format!("{candidate} and {baseline} are the same within ±{}", percent(found.margin))
+            }
+            verdict => change_words(&found.headline, &candidate, &baseline, change, verdict),
+        }),
+        all => {
+            let is = |which: fn(ChangeVerdict) -> bool| all.iter().filter(|(_, change)| which(change.verdict)).count();
+            let better = is(|verdict| verdict == ChangeVerdict::Better);
+            let worse = is(|verdict| verdict == ChangeVerdict::Worse);
+            let same = is(|verdict| verdict == ChangeVerdict::NoDifference);
+            let unknown = all.len() - better - worse - same;
+            let counts = [(better, "faster"), (worse, "slower"), (same, "the same"), (unknown, "cannot tell")];
+            let counts = counts.iter().filter(|(number, _)| *number > 0);
+            let counts: Vec<String> = counts.map(|(number, words)| format!("{words} at {number}")).collect();
+            Some(format!("{candidate} against {baseline}: {} of {} steps", counts.join(", "), all.len()))
+        }
+    }
+}
+
+/// Several candidates: how many of them are faster.
+fn of_comparisons(all: &[Comparison]) -> Option<String> {
+    let baseline = clean(&all.first()?.baseline.name, NAME_WIDTH);
+    let of = |found: &Comparison| match &found.stages[..] {
+        [stage] if !found.has_other_load(stage) => Some(stage.metric(&found.headline)?.change?.verdict),
+        _ => None,
+    };
+    let verdicts: Vec<ChangeVerdict> = all.iter().map(of).collect::<Option<_>>()?;
+    let is = |which: ChangeVerdict| verdicts.iter().filter(|verdict| **verdict == which).count();
+    let counts = [
+        (is(ChangeVerdict::Better), "faster"),
+        (is(ChangeVerdict::Worse), "slower"),
+        (is(ChangeVerdict::NoDifference), "the same"),
+    ];
+    let unknown = verdicts.len() - counts.iter().map(|(number, _)| number).sum::<usize>();
+    let counts = counts.into_iter().chain([(unknown, "cannot be told apart")]).filter(|(number, _)| *number > 0);
+    let counts: Vec<String> = counts.map(|(number, words)| format!("{number} {words}")).collect();
+    Some(format!("{} against {baseline}: {}", number_of(all.len() as u64, "setting"), counts.join(", ")))
+}
+
+/// From twice as fast on as a factor, otherwise in percent.
+fn change_words(
+    headline: &str,
+    candidate: &str,
+    baseline: &str,
+    change: &ChangeFindings,
+    verdict: ChangeVerdict,
+) -> String {
+    const FACTOR_MIN: f64 = 2.0;
+    if headline != "tps" {
+        let direction = if change.ratio > 1.0 { "higher" } else { "lower" };
+        return format!("{candidate} has a {direction} {headline} than {baseline}: {}", by(change));
+    }
+    match (verdict, change.low.zip(change.high)) {
+        (ChangeVerdict::Better, Some((low, high))) if change.ratio >= FACTOR_MIN => {
+            let [ratio, low, high] = [change.ratio, low, high].map(times);
+            format!("{candidate} is {ratio}× as fast as {baseline} [{low}, {high}]")
+        }
+        (ChangeVerdict::Better | ChangeVerdict::More, _) => {
+            format!("{candidate} is faster than {baseline}: {}", by(change))
+        }
+        _ => format!("{candidate} is slower than {baseline}: {}", by(change)),
+    }
+}
+
+/// `+15.6% [+14.1, +17.0]`.
+fn by(change: &ChangeFindings) -> String {
+    crate::words::comparison::change_text(change)
+}
+
+/// Two digits, as a person would say it.
+fn times(ratio: f64) -> String {
+    if ratio < 9.95 { format!("{ratio:.1}") } else { figure(ratio.round()) }
+}
