@@ -1,5 +1,7 @@
 //! Finding records among many, and their history.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use assay_record::{Existing, Record, Status, Time};
@@ -200,6 +202,137 @@ fn a_page_over_all_records_is_one_file() {
     assert!(!page.contains("http://") && !page.contains("https://"));
 }
 
+/// One of the scripts of `action/`, with what GitHub would set. The tested program is in the PATH.
+fn step(folder: &Folder, script: &str, variables: &[(&str, &str)]) -> std::process::Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action").join(script);
+    let program = Path::new(env!("CARGO_BIN_EXE_assay")).parent().unwrap().display().to_string();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap());
+    let mut command = std::process::Command::new("bash");
+    command.arg(script).current_dir(folder.path()).envs(variables.iter().copied()).env("PATH", path);
+    command.env("RUNNER_TEMP", folder.path()).env("GITHUB_OUTPUT", folder.path().join("outputs"));
+    command.env("GITHUB_STEP_SUMMARY", folder.path().join("summary.md")).output().unwrap()
+}
+
+#[test]
+fn the_action_compares_and_keeps_one_comment_up_to_date() {
+    let folder = Folder::new();
+    fill(folder.path(), &[1.0, 1.01, 0.99, 1.0, 0.8, 0.81, 0.79, 0.8], |_, record| {
+        record.tags.clear();
+    });
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let variables = [
+        ("BASELINE", "00[0-3].json.zst"),
+        ("CANDIDATE", "00[4-7].json.zst"),
+        ("FAIL_IF", "tps < -10%\n"),
+        ("FAIL_IF_UNSURE", "true"),
+        ("MARGIN", "3%"),
+        ("TITLE", "queue"),
+    ];
+    let compared = step(&folder, "compare.sh", &variables);
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
+    let outputs = read("outputs");
+    let (markdown, status) = outputs.trim().split_once('\n').unwrap();
+    let markdown = markdown.strip_prefix("markdown=").unwrap();
+    assert_eq!(status, "status=1");
+    let summary = read("summary.md");
+    assert!(summary.starts_with("### queue: **failed**\n\n````text\n"), "{summary}");
+    assert!(summary.contains("error: --fail-if is met: tps < -10%"), "{summary}");
+    assert!(summary.contains("<details><summary>Why</summary>") && summary.contains("Throughput fell ("), "{summary}");
+
+    // What GitHub would get: the comments are asked for, then one is created or changed.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let variables = [
+        ("GITHUB_API_URL", &*address),
+        ("GITHUB_REPOSITORY", "a/b"),
+        ("NUMBER", "7"),
+        ("TITLE", "queue"),
+        ("TOKEN", "secret"),
+        ("MARKDOWN", markdown),
+    ];
+    let other = r#"[{"id": 1, "body": "Nice"}]"#;
+    let ours = r#"[{"id": 1, "body": "Nice"}, {"id": 2, "body": "<!-- assay compare: queue -->\nold"}]"#;
+    for (comments, expected) in
+        [(other, "POST /repos/a/b/issues/7/comments"), (ours, "PATCH /repos/a/b/issues/comments/2")]
+    {
+        let asked = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                [comments, "{}"].map(|answer| {
+                    let mut stream = listener.accept().unwrap().0;
+                    let request = request(&mut stream);
+                    let head =
+                        format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", answer.len());
+                    stream.write_all((head + answer).as_bytes()).unwrap();
+                    request
+                })
+            });
+            let commented = step(&folder, "comment.sh", &variables);
+            assert!(commented.status.success(), "{}", String::from_utf8_lossy(&commented.stderr));
+            asked.join().unwrap()
+        });
+        assert!(asked[0].starts_with("GET /repos/a/b/issues/7/comments?per_page=100&page=1 "), "{}", asked[0]);
+        assert!(asked.iter().all(|one| one.contains("\r\nAuthorization: Bearer secret\r\n")), "{asked:?}");
+        assert!(asked[1].starts_with(expected), "{}", asked[1]);
+        let (_, body) = asked[1].split_once("\r\n\r\n").unwrap();
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["body"], format!("<!-- assay compare: queue -->\n{summary}"));
+    }
+    // Records that are not there are neither a pass nor a difference.
+    let variables = [("BASELINE", "no.zst"), ("CANDIDATE", "no.zst"), ("FAIL_IF", ""), ("FAIL_IF_UNSURE", "false")];
+    let compared = step(&folder, "compare.sh", &[&variables[..], &[("MARGIN", "3%"), ("TITLE", "queue")]].concat());
+    assert!(compared.status.success() && read("outputs").ends_with("status=2\n"), "{}", read("outputs"));
+}
+
+/// A whole request.
+fn request(stream: &mut TcpStream) -> String {
+    let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let length = stream.read(&mut buffer).unwrap();
+        text.extend_from_slice(&buffer[..length]);
+        let so_far = String::from_utf8_lossy(&text).into_owned();
+        let Some((head, body)) = so_far.split_once("\r\n\r\n") else { continue };
+        let wanted = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse::<usize>().ok());
+        if body.len() >= wanted.unwrap_or(0) {
+            return so_far;
+        }
+    }
+}
+
+#[test]
+fn a_folder_is_served_while_it_grows() {
+    let folder = Folder::new();
+    fill(folder.path(), &[1.0, 1.1], |_, _| ());
+    folder.write("private.txt", "not a record");
+    let address = format!("127.0.0.1:{}", testkit::free_port().unwrap());
+    let mut served = folder.start(&format!("serve --listen {address}"));
+    served.wait_for(&format!("serving 2 records at http://{address}/"));
+    let ask = |path: &str| -> String {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let page = ask("/");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8"), "{page}");
+    assert!(page.contains("\"001.json.zst\",\"page/001.json.zst\""), "{page}");
+    let record = ask("/page/001.json.zst");
+    assert!(record.contains("<h1>shop.lua</h1>"), "{record}");
+    for path in ["/private.txt", "/page/private.txt", "/page/../private.txt", "/page/%2e%2e/etc/passwd", "/page/"] {
+        assert!(ask(path).starts_with("HTTP/1.1 404 "), "{path}");
+    }
+    let other = Folder::new();
+    fill(other.path(), &[1.0, 1.1, 0.9], |_, _| ());
+    std::fs::copy(other.path().join("002.json.zst"), folder.path().join("002.json.zst")).unwrap();
+    while !ask("/").contains("\"002.json.zst\"") {
+        std::thread::yield_now();
+    }
+    let taken = folder.run(&format!("serve --listen {address}"));
+    assert_eq!(taken.code, Some(5), "{}", taken.shown());
+    served.signal(nix::sys::signal::Signal::SIGINT);
+    assert_eq!(served.finish().code, Some(0));
+}
+
 #[test]
 fn a_bisection_finds_the_first_bad_value_and_continues_from_its_records() {
     let folder = Folder::new();
@@ -221,6 +354,82 @@ fn a_bisection_without_a_difference_says_so() {
         "bisect './slower.lua --rows 5 --tag at={} --transactions 60' --values a,b,c --ends 4 --margin 900% --quiet";
     assert_snapshot!(folder.expect(line, 1).stderr, @"error: the ends do not differ");
     assert_snapshot!(folder.run("bisect 'x --rows {}' --values 1").stderr, @"error: a search needs at least two candidates: a good one and a bad one");
+}
+
+/// What a build makes is how many statements a transaction has.
+const BUILD: &str = r#"
+set -e
+echo "$1" >> built.txt
+git show "$1:rows" > rows-built
+if grep -q broken rows-built; then exit 1; fi
+mkdir -p builds
+mv rows-built "builds/$1"
+"#;
+
+const BUILT: &str = r#"
+sysbench.cmdline.options = { candidate = { "what was built", "" } }
+function event()
+    for i = 1, rows do con:query("SELECT " .. i) end
+end
+function thread_init()
+    drv = sysbench.sql.driver(); con = drv:connect()
+    rows = tonumber(io.open("builds/" .. sysbench.opt.candidate):read("*l"))
+end
+"#;
+
+#[test]
+fn a_bisection_builds_commits_skips_those_that_do_not_build_and_continues() {
+    let folder = Folder::new();
+    let git = |words: &[&str]| -> String {
+        let identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"];
+        let output = std::process::Command::new("git").args(identity).args(words).current_dir(folder.path()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    let commit = |rows: &str| {
+        folder.write("rows", rows);
+        git(&["add", "rows"]);
+        git(&["commit", "--quiet", "--message", rows]);
+        git(&["rev-parse", "HEAD"])
+    };
+    let commits = ["1", "2", "broken", "40", "41"].map(commit);
+    folder.write("build.sh", BUILD);
+    folder.write("built.lua", BUILT);
+    let line = format!(
+        "bisect './built.lua --candidate {{}} --transactions 60' --commits {}..{} --build 'sh build.sh {{}}' \
+         --records found",
+        commits[0], commits[4]
+    );
+    let found = folder.expect(&line, 0);
+    let range = format!("the first bad one is among {} … {}", commits[2], commits[3]);
+    assert!(found.stdout.starts_with(&range), "{}", found.shown());
+    assert!(found.stderr.contains(&format!("{} does not build: it is skipped", commits[2])), "{}", found.stderr);
+    let built = || std::fs::read_to_string(folder.path().join("built.txt")).unwrap();
+    let builds = built();
+    assert_eq!(builds.lines().filter(|line| *line == commits[0]).count(), 1, "built once: {builds}");
+    // Nothing is built or measured again.
+    let again = folder.expect(&line, 0);
+    assert_eq!((again.stdout, built()), (found.stdout, builds));
+    // Another search does not use these records.
+    let other = folder.expect(&line.replace("--transactions 60", "--transactions 61"), 2).stderr;
+    assert!(other.starts_with("error: found has the records of another search"), "{other}");
+}
+
+#[test]
+fn versions_are_those_that_the_lab_can_start() {
+    let folder = Folder::new();
+    let refused = |range: &str| folder.run(&format!("bisect 'x --server {{}}' --versions {range} --quiet")).stderr;
+    assert_snapshot!(refused("postgres:15"), @"error: --versions postgres:15: expected PRODUCT:FIRST..LAST");
+    let two = "error: --versions postgres..18: expected two versions, such as postgres:9.6..18\n";
+    assert_eq!(refused("postgres..18"), two);
+    let unknown = refused("postgres:98..99");
+    assert!(unknown.starts_with("error: --versions postgres:98..99: fewer than two such versions are"), "{unknown}");
+    assert!(unknown.contains("available versions of postgres: 9.6"), "{unknown}");
+    // A workload that is not there: each version of the range was a candidate.
+    let tried = refused("postgres:9.6..18");
+    assert!(tried.starts_with("error: postgres:9.6"), "{tried}");
 }
 
 const SLOWER: &str = r#"
