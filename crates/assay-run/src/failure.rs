@@ -66,26 +66,32 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
     let code = error.code.to_string();
     let code = if code == "no code" { String::new() } else { format!(" ({code})") };
     let trouble = Trouble::new(Exit::Server, verb).detail(format!("{}{code}", error.message));
-    let hint = database.advice(error, wanted as usize).unwrap_or_else(|| match (error.origin, error.class) {
-        (_, Class::Limit) => format!("lower `--sessions`, or raise the server's connection limit above {wanted}"),
-        (_, Class::Authentication) => {
-            "check the user and password in `--db`, the environment or the configuration files".to_owned()
-        }
-        (_, Class::Missing) => "name a database that exists in `--db`, or create it on the server".to_owned(),
-        // It hangs, or closes the connection.
-        (Origin::Network, _) if connected > 0 => format!(
+    let limits = || {
+        format!(
             "the server has {connected} connections and may have reached a limit (see its log): open files \
              (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), time for logins \
              (connect_timeout), or room in its connection queue (back_log, net.core.somaxconn; lower `--connect-pending`, \
              now {}, or set `--connect-rate`)",
             plan.connects.pending_max
-        ),
+        )
+    };
+    let general = || match (error.origin, error.class) {
+        (_, Class::Limit) => format!("lower `--sessions`, or raise the server's connection limit above {wanted}"),
+        (_, Class::Authentication) => {
+            "check the user and password in `--db`, the environment or the configuration files".to_owned()
+        }
+        (_, Class::Missing) => "name a database that exists in `--db`, or create it on the server".to_owned(),
         (Origin::Network, Class::Timeout) => {
-            "check the host and port in `--db`, that no firewall blocks them, and that the server is not hanging".to_owned()
+            "check the host and port in `--db`, that no firewall blocks them, and that the server is not hanging"
+                .to_owned()
         }
         (Origin::Network, _) => "check host and port in `--db`, and that the server is running".to_owned(),
         _ => "check `--db`".to_owned(),
-    });
+    };
+    // It hangs, or closes the connection.
+    let reached = error.origin == Origin::Network && connected > 0;
+    let advice = || database.advice(error, wanted as usize);
+    let hint = if reached { error.hint.clone().unwrap_or_else(limits) } else { advice().unwrap_or_else(general) };
     trouble.hint(hint)
 }
 

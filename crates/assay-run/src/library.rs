@@ -106,7 +106,7 @@ pub fn script_trouble(cause: String, error: &ScriptError) -> Trouble {
         _ => String::new(),
     };
     // What the database holds does not fit the command, as a file that exists already.
-    let is_unfit = is_refusal(error) && error.message.contains("nothing was changed");
+    let is_unfit = is_refusal(error) && error.message.contains("already exist");
     let exit = if is_unfit { Exit::Usage } else { Exit::Workload };
     let mut trouble = Trouble::new(exit, cause).detail(format!("{place}{}", error.message));
     if !is_refusal(error) {

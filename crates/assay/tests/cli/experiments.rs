@@ -113,7 +113,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
-    for part in ["How much memory for sorts?</h1>", "4 of 6 trials", "Failed: work_mem=banana, rounds 1, 2: "] {
+    for part in ["How much memory for sorts?", "4 of 6 trials", "Failed: work_mem=banana, rounds 1, 2: "] {
         assert!(page.contains(part), "{part}");
     }
     let record = assay_record::Record::read(&folder.path().join("sorts/records/round2-cell3-1.json.zst")).unwrap();
@@ -735,7 +735,7 @@ fn a_recipe_may_have_several_servers_time_statements_and_crash_a_server() {
     }
     folder.expect_with(&variables, "lab show two --html page.html", 0);
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
-    assert!(page.contains("<h1>Does a neighbor that crashes matter?</h1>") && page.contains("2 of 2 trials"), "{page}");
+    assert!(page.contains("Does a neighbor that crashes matter?") && page.contains("2 of 2 trials"), "{page}");
     // The data directory existed, and is removed with the servers.
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
     std::fs::remove_dir(&elsewhere).unwrap();

@@ -87,7 +87,7 @@ fn what_does_not_fit_is_named_with_its_cause_and_its_remedy() {
         ),
         ("run oltp_read_write --db sqlite:x.db --memory 1G", 2, ["no option --memory", "`--server-memory`"]),
         ("run ./one_table.lua --no-such-option 1", 2, ["no option --no-such-option", "lists the options"]),
-        ("run .", 5, ["cannot find the script", "it is a folder"]),
+        ("run ./", 5, ["cannot find the script", "it is a folder"]),
         ("run ./empty.lua --db sqlite:x.db", 3, ["it defines no event()", "define `function event()`"]),
         ("sql --db sqlite:x.db absent.sql", 5, ["cannot read absent.sql", "No such file"]),
         ("tag one_table.lua disk", 2, ["disk is neither a record nor a tag", "KEY=VALUE"]),
@@ -448,7 +448,7 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
     exit 2
     --- stderr
     error: workload tpcc has no option --table-size
-      it is an option of oltp_delete, oltp_insert, oltp_point_select and others
+      it is an option of oltp_delete, oltp_insert, oltp_microbenchmark and others
 
     hint: `assay run tpcc --help` lists the options of tpcc
 

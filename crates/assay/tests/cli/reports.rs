@@ -54,7 +54,10 @@ fn a_public_report_names_no_place_and_notes_are_in_every_chart_over_time() {
     let folder = Folder::new();
     folder.write("one_table.lua", ONE_TABLE);
     folder.write("one.sql", "select 1");
-    folder.expect("run ./one_table.lua --db sqlite:secret.db --time 1s --interval 100ms --record r.json.zst", 0);
+    folder.expect(
+        "run ./one_table.lua --db sqlite:secret.db --time 1s --interval 100ms --record r.json.zst --prepare",
+        0,
+    );
     let outputs = "--html p.html --markdown p.md --csv p.csv --json p.json --telemetry-csv t.csv";
     folder.expect(&format!("report r.json.zst --public --mark 0:00=begin {outputs}"), 0);
     let place = folder.path().to_string_lossy().into_owned();

@@ -49,7 +49,7 @@ fn statements_are_timed_in_rounds_and_their_record_is_read_by_show_and_compare()
     let compared = folder.expect("compare r.json --format json", 0).stdout;
     assert!(compared.contains("\"update.p50\""), "{compared}");
     let page = folder.expect("report r.json --html -", 0).stdout;
-    assert!(page.contains("<h2>Statements</h2>"));
+    assert!(page.contains(">Statements</a></h2>"));
     // What `cleanup` names is removed.
     let gone = folder.expect("sql 'SELECT * FROM t' --db sqlite:t.db --no-record", 4);
     assert!(gone.stderr.contains("error: the server refused case sql"), "{}", gone.shown());

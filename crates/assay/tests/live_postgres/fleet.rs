@@ -370,7 +370,9 @@ fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
     assert!(record.agents.iter().all(|agent| agent.status == Status::Complete));
     // What it had stored is gone with it, but not what had arrived.
     let mut run = lab.folder.start(&line.replace("--time 3s", "--time 10m").replace("--lease 60s", "--lease 10s"));
-    run.wait_for_interval(8);
+    for _ in 0..8 {
+        run.wait_for_interval(4);
+    }
     own.kill().unwrap();
     let ran = run.finish();
     assert_eq!(ran.code, Some(6), "{}", ran.shown());

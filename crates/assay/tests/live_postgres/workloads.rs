@@ -159,7 +159,7 @@ fn prepare_overwrites_only_what_it_is_told_to() {
         assert_eq!(count(), "700\n700\n");
         // One of two tables exists: nothing is created, and the existing one is not touched.
         server.sql(&database, "DROP TABLE sbtest1").unwrap();
-        folder.expect(&format!("prepare {common} --table-size 500"), 3);
+        folder.expect(&format!("prepare {common} --table-size 500"), 2);
         assert_eq!(
             server.sql(&database, "SELECT COUNT(*) FROM sbtest2; SELECT to_regclass('sbtest1') IS NULL").unwrap(),
             "700\nt\n"
