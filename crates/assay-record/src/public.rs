@@ -37,9 +37,9 @@ impl Record {
                 error.message = hide(&error.message, &names);
             }
         }
-        let scopes = telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.scopes);
-        for absent in scopes.flat_map(|scope| &mut scope.absent) {
-            absent.reason = hide(&absent.reason, &names);
+        for scope in telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.scopes) {
+            scope.absent.iter_mut().for_each(|one| one.reason = hide(&one.reason, &names));
+            scope.series.iter_mut().for_each(|one| one.source = hide(&one.source, &names));
         }
         let record: Record = serde_json::from_value(value).ok()?;
         Some(Record { stages, telemetry, ..record })

@@ -354,3 +354,12 @@ fn an_option_that_is_not_a_finite_number_is_kept_as_text() {
     assert_eq!(serde_json::to_string(&OptionValue::Number(2.0)).unwrap(), "2.0");
     assert_eq!(serde_json::from_str::<OptionValue>("2.0").unwrap(), OptionValue::Number(2.0));
 }
+
+#[test]
+fn a_copy_for_everybody_names_no_place_in_its_telemetry() {
+    let mut record = example_with_telemetry();
+    let scope = &mut record.telemetry.as_mut().unwrap().scopes[0];
+    scope.series[0].source = "blocks of /srv/secret/data".into();
+    let public = serde_json::to_string(&record.public().unwrap()).unwrap();
+    assert!(public.contains("blocks of …") && !public.contains("/srv/secret"), "{public}");
+}

@@ -12,7 +12,7 @@ mod statements;
 use crate::protocol::load;
 use crate::protocol::login::Login;
 use crate::protocol::message::{self, LENGTH_MAX, broken};
-use crate::protocol::notifications::Notifications;
+use crate::protocol::notifications::Unasked;
 use crate::protocol::server::PostgresServer;
 use assay_seam::{
     Class, Connection, Effect, Exchange, Executed, InFlight, Nanos, Operation, Progress, Reply, Rows, ServerFacts,
@@ -50,9 +50,8 @@ pub(super) struct PostgresConnection {
     loaded: load::Tables,
     /// The messages of the next load while one is in flight.
     next_load: Vec<u8>,
-    /// The server said goodbye while nothing was in flight, or after a reply.
-    goodbye: Option<Box<StatementError>>,
-    notifications: Notifications,
+    /// Most servers say nothing.
+    unasked: Option<Box<Unasked>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,8 +202,7 @@ impl Connection for PostgresConnection {
         self.deferral.forget();
         self.loaded.forget();
         self.next_load = Vec::new();
-        self.goodbye = None;
-        self.notifications.forget();
+        self.unasked = None;
         for statement in &mut self.statements {
             if let Form::Server { prepared, .. } = &mut statement.form {
                 *prepared = false;
@@ -339,7 +337,7 @@ impl Connection for PostgresConnection {
         if self.phase != Phase::Ready {
             return self.gone();
         }
-        match self.notifications.take(exchange.pool) {
+        match self.unasked.as_mut().and_then(|said| said.notifications.take(exchange.pool)) {
             Some(reply) => Progress::Reply(reply),
             None => {
                 self.phase = Phase::Listening;
@@ -400,8 +398,7 @@ impl PostgresConnection {
             deferral: Deferral::default(),
             loaded: load::Tables::default(),
             next_load: Vec::new(),
-            goodbye: None,
-            notifications: Notifications::default(),
+            unasked: None,
         }
     }
 }
@@ -410,7 +407,7 @@ impl PostgresConnection {
     /// An operation is requested of a connection that ended.
     fn gone(&mut self) -> Progress {
         let gone = || Box::new(StatementError::network("the connection to the server is closed"));
-        Progress::Failed(self.goodbye.take().unwrap_or_else(gone))
+        Progress::Failed(self.unasked.as_mut().and_then(|said| said.goodbye.take()).unwrap_or_else(gone))
     }
 
     fn dialect(&self) -> Dialect {

@@ -1,4 +1,4 @@
-//! Notifications (NOTIFY): those that arrived, until somebody asks for them.
+//! What a server sends unasked: notifications (NOTIFY), until somebody asks for them, and the end of the connection.
 
 use std::collections::VecDeque;
 
@@ -7,6 +7,14 @@ use assay_seam::{Class, Reply, RowsPool, StatementError};
 
 /// More are dropped, and the next one who asks is told.
 const WAITING_MAX: usize = 1000;
+
+/// What the server said without being asked.
+#[derive(Default)]
+pub(super) struct Unasked {
+    /// It ended the connection while nothing was in flight, or after a reply.
+    pub(super) goodbye: Option<Box<StatementError>>,
+    pub(super) notifications: Notifications,
+}
 
 /// Those that wait.
 #[derive(Default)]
@@ -54,10 +62,5 @@ impl Notifications {
             }
         }
         Some(Reply { rows: Some(rows), ..Reply::default() })
-    }
-
-    /// The connection is gone.
-    pub(super) fn forget(&mut self) {
-        *self = Notifications::default();
     }
 }

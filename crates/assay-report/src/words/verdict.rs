@@ -9,12 +9,14 @@ use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::verdict::ChangeVerdict;
 use crate::plain::clean;
-use crate::tables::table::NAME_WIDTH as OWN_WIDTH;
 use crate::words::capacity::capacity_words;
 use crate::words::cases;
 use crate::words::isolation::isolation_answer;
 use crate::words::run::{clients, number_of, per_second};
 use crate::words::summary::{capitalized, over_trials};
+
+/// Longest name of a workload's own measure of throughput.
+const OWN_WIDTH: usize = 24;
 
 const NAME_WIDTH: usize = 60;
 

@@ -146,7 +146,7 @@ fn procedures_are_made_by_prepare_and_removed_by_cleanup() {
         }
         place.run_checked(run);
         // Without the option nothing changes.
-        place.expect("prepare", &format!("{SMALL} --tables 2"), 3);
+        place.expect("prepare", &format!("{SMALL} --tables 2"), 2);
 
         place.folder.write(
             "other.lua",

@@ -51,7 +51,7 @@ impl PostgresConnection {
                 (Progress::Pending, next) => answer = next,
                 // After a reply: the reply is good, the next operation gets the error.
                 (_, Progress::Failed(error)) => {
-                    self.goodbye = Some(error);
+                    self.unasked.get_or_insert_default().goodbye = Some(error);
                     break;
                 }
                 (_, next) => unreachable!("nothing in flight, yet {next:?}"),
@@ -97,10 +97,11 @@ impl PostgresConnection {
                 }
             }
             (b'A', _) => {
-                self.notifications.add(body)?;
+                let notifications = &mut self.unasked.get_or_insert_default().notifications;
+                notifications.add(body)?;
                 if self.phase == Phase::Listening {
                     self.phase = Phase::Ready;
-                    return Ok(self.notifications.take(exchange.pool).map(Progress::Reply));
+                    return Ok(notifications.take(exchange.pool).map(Progress::Reply));
                 }
             }
             (b'S', _) => self.on_parameter_status(body)?,
