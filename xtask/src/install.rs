@@ -100,6 +100,9 @@ fn missing_packages() -> Vec<&'static str> {
         ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),
         // To negotiate TLS with.
         ("openssl", !program("openssl")),
+        // What the scripts of the GitHub Action call.
+        ("curl", !program("curl")),
+        ("jq", !program("jq")),
         // Shells that completions are tested with.
         ("zsh", !program("zsh")),
         ("fish", !program("fish")),
