@@ -40,7 +40,7 @@ impl Answer {
         Answer { status: StatusCode::OK, kind, body: body.into() }
     }
 
-    /// There is no such thing.
+    /// Nothing has this address.
     pub fn missing(words: impl Into<String>) -> Answer {
         Answer::text(StatusCode::NOT_FOUND, words)
     }

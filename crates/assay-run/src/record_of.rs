@@ -142,9 +142,10 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     record.rules = outcome.declarations.iter().filter_map(rule).collect();
     record.rates = outcome.declarations.iter().filter_map(rate).collect();
     for (name, actual) in found(&outcome.declarations) {
-        // 0 asks for what there is.
+        // 0 asks for what there is, and a negative number for what the workload decides.
         let asked = record.manifest.options.insert(name.clone(), actual.clone());
-        if let Some(asked) = asked.filter(|asked| *asked != actual && *asked != record::OptionValue::Int(0)) {
+        if let Some(asked) = asked.filter(|asked| *asked != actual && !matches!(asked, record::OptionValue::Int(..=0)))
+        {
             record.manifest.asked.entry(name).or_insert(asked);
         }
     }

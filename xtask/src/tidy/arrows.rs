@@ -173,7 +173,7 @@ const OUTSIDERS: [(&str, &[&str]); 7] = [
     ("libc", &["assay-io", "assay-machine"]),
     // Its declarations alone would not link with any library.
     ("mlua-sys", &["assay-luajit"]),
-    // There is no async runtime on the measured path. A fleet's message bus has one, and the HTTP server of metrics and
+    // The measured path has no async runtime. A fleet's message bus has one, and the HTTP server of metrics and
     // pages, each on a thread of its own.
     ("tokio", &["assay-fleet", "assay-process"]),
     ("hyper", &["assay-process"]),

@@ -87,6 +87,8 @@ fn a_file_of_properties_is_a_workload() {
         [of("recordcount"), of("maxscanlength"), of("exponential_percentile"), of("fieldcount")],
         [Some(200.0), Some(3.0), Some(90.0), Some(10.0)]
     );
+    let mut warnings = findings["warnings"].as_array().unwrap().iter();
+    assert!(!warnings.any(|one| one["kind"] == "other_size"), "{}", findings["warnings"]);
     // What is given on the command line comes first.
     let read = folder.expect(&format!("{run} --readproportion 1 --scanproportion 0 --format json"), 0).findings();
     assert_eq!(done(&read), ["read"]);

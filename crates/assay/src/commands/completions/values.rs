@@ -101,7 +101,7 @@ fn recipes() -> Vec<Named> {
     assay_recipe::shipped().iter().map(|(name, _)| plain(*name)).collect()
 }
 
-/// Databases by name. Whoever cannot read the file is told so by the command itself.
+/// Databases by name. If their file cannot be read, the command itself reports it.
 fn databases() -> Vec<Named> {
     let all = Databases::read().unwrap_or_default().all;
     all.into_iter().map(|(name, named)| (name, named.url)).collect()
