@@ -1,5 +1,6 @@
 --- One delete by primary key, without a transaction around it. Rows that are already gone count as `other`.
 require("oltp_common")
+assay.share("oltp_transactions").uses()
 
 function prepare_statements() prepare_for_each_table("deletes") end
 

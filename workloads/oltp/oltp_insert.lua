@@ -1,5 +1,6 @@
 --- One insert, sent as text, without a transaction around it. The tables grow.
 require("oltp_common")
+assay.share("oltp_transactions").uses()
 local dialect_of = assay.share("oltp_transactions").dialect_of
 
 --- Our own ids are drawn from all 32-bit numbers, so existing rows could collide with them.

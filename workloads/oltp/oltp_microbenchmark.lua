@@ -7,6 +7,8 @@ require("oltp_common")
 local oltp = assay.share("oltp_transactions")
 local opt, format = oltp.opt, string.format
 
+oltp.uses("range_size")
+
 --- Fewer rows than there are in the table, so that every list and range has its full length.
 local function pick(count) return sysbench.rand.default(1, math.max(1, opt("table_size") - count + 1)) end
 

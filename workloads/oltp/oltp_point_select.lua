@@ -1,5 +1,6 @@
 --- One select by primary key, without a transaction around it.
 require("oltp_common")
+assay.share("oltp_transactions").uses()
 
 function prepare_statements() prepare_point_selects() end
 

@@ -1,6 +1,10 @@
 --- Reads by primary key and by range in one transaction: 10 point selects, a plain, a SUM, an ORDER BY and a DISTINCT
 --- range of 100 rows.
 require("oltp_common")
+assay.share("oltp_transactions").uses(
+  "range_size", "point_selects", "range_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges",
+  "skip_trx"
+)
 
 function prepare_statements()
   if not sysbench.opt.skip_trx then

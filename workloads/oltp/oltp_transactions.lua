@@ -50,6 +50,18 @@ local oltp = {
   tables_are_shared = true, key_is_late = true,
 }
 
+local OF_TRANSACTIONS = {
+  "range_size", "point_selects", "range_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges",
+  "index_updates", "non_index_updates", "delete_inserts", "skip_trx",
+}
+
+--- For a workload that reads only some of the options of transactions: the others are not listed in its help.
+function oltp.uses(...)
+  local used = {}
+  for _, name in ipairs { ... } do used[name] = true end
+  for _, name in ipairs(OF_TRANSACTIONS) do options[name].unused = not used[name] end
+end
+
 local dialects = {} -- by the name of the driver
 
 --- What the workloads say to this product.

@@ -1,5 +1,6 @@
 --- One update of the indexed column k, by primary key, without a transaction around it.
 require("oltp_common")
+assay.share("oltp_transactions").uses("index_updates")
 
 function prepare_statements() prepare_index_updates() end
 

@@ -1,6 +1,7 @@
 --- Writes in one transaction: an update of the indexed column, an update of another one, and a delete followed by an
 --- insert of the same id.
 require("oltp_common")
+assay.share("oltp_transactions").uses("index_updates", "non_index_updates", "delete_inserts", "skip_trx")
 
 function prepare_statements()
   if not sysbench.opt.skip_trx then

@@ -1,5 +1,6 @@
 --- One select of the rows with one of 10 random values in k.
 require("oltp_common")
+assay.share("oltp_transactions").uses()
 local dialect_of = assay.share("oltp_transactions").dialect_of
 
 sysbench.cmdline.options.random_points = { "Number of values in the IN list", 10 }

@@ -1,5 +1,6 @@
 --- One select that counts the rows with k in one of 10 random ranges.
 require("oltp_common")
+assay.share("oltp_transactions").uses()
 local dialect_of = assay.share("oltp_transactions").dialect_of
 
 sysbench.cmdline.options.number_of_ranges = { "Number of BETWEEN conditions", 10 }

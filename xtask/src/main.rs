@@ -16,6 +16,7 @@ mod front;
 mod fuzz;
 mod install;
 mod instructions;
+mod site;
 mod steps;
 mod suites;
 mod test;
@@ -48,6 +49,8 @@ enum Task {
     Dist,
     /// Make README.md's terminal screen and chart anew, from a real run
     Front(front::Options),
+    /// Make a website of the documents, with search
+    Site(site::Options),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Task::Bench(options) => bench::run(&options),
         Task::Dist => dist::run_all(),
         Task::Front(options) => front::run_all(&options),
+        Task::Site(options) => site::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,6 +22,8 @@ pub struct OptionDeclaration {
     pub kind: OptionKind,
     /// The values that a text may have; empty: any.
     pub choices: Vec<String>,
+    /// Accepted, because the workload shares its options with others, but it does nothing here.
+    pub unused: bool,
     /// What the script sees if the user does not set it: the declared default, else an empty text, 0 or an empty list.
     pub default: OptionValue,
 }

@@ -7,7 +7,7 @@ mod questions;
 mod server;
 mod settings;
 
-pub use protocol::{DRIVER, fuzz_postgres};
+pub use protocol::{DRIVER, GREETING, fuzz_postgres, is_greeting};
 pub use questions::QUESTIONS;
 pub use server::Postgres;
 pub use settings::SETTINGS;

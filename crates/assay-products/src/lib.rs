@@ -26,6 +26,17 @@ pub struct Family {
     pub settings: SettingFacts,
     /// Servers that can be started; empty: none.
     pub servers: &'static [&'static dyn Product],
+    /// How to recognize its servers, if they wait for their clients to speak first.
+    pub greeting: Option<Greeting>,
+}
+
+/// What a server that says nothing is asked, to find out whether it is of this family.
+#[derive(Clone, Copy, Debug)]
+pub struct Greeting {
+    /// Bytes to send.
+    pub say: &'static [u8],
+    /// Whether these bytes are its complete answer.
+    pub is_answer: fn(&[u8]) -> bool,
 }
 
 /// Every family, in the order in which it is listed to users.
@@ -36,6 +47,7 @@ pub static FAMILIES: [Family; 3] = [
         questions: assay_postgres::QUESTIONS,
         settings: assay_postgres::SETTINGS,
         servers: &[&Postgres],
+        greeting: Some(Greeting { say: assay_postgres::GREETING, is_answer: assay_postgres::is_greeting }),
     },
     Family {
         driver: assay_mysql::DRIVER,
@@ -43,6 +55,7 @@ pub static FAMILIES: [Family; 3] = [
         questions: assay_mysql::QUESTIONS,
         settings: assay_mysql::SETTINGS,
         servers: &[&MYSQL, &MARIADB],
+        greeting: None,
     },
     Family {
         driver: assay_sqlite::DRIVER,
@@ -50,6 +63,7 @@ pub static FAMILIES: [Family; 3] = [
         questions: assay_sqlite::QUESTIONS,
         settings: assay_sqlite::SETTINGS,
         servers: &[],
+        greeting: None,
     },
 ];
 

@@ -15,8 +15,7 @@ use crate::measured::Measured;
 use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::watch::Watch;
-use crate::workload::Workload;
-use crate::{failure, plan, record_of};
+use crate::{failure, next, plan, record_of};
 
 /// Runs the given command.
 pub fn run(assignment: &Assignment, quiet: bool) -> Result<Exit, Trouble> {
@@ -106,7 +105,7 @@ pub fn measured_on_databases(
                 None
             }
         };
-        told(&conclude(&spec.task, workload, &plan, outcome)?)?;
+        told(&conclude(assignment, &plan, outcome)?)?;
         let notes = plan.targets.iter().flat_map(|target| target.database.notes());
         for note in notes.filter(|_| !quiet) {
             terminal::say(&format!("note: {note}\n"));
@@ -129,17 +128,22 @@ pub fn numbered(path: &Path, number: u64) -> PathBuf {
 /// Runs a command on one database. Errors and interrupts are troubles.
 pub fn on_database(assignment: &Assignment, quiet: bool, url: &str) -> Result<Outcome, Trouble> {
     let (plan, outcome) = attempt(assignment, quiet, url)?;
-    conclude(&assignment.spec.task, &assignment.workload, &plan, outcome)
+    conclude(assignment, &plan, outcome)
 }
 
 /// The outcome of a completed command; errors and interrupts are troubles.
-fn conclude(command: &str, workload: &Workload, plan: &Plan, outcome: Outcome) -> Result<Outcome, Trouble> {
+fn conclude(assignment: &Assignment, plan: &Plan, outcome: Outcome) -> Result<Outcome, Trouble> {
+    let Assignment { spec, workload, .. } = assignment;
     match outcome.end {
         End::Complete => Ok(outcome),
         End::Interrupted => {
-            Err(Trouble::new(interrupt::exit(), format!("{command} of {} was interrupted", workload.name)))
+            Err(Trouble::new(interrupt::exit(), format!("{} of {} was interrupted", spec.task, workload.name)))
         }
-        End::Failed(error) => Err(failure::trouble(&error, plan, workload, None)),
+        End::Failed(error) => {
+            let needs_tables = !["prepare", "cleanup"].contains(&spec.task.as_str()) && workload.has_command("prepare");
+            let prepare = needs_tables.then(|| next::prepare_command(assignment));
+            Err(failure::trouble(&error, plan, workload, prepare.as_deref()))
+        }
     }
 }
 

@@ -99,9 +99,11 @@ fn statement_hints(trouble: Trouble, error: &StatementError, plan: &Plan, prepar
     let trouble = match (&error.hint, error.class, prepare) {
         (Some(hint), _, _) if error.class != Class::Missing => trouble.hint(hint),
         (_, Class::Missing, Some(prepare)) => {
-            return trouble
-                .hint(format!("are the tables prepared? {prepare}"))
-                .hint("or add `--prepare` to prepare the tables before the run");
+            let trouble = trouble.hint(format!("are the tables prepared? {prepare}"));
+            return match plan.setup.command == "run" {
+                true => trouble.hint("or add `--prepare` to prepare the tables before the run"),
+                false => trouble,
+            };
         }
         _ => trouble,
     };

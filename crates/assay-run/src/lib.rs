@@ -35,6 +35,7 @@ pub mod record_of;
 pub mod registry;
 pub mod render;
 pub mod server_settings;
+mod stranger;
 pub mod telemetry;
 pub mod watch;
 pub mod workload;

@@ -2,7 +2,7 @@
 //!
 //! All of it goes to stderr. Progress is drawn only on a terminal; lines are always written, unless `--quiet`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use assay_engine::{Notice, Observer, Outcome, Outside, Plan, Stage, Warning};
 use assay_io::Clock;
@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::fleet::crew::Screen;
 use crate::live::Live;
 use crate::measured::Measured;
+use crate::stranger;
 
 /// Prints the notices of a run.
 pub struct Watch<'a> {
@@ -23,17 +24,24 @@ pub struct Watch<'a> {
     bar: Option<ProgressBar>,
     live: Option<Live>,
     measured: Option<Measured>,
+    /// Since when no session could log in.
+    refused: Option<Instant>,
+    /// Whether silent servers were asked what they are.
+    suspected: bool,
 }
+
+/// A server that is no stranger has greeted its first client by then, if it is not overloaded.
+const SUSPECT_AFTER: Duration = Duration::from_secs(2);
 
 impl<'a> Watch<'a> {
     /// Watches a command: progress and warnings, and its record if it leaves one.
     pub fn of_command(plan: &'a Plan, quiet: bool, measured: Option<Measured>) -> Watch<'a> {
-        Watch { plan, quiet, bar: None, live: None, measured }
+        Watch { plan, quiet, bar: None, live: None, measured, refused: None, suspected: false }
     }
 
     /// Watches a run: interval lines and the partial record too.
     pub fn of_run(plan: &'a Plan, quiet: bool, live: Live) -> Watch<'a> {
-        Watch { plan, quiet, bar: None, live: Some(live), measured: None }
+        Watch { plan, quiet, bar: None, live: Some(live), measured: None, refused: None, suspected: false }
     }
 
     /// Removes the progress line from the screen.
@@ -83,6 +91,9 @@ impl<'a> Watch<'a> {
 
     fn connecting(&mut self, ready: u32, wanted: u32) {
         events::tell(|| Event::Connecting(Connecting { ready, wanted }));
+        if ready == 0 && self.refused.get_or_insert_with(Instant::now).elapsed() > SUSPECT_AFTER {
+            self.suspect();
+        }
         if ready >= wanted {
             self.clear();
         } else if let Some(bar) = self.bar("connecting {wide_bar} {pos}/{len} sessions") {
@@ -113,7 +124,25 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Says once which server seems to be of another product, before the login times out.
+    fn suspect(&mut self) {
+        if std::mem::replace(&mut self.suspected, true) {
+            return;
+        }
+        for target in &self.plan.targets {
+            if let Some(example) = stranger::family_of_silent(target) {
+                self.say_warning(&format!(
+                    "{} waits for its client to speak first: is its URL {example}?\n  press Ctrl-C to end",
+                    target.database.display()
+                ));
+            }
+        }
+    }
+
     fn warning(&mut self, warning: &Warning) {
+        if matches!(warning, Warning::Waiting { what: "a login", .. }) {
+            self.suspect();
+        }
         self.say_warning(&warning_text(warning, self.plan));
     }
 

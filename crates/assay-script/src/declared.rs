@@ -81,6 +81,9 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
                 _ => Vec::new(),
             };
             pop();
+            field(c"unused");
+            let unused = lua::lua_toboolean(thread, -1) != 0;
+            pop();
             let name = text(c"name");
             let default = match default {
                 OptionValue::Text(text) if !matches!(kind, OptionKind::Text) => {
@@ -96,6 +99,7 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
                 name,
                 kind,
                 choices,
+                unused,
                 default,
             });
             pop();

@@ -456,6 +456,7 @@ mod tests {
             description: "rows".to_owned(),
             kind: OptionKind::Double,
             choices: Vec::new(),
+            unused: false,
             default: OptionValue::Number(10_000.0),
         }]
     }

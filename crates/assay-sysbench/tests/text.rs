@@ -141,6 +141,7 @@ fn the_options_of_a_script_are_listed_with_what_they_have_when_nothing_is_said()
         description: "What it is".to_owned(),
         kind,
         choices: Vec::new(),
+        unused: false,
         default,
     };
     let text = help::declared(&[

@@ -133,8 +133,16 @@ pub(super) fn write_startup<'a>(parameters: impl IntoIterator<Item = (&'a str, &
     });
 }
 
+/// SSLRequest: its length and its code, 80877103. What to ask a server that waits for its client to speak first.
+pub const GREETING: &[u8] = &[0, 0, 0, 8, 4, 210, 22, 47];
+
+/// Whether these bytes are the complete answer of a PostgreSQL server, or of a pooler, to `GREETING`.
+pub fn is_greeting(answer: &[u8]) -> bool {
+    matches!(answer, [b'S' | b'N'])
+}
+
 pub(super) fn write_ssl_request(out: &mut Vec<u8>) {
-    write_sized(4, out, |out| out.extend_from_slice(&80_877_103_u32.to_be_bytes()));
+    out.extend_from_slice(GREETING);
 }
 
 pub(super) fn write_sasl_initial(mechanism: &str, data: &[u8], out: &mut Vec<u8>) {

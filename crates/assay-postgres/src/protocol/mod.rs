@@ -21,3 +21,4 @@ mod transcripts;
 
 pub use database::DRIVER;
 pub use fuzz::fuzz_postgres;
+pub use message::{GREETING, is_greeting};

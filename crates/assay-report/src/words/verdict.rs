@@ -96,10 +96,18 @@ fn of_comparison(found: &Comparison) -> Option<String> {
             let worse = is(|verdict| verdict == ChangeVerdict::Worse);
             let same = is(|verdict| verdict == ChangeVerdict::NoDifference);
             let unknown = all.len() - better - worse - same;
-            let counts = [(better, "faster"), (worse, "slower"), (same, "the same"), (unknown, "cannot tell")];
-            let counts = counts.iter().filter(|(number, _)| *number > 0);
-            let counts: Vec<String> = counts.map(|(number, words)| format!("{words} at {number}")).collect();
-            Some(format!("{candidate} against {baseline}: {} of {} steps", counts.join(", "), all.len()))
+            let steps = all.len();
+            Some(match (better, worse, same, unknown) {
+                _ if better == steps => format!("{candidate} is faster than {baseline} at all {steps} steps"),
+                _ if worse == steps => format!("{candidate} is slower than {baseline} at all {steps} steps"),
+                _ if unknown == steps => format!("cannot tell {candidate} from {baseline} at any of {steps} steps"),
+                _ => {
+                    let counts = [(better, "faster"), (worse, "slower"), (same, "the same"), (unknown, "undecided")];
+                    let counts = counts.iter().filter(|(number, _)| *number > 0);
+                    let counts: Vec<String> = counts.map(|(number, words)| format!("{words} at {number}")).collect();
+                    format!("{candidate} against {baseline}: {} of {steps} steps", counts.join(", "))
+                }
+            })
         }
     }
 }

@@ -51,6 +51,7 @@ local function declared_options()
     end
     list[#list + 1] = {
       name = name, description = description, kind = kind, default = default, declared = entry[2], choices = choices,
+      unused = entry.unused == true,
     }
   end
   table.sort(list, function(a, b) return a.name < b.name end)

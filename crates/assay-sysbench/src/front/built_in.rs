@@ -64,6 +64,7 @@ pub(super) fn declaration(known: &KnownOption) -> OptionDeclaration {
         description: known.help.to_owned(),
         kind,
         choices: Vec::new(),
+        unused: false,
         default: default_of(known),
     }
 }

@@ -312,6 +312,7 @@ fn workload_argument(option: &OptionDeclaration) -> Arg {
         .value_name(value_name)
         .help(StyledStr::from(format!("{}{default}", option.description)))
         .action(ArgAction::Set)
+        .hide(option.unused)
         .overrides_with(option.key())
         .value_parser(move |text: &str| option_value(&declared, text));
     match kind {

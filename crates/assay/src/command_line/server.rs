@@ -116,7 +116,7 @@ pub struct StartOptions {
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<std::path::PathBuf>,
     /// TCP port on the loopback interface [default: a free one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = port)]
     pub port: Option<u16>,
     /// How long to wait for it to answer, and for replicas to catch up
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = values::duration)]
@@ -173,6 +173,13 @@ impl StartOptions {
             patience: Duration::from_nanos(self.patience.0),
             ..Description::of(self.product.parse()?)
         })
+    }
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err("a port is a number from 1 to 65535; without this option, assay finds a free one".to_owned()),
     }
 }
 

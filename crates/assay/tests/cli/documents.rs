@@ -322,9 +322,21 @@ fn first_example() -> String {
 
 /// The context of the blocks of docs/lua-api.md that are only part of a workload, with the block at `{}`, found by a
 /// word in it; and what the report of a run then contains.
-const CONTEXTS: [(&str, &str, &str); 6] = [
+const CONTEXTS: [(&str, &str, &str); 12] = [
+    ("order lines", "{}", "browse"),
+    ("rename:perform", "{}", "statements"),
+    ("chunks of notes", "function event() end\n{}", ""),
     (
-        "PARALLEL_COMMAND",
+        "every deposit arrived",
+        r#"
+        function total() return tonumber((sysbench.sql.driver():connect():query_row("SELECT SUM(balance) FROM accounts"))) end
+        {}"#,
+        "every deposit arrived",
+    ),
+    ("assay.constant(\"names\"", "{}", ""),
+    ("keys are ", "{}", ""),
+    (
+        "load_a_part",
         r#"
         sysbench.cmdline.options = { accounts = {"How many accounts there are", 100} }
         function event() end
@@ -347,7 +359,7 @@ const CONTEXTS: [(&str, &str, &str); 6] = [
         "statements",
     ),
     (
-        "assay.audit{",
+        "orders rolled back",
         r#"
         sysbench.cmdline.options = { warehouses = {"Warehouses", 1} }
         {}
@@ -440,7 +452,12 @@ fn the_other_blocks_of_the_lua_page_run_where_they_belong() {
         let url = server.url(&database);
         let run = format!("run it.lua --db {url} --no-record");
         match word {
-            "PARALLEL_COMMAND" => {
+            "chunks of notes" => {
+                folder.expect(&format!("prepare it.lua --db {url} --sessions 3"), 0);
+                let there = server.sql(&database, "SELECT COUNT(*), MAX(id) FROM notes").unwrap();
+                assert_eq!(there, "10000\t10000\n", "{}", block.place);
+            }
+            "load_a_part" => {
                 folder.expect(&format!("prepare it.lua --db {url} --sessions 3"), 0);
                 let there = server.sql(&database, "SELECT COUNT(*), SUM(id) FROM accounts").unwrap();
                 assert_eq!(there, "100\t5050\n", "{}", block.place);

@@ -331,3 +331,15 @@ fn a_client_certificate_is_shown_when_the_server_wants_one() {
         ");
     });
 }
+
+/// Each of the two waits for the other to speak; the name of the other product comes before the login times out.
+#[test]
+fn a_mysql_url_of_a_postgresql_server_is_suspected_by_name() {
+    on_every_version(|kind| {
+        let (folder, port) = (Folder::new(), kind.shared().port());
+        let url = format!("mysql://root@127.0.0.1:{port}/x?connect-timeout=6");
+        let ran = folder.expect(&format!("run oltp_point_select --db {url} --time 1s --no-record"), 4);
+        let words = "waits for its client to speak first: is its URL postgres://USER@HOST/DATABASE?";
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    });
+}

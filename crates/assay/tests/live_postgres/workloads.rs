@@ -179,7 +179,7 @@ fn check_names_what_differs() {
             let Ran { stderr, .. } = folder.expect(&format!("check {common}"), 1);
             stderr
                 .lines()
-                .filter(|line| line.contains("expected ") && line.contains("found"))
+                .filter(|line| line.contains(": expected ") || line.ends_with(" does not exist"))
                 .collect::<Vec<_>>()
                 .join("\n")
         };
@@ -199,7 +199,7 @@ fn check_names_what_differs() {
             found(
                 "DROP TABLE sbtest1; UPDATE sbtest2 SET k = 0 WHERE id = 7; UPDATE sbtest2 SET pad = '' WHERE id < 4"
             ),
-            "table sbtest1: table: expected sbtest1, found none\n\
+            "table sbtest1 does not exist\n\
              table sbtest2: rows whose pad is not 5 groups of 11 digits: expected 0, found 3\n\
              table sbtest2: rows whose k is below 1: expected 0, found 1"
         );
@@ -221,6 +221,9 @@ fn a_run_without_tables_names_the_command_that_makes_them() {
 
         folder.expect(&format!("cleanup {common}"), 0);
         let ran = folder.expect(&format!("run {common} --transactions 10 --no-record --prepare"), 0);
+        assert!(ran.stderr.contains("1,200 rows"), "{}", ran.stderr);
+        folder.expect(&format!("cleanup {common}"), 0);
+        let ran = folder.expect(&format!("run {common} --transactions 10 --no-record --prepare --check"), 0);
         assert!(ran.stderr.contains("1,200 rows"), "{}", ran.stderr);
         folder.expect(&format!("check {common}"), 0);
     });

@@ -1,4 +1,4 @@
-//! Stubs of the Lua API for lua-language-server: types from `stubs.lua`, descriptions from the table of
+//! Stubs of the Lua API for lua-language-server: types from `stubs.lua`, descriptions from the headings of
 //! docs/lua-api.md.
 
 const TYPES: &str = include_str!("stubs.lua");
@@ -35,13 +35,16 @@ fn function_of(line: &str) -> Option<&str> {
     line.strip_prefix("function ")?.split('(').next()
 }
 
-/// Names of functions with their descriptions, from the rows of the page's tables whose first column has calls.
+/// Names of functions with their descriptions, from the page's headings that are calls: what stands below one, without
+/// tables.
 fn descriptions() -> Vec<(String, String)> {
-    let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let mut all = Vec::new();
-    for (calls, words) in rows {
-        let words = words.trim_end_matches('|').trim().replace("\\|", "|");
-        for call in calls.split("`, `") {
+    for section in PAGE.split("\n#### `").skip(1) {
+        let (calls, below) = section.split_once('\n').unwrap_or((section, ""));
+        let below = below.split("\n#").next().unwrap_or_default();
+        let lines = below.lines().filter(|line| !line.starts_with('|'));
+        let words = lines.collect::<Vec<_>>().join(" ");
+        for call in calls.trim_end_matches('`').split("`, `") {
             let name = call.split(['(', '{', ' ']).next().unwrap_or_default();
             let class = CLASSES.iter().find_map(|(short, class)| Some(format!("{class}{}", name.strip_prefix(short)?)));
             let name = class.unwrap_or_else(|| name.to_owned());
@@ -94,7 +97,7 @@ mod tests {
             .collect();
         assert!(undescribed.is_empty(), "not in docs/lua-api.md: {undescribed:?}");
         let text = text();
-        assert!(text.contains("--- `assay.claim(name)`: the next number, starting from 0, of a counter"), "{text}");
+        assert!(text.contains("--- `assay.claim(name)`: The next number, starting from 0, of a counter"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("function ")).count(), functions.len());
     }
 }
