@@ -44,6 +44,8 @@ struct Page {
 /// What stands below one heading.
 struct Section {
     heading: String,
+    /// Of the heading, from 1.
+    level: u8,
     anchor: String,
     text: String,
 }
@@ -201,7 +203,7 @@ fn render(path: &str, text: &str) -> Page {
     };
     let syntax = Syntax::ENABLE_TABLES | Syntax::ENABLE_STRIKETHROUGH;
     let mut events: Vec<Event> = Parser::new_ext(text, syntax).collect();
-    let (mut heading, mut anchors): (Option<(usize, String)>, BTreeMap<String, usize>) = (None, BTreeMap::new());
+    let (mut heading, mut anchors): (Option<(usize, u8, String)>, BTreeMap<String, usize>) = (None, BTreeMap::new());
     for at in 0..events.len() {
         let mut words = None;
         match &mut events[at] {
@@ -224,10 +226,10 @@ fn render(path: &str, text: &str) -> Page {
                 }
                 *html = CowStr::from(written + rest);
             }
-            Event::Start(Tag::Heading { .. }) => heading = Some((at, String::new())),
+            Event::Start(Tag::Heading { level, .. }) => heading = Some((at, *level as u8, String::new())),
             Event::End(TagEnd::Heading(_)) => words = heading.take(),
             Event::Text(text) | Event::Code(text) => match (&mut heading, page.sections.last_mut()) {
-                (Some((_, words)), _) => words.push_str(text),
+                (Some((_, _, words)), _) => words.push_str(text),
                 (None, Some(section)) => {
                     section.text.push_str(text);
                 }
@@ -240,7 +242,7 @@ fn render(path: &str, text: &str) -> Page {
             }
             _ => {}
         }
-        if let Some((start, words)) = words {
+        if let Some((start, level, words)) = words {
             let plain = slug(&words);
             let times = anchors.entry(plain.clone()).or_default();
             let anchor = if *times == 0 { plain } else { format!("{plain}-{times}") };
@@ -251,7 +253,7 @@ fn render(path: &str, text: &str) -> Page {
             if page.title.is_empty() {
                 page.title.clone_from(&words);
             }
-            page.sections.push(Section { heading: words, anchor, text: String::new() });
+            page.sections.push(Section { heading: words, level, anchor, text: String::new() });
         }
     }
     pulldown_cmark::html::push_html(&mut page.body, events.into_iter());
@@ -273,7 +275,7 @@ fn document(page: &Page, pages: &BTreeMap<String, Page>, order: &[String]) -> Ma
     let up = up(&page.path);
     let name = |path: &str| if path == START { "assay".to_owned() } else { pages[path].title.clone() };
     let title = if page.path == START { "assay".to_owned() } else { format!("{} – assay", page.title) };
-    let sections: Vec<&Section> = page.sections.iter().skip(1).collect();
+    let sections: Vec<&Section> = page.sections.iter().filter(|section| (2..=3).contains(&section.level)).collect();
     html! {
         (DOCTYPE)
         html lang="en" {

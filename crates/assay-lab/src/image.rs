@@ -414,7 +414,8 @@ impl Copy<'_> {
         };
         let (watch, told) = (Stopwatch::start(), Cell::new(Duration::ZERO));
         let tell = |bytes: u64| {
-            if watch.elapsed() > told.get() + BETWEEN_WORDS {
+            // Less and less often: the lines stay in logs.
+            if watch.elapsed() > (told.get() * 2).max(BETWEEN_WORDS) {
                 told.set(watch.elapsed());
                 say(&format!("copied {} of {} MB", bytes >> 20, total >> 20));
             }

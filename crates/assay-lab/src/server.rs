@@ -5,11 +5,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -176,6 +177,32 @@ pub fn all(home: &Home) -> Vec<Server> {
     names.iter().filter_map(|name| Server::open(home, name).ok()).collect()
 }
 
+/// Removes folders that processes were making or deleting when they ended, if `is_over` says so of a process id.
+fn remove_leftovers(home: &Home, is_over: impl Fn(u32) -> bool) {
+    for entry in fs::read_dir(&home.servers).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_hidden = name.starts_with(".draft-") || name.starts_with(".gone-");
+        // The end of the name is `unique`.
+        let pid = name.rsplit('-').nth(1).and_then(|pid| pid.parse().ok());
+        if is_hidden && pid.is_some_and(&is_over) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether this process makes no more servers.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Kills and removes the servers that end with this process, whether they run or are being started. It makes no more
+/// of them: for an exit while other threads go on.
+pub fn remove_own(home: &Home) {
+    ENDS.store(true, Ordering::SeqCst);
+    for server in all(home).into_iter().filter(Server::is_own).rev() {
+        let _ = server.kill().and_then(|()| server.remove());
+    }
+    remove_leftovers(home, |pid| pid == std::process::id());
+}
+
 /// How to run a server.
 struct Rendered {
     /// Its program, or the one that becomes it, and its arguments.
@@ -187,6 +214,12 @@ impl Server {
     /// Creates a server's folder, with only its state in it. `state.name` must not be taken.
     pub(crate) fn create(home: &Home, state: ServerState) -> Result<Server> {
         home.make()?;
+        remove_leftovers(home, |pid| Identity::of(pid).is_none());
+        // From here on `remove_own` may come at any time.
+        let ends = || ENDS.load(Ordering::SeqCst).then(|| Fault::usage("this process is ending"));
+        if let Some(fault) = ends() {
+            return Err(fault);
+        }
         let draft = home.servers.join(format!(".draft-{}-{}", state.name, unique()));
         let _ = fs::remove_dir_all(&draft);
         fs::create_dir(&draft).at("create", &draft)?;
@@ -197,11 +230,15 @@ impl Server {
         if let Err(error) = fs::rename(&draft, &folder) {
             let _ = fs::remove_dir_all(&draft);
             return Err(match error.kind() {
-                std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists => taken(&state.name),
+                ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists => taken(&state.name),
                 _ => Fault::file("create", &folder, &error),
             });
         }
-        Ok(Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) })
+        let server = Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) };
+        match ends() {
+            None => Ok(server),
+            Some(fault) => server.remove().and(Err(fault)),
+        }
     }
 
     /// A server that was started before, by any process.
@@ -209,7 +246,7 @@ impl Server {
         let path = home.server(name).join(STATE);
         let missing = || Fault::usage(format!("there is no server {name}")).hint("`assay server list` shows them");
         let text = fs::read(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => missing(),
+            ErrorKind::NotFound => missing(),
             _ => Fault::file("read", &path, &error),
         })?;
         let state: ServerState = serde_json::from_slice(&text).map_err(|error| {
@@ -546,7 +583,12 @@ impl Server {
         // Moved away first: another process may want the name while the files are deleted.
         let (folder, gone) = (self.folder(), self.home.servers.join(format!(".gone-{}-{}", self.name(), unique())));
         fs::rename(&folder, &gone).at("remove", &folder)?;
-        fs::remove_dir_all(&gone).at("remove", &gone)
+        // A start that was given up may still be writing a file there; its next one has no place any more.
+        let removed = wait::until(REMOVE_PATIENCE, || match fs::remove_dir_all(&gone) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(None),
+            ended => ended.map(Some),
+        });
+        removed.at("remove", &gone).map(drop)
     }
 
     /// Before its start: sets its role.
@@ -556,6 +598,11 @@ impl Server {
             role.clone_from(new);
         }
         self.save(state)
+    }
+
+    /// Whether it ends with this process.
+    pub(crate) fn is_own(&self) -> bool {
+        self.state().owner.as_ref() == Some(&Identity::own())
     }
 
     /// From now on it does not end with this process.
@@ -628,6 +675,8 @@ impl Server {
 const ATTEMPTS: u32 = 5;
 /// Lines of a log in an error message.
 const LOG_LINES: usize = 20;
+/// For files that are written into a folder while it is removed.
+const REMOVE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A text that is unique among all processes and threads.
 fn unique() -> String {

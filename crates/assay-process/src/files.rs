@@ -4,11 +4,19 @@
 //! what was there before.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Writes `content`, replacing a file of that name.
+/// The first bytes of a zstd frame, as in records, histories and archives.
+const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Writes `content`, replacing a file of that name; but not a record, which nobody can make again.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let is_regular = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let mut first = [0; COMPRESSED.len()];
+    if is_regular && File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == COMPRESSED {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is a record, which is not replaced"));
+    }
     write_by(path, |file| file.write_all(content.as_ref()))
 }
 
@@ -74,6 +82,10 @@ mod tests {
         );
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         write(Path::new("/dev/null"), "three").unwrap();
+        let record = folder.path().join("record.zst");
+        fs::write(&record, [0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap();
+        assert_eq!(write(&record, "five").unwrap_err().to_string(), "it is a record, which is not replaced");
+        assert_eq!(fs::read(&record).unwrap().len(), 5);
         let missing = write(&folder.path().join("no/page.html"), "four").unwrap_err();
         assert_eq!(missing.to_string(), "No such file or directory (os error 2)");
     }

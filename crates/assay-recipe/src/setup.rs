@@ -25,7 +25,7 @@ pub struct Setup {
 
 /// A server that is started for every trial, or one that is already running.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table such as [server] with product = \"postgres:17\"")]
 pub struct RecipeServer {
     /// `postgres:15`; or `url`.
     pub product: Option<String>,

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use assay_lab::placement::Cpus;
@@ -146,17 +145,9 @@ impl Loaded {
 /// Servers that end with this process, unless they are let go.
 pub struct Kept(Option<Topology>);
 
-/// Where they are, for an exit without unwinding.
-static KEPT: Mutex<Vec<(Home, String)>> = Mutex::new(Vec::new());
-
-fn kept() -> std::sync::MutexGuard<'static, Vec<(Home, String)>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Kept {
     /// Keeps running servers.
     pub fn new(topology: Topology) -> Kept {
-        kept().extend(topology.servers().map(|server| (assay_products::home(), server.name())));
         Kept(Some(topology))
     }
 
@@ -166,23 +157,15 @@ impl Kept {
     }
 
     /// From now on they outlive this process.
-    pub fn let_go(mut self) -> Topology {
+    pub fn let_stay(mut self) -> Result<(), Trouble> {
         let topology = self.0.take().expect("it is there until it is let go or dropped");
-        forget(&topology);
-        topology
+        Ok(topology.let_stay()?)
     }
-}
-
-/// Other servers may be added.
-fn forget(topology: &Topology) {
-    let names: Vec<String> = topology.servers().map(Server::name).collect();
-    kept().retain(|(_, name)| !names.contains(name));
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
         let Some(topology) = self.0.take() else { return };
-        forget(&topology);
         if let Err(fault) = topology.stop(STOP).and_then(|_| topology.remove()) {
             terminal::say(&format!("warning: a server of this run could not be removed: {fault}\n"));
         }
@@ -192,13 +175,9 @@ impl Drop for Kept {
 /// How long a run's server may take to stop cleanly before it is killed: its data is discarded.
 const STOP: Duration = Duration::from_secs(5);
 
-/// Kills and removes them immediately.
+/// Kills and removes immediately what this process has started or is starting: for an exit without unwinding.
 pub fn remove() {
-    for (home, name) in kept().drain(..) {
-        if let Ok(server) = Server::open(&home, &name) {
-            let _ = server.kill().and_then(|()| server.remove());
-        }
-    }
+    assay_lab::server::remove_own(&assay_products::home());
 }
 
 /// The part of a run's record about the servers that were started for it, the one under load first; `None` without any.

@@ -11,9 +11,10 @@ pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     let schemes = || drivers().flat_map(|driver| driver.schemes.iter().copied());
     let all = || schemes().map(|scheme| format!("{scheme}:")).collect::<Vec<_>>().join(", ");
     let Some((scheme, _)) = url.split_once(':') else {
-        return Err(Trouble::usage("--db needs a URL that starts with the database product")
+        return Err(Trouble::usage(format!("{url} is neither a URL of a database nor the name of one"))
             .detail(format!("known: {}", all()))
-            .hint(format!("use {}", examples().join(", "))));
+            .hint(format!("use {}", examples().join(", ")))
+            .hint("`assay db list` shows the names"));
     };
     let scheme = scheme.to_ascii_lowercase();
     if let Some(driver) = assay_products::driver(&scheme) {

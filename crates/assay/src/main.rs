@@ -19,7 +19,9 @@ use assay_run::execute;
 
 fn main() -> ExitCode {
     install_panic_hook();
-    diagnostics::report(work())
+    let ended = work();
+    signals::wait_for_quit();
+    diagnostics::report(ended)
 }
 
 fn work() -> Result<ExitCode, Trouble> {

@@ -41,7 +41,17 @@ pub fn listen() -> Result<(), Trouble> {
 /// How long the program may take to end after an interrupt.
 const END_WITHIN: Duration = Duration::from_secs(9);
 /// How long removing what this process has made may take when it quits.
-const REMOVE_WITHIN: Duration = Duration::from_secs(1);
+const REMOVE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Whether the process removes what it has made, to end then.
+static QUITS: AtomicBool = AtomicBool::new(false);
+
+/// While the process quits, the end of its work must not end it: what it has made is being removed.
+pub fn wait_for_quit() {
+    while QUITS.load(Ordering::Relaxed) {
+        std::thread::park();
+    }
+}
 
 /// Quits when an interrupt has not ended the program in time.
 fn quit_late(signal: i32) {
@@ -54,6 +64,7 @@ fn quit_late(signal: i32) {
 
 /// Removes what only this process needs, and ends it.
 fn quit(signal: i32) -> ! {
+    QUITS.store(true, Ordering::Relaxed);
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
         scratch::remove();

@@ -156,6 +156,11 @@ pub fn compare(baseline: Side<'_>, candidate: Side<'_>, margin: f64) -> Comparis
 }
 
 impl Comparison {
+    /// Whether the sides ran different workloads, so that a change says nothing about a server.
+    pub(crate) fn has_other_workload(&self) -> bool {
+        self.baseline.workload != self.candidate.workload
+    }
+
     /// Whether the sides differ in the offered load, so that a change is that of the load.
     pub(crate) fn has_other_load(&self, stage: &StageComparison) -> bool {
         let is_load = |one: &Difference| one.kind == SettingKind::Work && ["load", "terminals"].contains(&&*one.what);

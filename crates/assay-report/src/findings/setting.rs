@@ -113,7 +113,9 @@ pub fn differences(baseline: &[Findings], candidate: &[Findings]) -> Vec<Differe
         let SettingName { kind, what, .. } = name.clone();
         (before != after).then_some(Difference { kind, what, baseline: before, candidate: after })
     };
-    names.into_iter().filter_map(difference).collect()
+    let mut differences: Vec<Difference> = names.into_iter().filter_map(difference).collect();
+    differences.sort_by_key(|one| one.what != WORKLOAD);
+    differences
 }
 
 /// The trials of one setting.
@@ -211,8 +213,9 @@ fn necessary(all: &[RunSettings]) -> Vec<RunSettings> {
         let of = |one: &RunSettings| one.clone().into_iter().filter(|(key, _)| chosen.contains(&key)).collect();
         all.iter().map(of).collect()
     };
-    let differing: Vec<_> =
+    let mut differing: Vec<_> =
         keys.into_iter().filter(|key| all.iter().any(|one| one.get(*key) != all[0].get(*key))).collect();
+    differing.sort_by_key(|key| key.what != WORKLOAD);
     if let Some(one) = differing.iter().map(|key| only(&[key])).find(|by| are_distinct(by)) {
         return one;
     }
@@ -247,6 +250,8 @@ fn name(settings: &RunSettings, all: &[RunSettings]) -> String {
 }
 
 const SESSION_SQL: &str = "session SQL";
+/// Says more than anything else that differs.
+const WORKLOAD: &str = "workload";
 pub(crate) const SESSIONS: &str = "sessions";
 
 /// A setting in a name: self-explanatory values need no word before them.
@@ -256,7 +261,7 @@ fn words(name: &SettingName, value: Option<&String>) -> String {
         (SESSIONS, "1") => "1 session".into(),
         (SESSIONS, value) => format!("{value} sessions"),
         (_, "" | "none") => format!("no {}", name.short),
-        ("workload" | "load" | SESSION_SQL, value) => value.into(),
+        (WORKLOAD | "load" | SESSION_SQL, value) => value.into(),
         (what, value) if name.scope == AttributeScope::Server && what.ends_with(" version") => value.into(),
         (what, value) if name.short == what => format!("{what} {value}"),
         (_, value) => format!("{}={value}", name.short),

@@ -212,6 +212,10 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
     };
     let name = metric_name(&metric.metric);
     let figures = format!("{name} {medians}{}", change_text(&change));
+    if found.has_other_workload() {
+        let names = (clean(&found.baseline.workload, NAME_WIDTH), clean(&found.candidate.workload, NAME_WIDTH));
+        return Some(format!("not comparable: {} and {} are different workloads; {figures}", names.0, names.1));
+    }
     if found.has_other_load(stage) {
         let load = match (stage.sessions, stage.candidate_sessions) {
             (one, other) if one == other => "another load".to_owned(),

@@ -79,6 +79,10 @@ fn of_comparison(found: &Comparison) -> Option<String> {
         return None;
     }
     let (candidate, baseline) = (clean(&found.candidate.name, NAME_WIDTH), clean(&found.baseline.name, NAME_WIDTH));
+    if found.has_other_workload() {
+        let workloads = (clean(&found.baseline.workload, NAME_WIDTH), clean(&found.candidate.workload, NAME_WIDTH));
+        return Some(format!("{} and {} are different workloads: not comparable", workloads.0, workloads.1));
+    }
     match &all[..] {
         [] => None,
         [(_, change)] => Some(match change.verdict {

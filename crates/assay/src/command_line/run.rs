@@ -139,7 +139,7 @@ pub struct OutputOptions {
     #[arg(long, value_name = "FILE")]
     pub history: Option<std::path::PathBuf>,
     /// Serve live metrics for Prometheus at http://ADDRESS/metrics during the run
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_listen: Option<std::net::SocketAddr>,
     /// Show all options in effect, zero values, and details of the load generator
     #[arg(long, short)]
@@ -151,4 +151,9 @@ pub struct OutputOptions {
 
 fn host_url(text: &str) -> Result<String, String> {
     text.parse::<assay_run::telemetry::HostUrl>().map(|_| text.to_owned())
+}
+
+/// The address of a server in this process.
+fn socket_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:9200".to_owned())
 }

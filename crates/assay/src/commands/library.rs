@@ -183,11 +183,7 @@ pub(super) fn wrong(bad: BadFilter) -> Trouble {
 /// The index cannot be used.
 pub(super) fn trouble(error: &LibraryError) -> Trouble {
     let source = std::error::Error::source(error).map(ToString::to_string);
-    let trouble = match error {
-        LibraryError::Folder { .. } => Trouble::usage(error.to_string()),
-        _ => Trouble::environment(error.to_string()),
-    };
-    let trouble = source.into_iter().fold(trouble, Trouble::detail);
+    let trouble = source.into_iter().fold(Trouble::environment(error.to_string()), Trouble::detail);
     match error {
         LibraryError::ReadOnly { .. } | LibraryError::Full { .. } => trouble.hint("put it elsewhere: --index FILE"),
         LibraryError::Foreign { .. } => trouble.hint("choose another file: --index FILE"),

@@ -60,9 +60,8 @@ fn start(home: &Home, options: &StartOptions) -> Result<Exit, Trouble> {
     }
     let started = kept.topology();
     terminal::say(&told(started));
-    started.let_stay()?;
     terminal::result(&format!("{}\n", started.url()))?;
-    kept.let_go();
+    kept.let_stay()?;
     Ok(Exit::Success)
 }
 

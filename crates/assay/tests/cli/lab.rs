@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use testkit::Kind;
 
 use crate::common::{Folder, ONE_TABLE, Ran};
@@ -361,6 +363,40 @@ fn a_plain_user_starts_servers_too() {
     let (_, pages) = run("server start postgres --name plain --huge-pages 64M", 5);
     assert!(pages.contains("needs root"), "{pages}");
     assert_eq!(run("server list", 0).0, "");
+}
+
+/// However far its start has come: its folder, its process and its data are gone when the program has ended.
+#[test]
+fn a_second_interrupt_removes_a_server_that_is_being_started() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    let lab = folder.path().join("lab");
+    let variables = [("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", "/usr/bin:/bin")];
+    // The data directory that both starts copy.
+    folder.expect_with(&variables, "run oltp_point_select --server postgres --prepare --transactions 1 --no-record", 0);
+    let servers = lab.join("servers");
+    let entries =
+        || -> Vec<PathBuf> { std::fs::read_dir(&servers).unwrap().map(|entry| entry.unwrap().path()).collect() };
+    assert_eq!(entries(), [""; 0].map(PathBuf::from));
+    let is_made = || !entries().is_empty();
+    let is_started = || entries().iter().any(|server| server.join("assay.pid").is_file());
+    for reached in [&is_made as &dyn Fn() -> bool, &is_started] {
+        let started = folder.start_with(&variables, "run oltp_point_select --server postgres --time 1m --no-record");
+        let waited = Instant::now();
+        while !reached() {
+            assert!(waited.elapsed() < Duration::from_secs(60), "it was never started");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        started.signal(Signal::SIGINT);
+        started.signal(Signal::SIGTERM);
+        let ran = started.finish();
+        assert!([Some(130), Some(143)].contains(&ran.code), "{}", ran.shown());
+        assert_eq!(entries(), [""; 0].map(PathBuf::from), "{}", ran.shown());
+        let listed = folder.expect_with(&variables, "server list", 0);
+        assert!(!listed.stdout.contains("postgres-"), "{}", listed.shown());
+    }
 }
 
 /// The programs of a container image; a script takes the place of podman, which itself is not tested.

@@ -188,10 +188,11 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     assert_snapshot!(told("run oltp_read_write --db bench.db"), @r"
     exit 2
     --- stderr
-    error: --db needs a URL that starts with the database product
+    error: bench.db is neither a URL of a database nor the name of one
       known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
 
     hint: use sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE
+    hint: `assay db list` shows the names
     ");
 }
 
