@@ -14,7 +14,9 @@ use crate::cases::Cases;
 use crate::isolation::Isolation;
 use crate::stage::Stage;
 use crate::status::Status;
-use crate::telemetry::{Absent, Cost, Intervention, Scope, ScopeKind, Series, Telemetry, WaitEvent, Waits};
+use crate::telemetry::{
+    Absent, Cost, Intervention, LogLine, Scope, ScopeKind, Series, StatementUse, Telemetry, WaitEvent, Waits,
+};
 use crate::time::Time;
 use crate::trial::{Environment, FORMAT, Manifest, OptionValue, Rate, Record, Rule, Tool};
 
@@ -214,6 +216,20 @@ pub struct ScopeReadings {
     pub absent: Vec<Absent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitReadings>,
+    /// New lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<LogLine>,
+    /// As in `Scope`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_left_out: u64,
+    /// All of them; empty: none are new.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementUse>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// New observations of waits.
@@ -450,6 +466,9 @@ impl Readings {
                     series: Vec::new(),
                     absent: Vec::new(),
                     waits: None,
+                    log: Vec::new(),
+                    log_left_out: 0,
+                    statements: Vec::new(),
                 });
             }
             let scope = &mut telemetry.scopes[number];
@@ -468,6 +487,11 @@ impl Readings {
             }
             scope.series.extend(new.series);
             scope.absent = new.absent;
+            scope.log.extend(new.log);
+            scope.log_left_out = new.log_left_out;
+            if !new.statements.is_empty() {
+                scope.statements = new.statements;
+            }
             if let Some(new) = new.waits {
                 let waits = scope.waits.get_or_insert_default();
                 waits.looks.extend(new.looks);
@@ -513,6 +537,9 @@ pub struct KnownScope {
     /// Number of known wait events; `None`: no waits yet.
     events: Option<usize>,
     absent: usize,
+    log: usize,
+    log_left_out: u64,
+    statements: usize,
 }
 
 /// When a record is written.
@@ -713,7 +740,7 @@ fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Opt
 impl KnownScope {
     /// New readings since the last call, and whether there are any.
     pub fn news(&mut self, scope: &Scope) -> (ScopeReadings, bool) {
-        let KnownScope { samples, series, events, absent } = *self;
+        let KnownScope { samples, series, events, absent, log, log_left_out, statements } = *self;
         let waits = scope.waits.as_ref().map(|waits| waits_since(waits, events.map(|events| (events, samples))));
         let known_series = &scope.series[..series.min(scope.series.len())];
         let new_of = |values: &[Option<u64>]| -> Vec<Option<u64>> { values.iter().skip(samples).copied().collect() };
@@ -729,14 +756,22 @@ impl KnownScope {
             series: scope.series.iter().skip(series).cloned().collect(),
             absent: scope.absent.clone(),
             waits,
+            log: scope.log.iter().skip(log).cloned().collect(),
+            log_left_out: scope.log_left_out,
+            statements: if scope.statements.len() == statements { Vec::new() } else { scope.statements.clone() },
         };
         *self = KnownScope {
             samples: scope.began_ns.len(),
             series: scope.series.len(),
             events: scope.waits.as_ref().map(|waits| waits.events.len()),
             absent: scope.absent.len(),
+            log: scope.log.len(),
+            log_left_out: scope.log_left_out,
+            statements: scope.statements.len(),
         };
-        (readings, (self.samples, self.series, self.absent) != (samples, series, absent))
+        let counts = |of: &KnownScope| (of.samples, of.series, of.absent, of.log, of.log_left_out, of.statements);
+        let has_grown = counts(self) != (samples, series, absent, log, log_left_out, statements);
+        (readings, has_grown)
     }
 }
 

@@ -61,7 +61,10 @@ pub use started::StartedServer;
 pub use status::Status;
 pub use stream::{Follow, RecordFile};
 pub use tags::{ChangeError, change, tag};
-pub use telemetry::{Absent, Cost, Intervention, Reading, Scope, ScopeKind, Series, Telemetry, Unit, WaitEvent, Waits};
+pub use telemetry::{
+    Absent, Cost, Intervention, LogLine, Reading, Scope, ScopeKind, Series, StatementUse, Telemetry, Unit, WaitEvent,
+    Waits,
+};
 pub use time::Time;
 pub use trial::{
     Arrival, Environment, EventLoop, FORMAT, Limit, Load, Manifest, Measure, OnError, OptionValue, Place, Policy, Rate,

@@ -40,6 +40,9 @@ impl Record {
         for scope in telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.scopes) {
             scope.absent.iter_mut().for_each(|one| one.reason = hide(&one.reason, &names));
             scope.series.iter_mut().for_each(|one| one.source = hide(&one.source, &names));
+            // Whatever the server wrote there.
+            scope.log_left_out += std::mem::take(&mut scope.log).len() as u64;
+            scope.statements.iter_mut().for_each(|one| one.text = hide(&one.text, &names));
         }
         let record: Record = serde_json::from_value(value).ok()?;
         Some(Record { stages, telemetry, ..record })

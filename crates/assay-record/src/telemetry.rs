@@ -53,6 +53,45 @@ pub struct Scope {
     /// Wait events of active sessions; `None`: not sampled.
     #[serde(default)]
     pub waits: Option<Waits>,
+    /// Lines of the server's log, as they were seen there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<LogLine>,
+    /// Number of lines that are not in `log`, because there were too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_left_out: u64,
+    /// What the server counted for its statements from the first to the last sample, those with the most time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementUse>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A line of a server's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// When it was seen, up to a second after it was written; since the start of the run.
+    pub at_ns: u64,
+    /// Without passwords, and cut to a few hundred characters.
+    pub text: String,
+}
+
+/// What a server counted for the executions of one statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementUse {
+    /// Its text as the server shows it, with placeholders for values.
+    pub text: String,
+    /// Number of executions.
+    pub calls: u64,
+    /// Time that they took together, in microseconds.
+    pub time_us: u64,
+    /// Rows that were sent or changed.
+    pub rows: u64,
+    /// Pages that were read because they were not in the cache; `None`: the server does not count them by statement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_reads: Option<u64>,
 }
 
 /// Kinds of scopes.

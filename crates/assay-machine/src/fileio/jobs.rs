@@ -144,9 +144,15 @@ impl Jobs {
         self.all().filter(|(path, size)| !std::fs::metadata(path).is_ok_and(|found| found.len() >= *size))
     }
 
-    /// Paths of the files, whether they are there or not.
+    /// Paths of the files, whether they are there or not, and of those that earlier jobs with more files have left.
     pub fn paths(&self) -> Vec<PathBuf> {
-        self.all().map(|(path, _)| path).collect()
+        let more = |from: usize, path: &dyn Fn(usize) -> PathBuf| -> Vec<PathBuf> {
+            (from..).map(path).take_while(|path| path.is_file()).collect()
+        };
+        let own = self.all().map(|(path, _)| path);
+        own.chain(more(self.files, &|number| self.data(number)))
+            .chain(more(self.loggers, &|number| self.log(number)))
+            .collect()
     }
 
     /// Runs all jobs until `time` is over, or `stopped` says so. The first error ends all of them.

@@ -97,7 +97,7 @@ impl ChartKind {
                 name: "boxes",
                 x: KindAxis::Levels,
                 has_colors: false,
-                caption: "boxes of seconds",
+                caption: "",
                 draw: |cells, value| cells.seconds(value, ColumnShape::Box),
             },
             ChartKind::Jitter => KindFacts {
@@ -319,7 +319,15 @@ impl Experiment {
         let all = || panels.iter().flat_map(Panel::columns);
         let has_band = panels.iter().any(Panel::has_band);
         match kind {
-            ChartKind::Boxes if is_of_trial() => "boxes of trials".to_owned(),
+            ChartKind::Boxes => {
+                let what = if is_of_trial() { "trials" } else { "seconds" };
+                let quartiles = all().filter(|one| one.quartiles.is_some()).count();
+                match all().count() - quartiles {
+                    0 => format!("boxes: quartiles of {what}"),
+                    _ if quartiles == 0 => format!("dots: {what}, line: median"),
+                    _ => format!("boxes: quartiles of {what}; dots: {what} that are too few for a box"),
+                }
+            }
             ChartKind::Jitter if is_of_trial() => "dots: trials, line: median".to_owned(),
             ChartKind::Curves if !has_band => String::new(),
             ChartKind::Bars => {

@@ -86,6 +86,9 @@ pub fn png(chart: &Chart, options: &PictureOptions) -> Vec<u8> {
     image.encode_png().expect("writing to memory does not fail")
 }
 
+/// Lines of the name of a panel's vertical axis: more would reach its labels.
+const Y_LINES: usize = 2;
+
 struct Drawing {
     shapes: Vec<DrawnShape>,
     palette: &'static Palette,
@@ -343,16 +346,18 @@ impl Drawing {
             }
         }
         if is_first {
-            let label = fitting(&clean(&panel.y.label, 80), 12.0, (bottom - top) + PANEL_GAP);
-            let at = (16.0, f32::midpoint(top, bottom));
-            self.shapes.push(DrawnShape::Text {
-                at,
-                text: label,
-                size: 12.0,
-                color: palette.soft,
-                anchor: Anchor::Middle,
-                upwards: true,
-            });
+            let lines = wrapped(&clean(&panel.y.label, 80), 12.0, bottom - top, " ");
+            let first = if lines.len() > 1 { 12.0 } else { 18.0 };
+            for (line, number) in lines.into_iter().take(Y_LINES).zip(0u8..) {
+                self.shapes.push(DrawnShape::Text {
+                    at: (first + 13.0 * f32::from(number), f32::midpoint(top, bottom)),
+                    text: line,
+                    size: 12.0,
+                    color: palette.soft,
+                    anchor: Anchor::Middle,
+                    upwards: true,
+                });
+            }
         }
         self.line(vec![(x.from, bottom), (x.to, bottom)], palette.soft, 1.0);
         self.panel_marks(&panel.marks, x, (top, bottom));
@@ -453,7 +458,7 @@ impl Drawing {
         for (level, name) in levels.iter().enumerate() {
             let middle = x.from + slot * (level as f32 + 0.5);
             if named {
-                let name = fitting(name, 12.0, slot - 4.0);
+                let name = fitting_ends(name, 12.0, slot - 4.0);
                 self.text((middle, y.from + 18.0), &name, 12.0, self.palette.ink, Anchor::Middle);
             }
             let first = middle - wide * sets.len() as f32 / 2.0;
@@ -751,6 +756,22 @@ fn wrapped(text: &str, size: f32, room: f32, separator: &str) -> Vec<String> {
     lines.iter().map(|line| fitting(line, size, room)).collect()
 }
 
+/// Cuts `text` to the available width in its middle: names that differ at their ends stay apart.
+fn fitting_ends(text: &str, size: f32, room: f32) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let cut = |left_out: usize| {
+        let kept = letters.len() - left_out;
+        let (first, last) = (kept.div_ceil(2), kept / 2);
+        let ends =
+            [&letters[..first], &['…'], &letters[letters.len() - last..]].map(|part| part.iter().collect::<String>());
+        ends.concat()
+    };
+    if width_of(text, size) <= room {
+        return text.to_owned();
+    }
+    (1..letters.len()).map(cut).find(|cut| width_of(cut, size) <= room).unwrap_or_else(|| "…".to_owned())
+}
+
 /// Cuts `text` to the available width.
 fn fitting(text: &str, size: f32, room: f32) -> String {
     if width_of(text, size) <= room {
@@ -761,4 +782,19 @@ fn fitting(text: &str, size: f32, room: f32) -> String {
         cut.pop();
     }
     cut + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_differ_at_their_ends_stay_apart() {
+        let of = |name: &str| fitting_ends(name, 12.0, 90.0);
+        assert_eq!(of("short"), "short");
+        let (one, other) = (of("a_long_name_of_a_setting_1"), of("a_long_name_of_a_setting_2"));
+        assert!(one.starts_with("a_lo") && one.ends_with("_1") && other.ends_with("_2"), "{one} {other}");
+        assert!(width_of(&one, 12.0) <= 90.0);
+        assert_eq!(fitting_ends("name", 12.0, 1.0), "…");
+    }
 }

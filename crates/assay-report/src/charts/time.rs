@@ -14,6 +14,7 @@ use crate::findings::latency::LatencyFindings;
 use crate::findings::report::{ReportEntry, Setting};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
+use crate::findings::telemetry::LogSeverity;
 use crate::findings::throughput::SteadyFindings;
 use crate::plain::clean;
 use crate::words::outage::outage_words;
@@ -382,7 +383,8 @@ impl<'a> TimeLine<'a> {
         let steps = self.trial.iter().flat_map(|trial| &trial.steps);
         let steps = steps.filter_map(|step| step_mark(step, start, end));
         let checkpoints = self.stages.iter().flat_map(|(begin, _, stage)| checkpoint_marks(stage, *begin));
-        steps.chain(checkpoints).take(MARKS_MAX).collect()
+        let lines = self.stages.iter().flat_map(|(begin, _, stage)| log_marks(stage, *begin));
+        steps.chain(checkpoints).chain(lines.take(LOG_MARKS_MAX)).take(MARKS_MAX).collect()
     }
 
     /// Consecutive parts that have something in common.
@@ -423,6 +425,22 @@ pub(super) fn checkpoint_marks(stage: &StageFindings, begin: f64) -> Vec<Mark> {
     marks.sort_by(|a, b| a.from.total_cmp(&b.from));
     marks.dedup_by(|a, b| a.from <= b.from);
     marks
+}
+
+/// More warnings and errors of a server's log than these would hide the lines.
+const LOG_MARKS_MAX: usize = 8;
+
+/// Warnings and errors in the log of a server.
+fn log_marks(stage: &StageFindings, begin: f64) -> impl Iterator<Item = Mark> {
+    let lines = stage.telemetry.iter().flat_map(|scope| &scope.log);
+    lines.filter(|line| line.severity > LogSeverity::Note).map(move |line| {
+        let at = instant(begin, line.at_ns);
+        // Without its time stamp and process.
+        let from =
+            ["ERROR", "FATAL", "PANIC", "WARNING", "[Warning]"].iter().filter_map(|word| line.text.find(word)).min();
+        let text = clean(&line.text[from.unwrap_or(0)..], LOG_WIDTH);
+        Mark { from: at, to: at, kind: MarkKind::Step, text }
+    })
 }
 
 /// The part of a stage in which throughput was steady.
@@ -472,6 +490,8 @@ fn marks_of_all(settings: &[Setting], times: &[Vec<TimeLine>]) -> Vec<Mark> {
     let steady = steady.map(|(from, to)| Mark { from, to, kind: MarkKind::Steady, text: "steady".to_owned() });
     steady.into_iter().chain(events).collect()
 }
+
+const LOG_WIDTH: usize = 40;
 
 /// Counters of checkpoints.
 const CHECKPOINTS: [&str; 2] = ["checkpoints_timed", "checkpoints_requested"];

@@ -33,6 +33,9 @@ pub struct Report {
     /// Its heading; `None`: derived from the records.
     #[serde(skip)]
     pub head: Option<Vec<String>>,
+    /// The address of a picture for previews of links to the page.
+    #[serde(skip)]
+    pub picture: Option<String>,
     /// Whether the agents of a fleet are shown separately.
     #[serde(skip)]
     pub agents: bool,
@@ -111,6 +114,7 @@ pub fn report(records: Vec<(String, Findings)>) -> Report {
         notes: Vec::new(),
         answer: None,
         head: None,
+        picture: None,
         agents: false,
         comparisons,
         explanations,
@@ -143,6 +147,7 @@ pub fn report_of_cells(
         notes: Vec::new(),
         answer,
         head,
+        picture: None,
         agents: false,
         comparisons: Vec::new(),
         explanations: Vec::new(),

@@ -30,6 +30,90 @@ pub struct ScopeFindings {
     /// Shares computed from several metrics.
     #[serde(skip)]
     pub shares: Shares,
+    /// Lines that the server wrote to its log during the stage.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<LogFindings>,
+    /// Lines of the whole run that were not kept.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub log_left_out: u64,
+    /// The server's own count of its statements in the whole run, those with the most time first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementUseFindings>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A line of a server's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LogFindings {
+    /// When it was seen, since the start of the stage.
+    pub at_ns: u64,
+    /// How bad it is, by the server's own words.
+    pub severity: LogSeverity,
+    /// The line.
+    pub text: String,
+}
+
+/// What a line of a log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogSeverity {
+    /// Anything else.
+    Note,
+    /// Something that may become an error.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+impl LogSeverity {
+    /// PostgreSQL writes `ERROR:  `, MySQL and MariaDB `[ERROR]`.
+    fn of(line: &str) -> LogSeverity {
+        let is = |words: &[&str]| words.iter().any(|word| line.contains(word));
+        if is(&[" ERROR:  ", " FATAL:  ", " PANIC:  ", "[ERROR]"]) {
+            LogSeverity::Error
+        } else if is(&[" WARNING:  ", "[Warning]"]) {
+            LogSeverity::Warning
+        } else {
+            LogSeverity::Note
+        }
+    }
+}
+
+/// What a server counted for one statement.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StatementUseFindings {
+    /// Its text, with placeholders.
+    pub text: String,
+    /// Executions.
+    pub calls: u64,
+    /// Their time, of that of all statements that are shown.
+    pub share: f64,
+    /// Mean time of an execution.
+    pub mean_us: f64,
+    /// Rows per execution.
+    pub rows_per_call: f64,
+    /// Pages read per execution, that were not in the cache; `None`: not counted.
+    pub page_reads_per_call: Option<f64>,
+}
+
+fn uses(all: &[record::StatementUse]) -> Vec<StatementUseFindings> {
+    let total: u64 = all.iter().map(|one| one.time_us).sum();
+    let of = |one: &record::StatementUse| {
+        let per_call = |value: u64| ratio(value as f64, one.calls as f64).unwrap_or(0.0);
+        StatementUseFindings {
+            text: one.text.clone(),
+            calls: one.calls,
+            share: ratio(one.time_us as f64, total as f64).unwrap_or(0.0),
+            mean_us: per_call(one.time_us),
+            rows_per_call: per_call(one.rows),
+            page_reads_per_call: one.page_reads.map(per_call),
+        }
+    };
+    all.iter().map(of).collect()
 }
 
 /// One metric in a stage.
@@ -266,8 +350,24 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
         Some(waits) => waits_findings(waits, &within),
         None => (None, Vec::new()),
     };
-    let (scope, target) = (scope.kind, scope.target);
-    ScopeFindings { scope, target, metrics, absent: Vec::new(), waits, wait_points, shares: Shares::default() }
+    let lines = scope.log.iter().filter(|line| line.at_ns >= start_ns && line.at_ns <= end_ns);
+    let log = lines.map(|line| LogFindings {
+        at_ns: line.at_ns - start_ns,
+        severity: LogSeverity::of(&line.text),
+        text: line.text.clone(),
+    });
+    ScopeFindings {
+        scope: scope.kind,
+        target: scope.target,
+        metrics,
+        absent: Vec::new(),
+        waits,
+        wait_points,
+        shares: Shares::default(),
+        log: log.collect(),
+        log_left_out: scope.log_left_out,
+        statements: uses(&scope.statements),
+    }
 }
 
 fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Done) -> TelemetryFindings {

@@ -17,6 +17,8 @@ pub(super) struct Document<'a, T> {
     pub(super) title: &'a str,
     /// What a preview of a link shows: a heading and a line below it.
     pub(super) preview: [&'a str; 2],
+    /// The address of its picture.
+    pub(super) picture: Option<&'a str>,
     pub(super) style: &'a str,
     /// In this order.
     pub(super) scripts: &'a [&'a str],
@@ -47,6 +49,10 @@ impl<T: Serialize> Document<'_, T> {
                     meta property="og:type" content="article";
                     meta property="og:title" content=(clean(heading, TITLE_WIDTH));
                     meta property="og:description" content=(clean(line, TITLE_WIDTH));
+                    @if let Some(picture) = self.picture {
+                        meta property="og:image" content=(picture);
+                        meta name="twitter:card" content="summary_large_image";
+                    }
                     link rel="icon" href="data:,";
                     title { (clean(self.title, TITLE_WIDTH)) }
                     "\n"

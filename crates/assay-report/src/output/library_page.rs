@@ -45,6 +45,7 @@ pub fn library_html(
     let document = Document {
         title: "assay library",
         preview: ["assay library", ""],
+        picture: None,
         style: CSS,
         scripts: &[SCRIPT],
         data: json!({ "records": records }),

@@ -21,7 +21,7 @@ use crate::findings::explanation::Explanation;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::findings::stage::StageFindings;
-use crate::findings::telemetry::ScopeFindings;
+use crate::findings::telemetry::{LogSeverity, ScopeFindings};
 use crate::output::cycle::cycle;
 use crate::output::document::Document;
 use crate::output::shown::{Shown, ShownContent};
@@ -34,7 +34,9 @@ use crate::tables::generator::generator;
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
 use crate::tables::table::ROWS_MAX;
-use crate::tables::telemetry::{changes as telemetry_changes, metrics, waits as waits_table};
+use crate::tables::telemetry::{
+    changes as telemetry_changes, log as log_table, metrics, statements as statement_uses, waits as waits_table,
+};
 use crate::tables::work;
 use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
@@ -90,6 +92,7 @@ pub fn html(report: &Report, asked: &[Shown]) -> String {
     let document = Document {
         title: full.trim_end_matches(DOT),
         preview: [&heading, &line],
+        picture: report.picture.as_deref(),
         style: &format!("{UPLOT_CSS}{}{CSS}", palette::css()),
         scripts: &[LIBRARY, SCRIPT],
         data: charts.iter().map(ChartOnPage::of).collect::<Vec<_>>(),
@@ -305,6 +308,22 @@ fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
             @for scope in stage.telemetry.iter().filter(|scope| scope.scope == kind) {
                 @if let Some(waits) = waits_table(scope) {
                     (waits.html())
+                }
+                @if let Some(used) = statement_uses(scope).filter(|_| std::ptr::eq(stage, main)) {
+                    details.setup open {
+                        summary { "Statements by time, as " (scope_name(scope)) " counted them in the whole run" }
+                        (used.html())
+                    }
+                }
+                @if let Some(lines) = log_table(scope) {
+                    details.setup open[scope.log.iter().any(|line| line.severity > LogSeverity::Note)] {
+                        summary {
+                            "Log of " (scope_name(scope)) ": " (number_of(scope.log.len() as u64, "line"))
+                            @if several { ", " (clients(findings, stage.sessions)) }
+                            @if scope.log_left_out > 0 { " (more of the run were left out)" }
+                        }
+                        (lines.html())
+                    }
                 }
                 details.setup {
                     summary {

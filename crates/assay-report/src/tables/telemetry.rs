@@ -1,6 +1,6 @@
 //! Every metric of a server or machine, and those that changed most between two sides.
 
-use crate::digits::{percent, with_interval};
+use crate::digits::{clock, percent, with_interval};
 use crate::findings::comparison::{MetricComparison, StageComparison};
 use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
 use crate::findings::verdict::ChangeVerdict;
@@ -11,6 +11,8 @@ use crate::words::telemetry::{in_unit, in_unit_per_second};
 
 const METRIC_WIDTH: usize = 30;
 const SOURCE_WIDTH: usize = 60;
+const STATEMENT_WIDTH: usize = 300;
+const LINE_WIDTH: usize = 400;
 /// Number of changes shown in a comparison.
 const CHANGES_SHOWN: usize = 8;
 
@@ -47,6 +49,43 @@ pub(crate) fn waits(scope: &ScopeFindings) -> Option<Table> {
     for one in all.iter().take(EVENTS_SHOWN) {
         let share = TableCell::Words(percent(one.share));
         table.row([TableCell::foreign(&one.event), TableCell::Number(one.sessions), share]);
+    }
+    Some(table)
+}
+
+/// The statements that took most of the server's time, by its own count; `None` if it has none.
+pub(crate) fn statements(scope: &ScopeFindings) -> Option<Table> {
+    /// Number of statements shown.
+    const STATEMENTS_SHOWN: usize = 15;
+    if scope.statements.is_empty() {
+        return None;
+    }
+    let figures = ["share of time", "calls", "mean ms", "rows/call", "page reads/call"].map(TableColumn::figures);
+    let mut table = Table::new([TableColumn::words("statement", STATEMENT_WIDTH).roomy()].into_iter().chain(figures));
+    for one in scope.statements.iter().take(STATEMENTS_SHOWN) {
+        table.row([
+            TableCell::Words(clean(&one.text, STATEMENT_WIDTH)),
+            TableCell::Share(one.share),
+            TableCell::Count(one.calls),
+            TableCell::Ms(one.mean_us * 1e3),
+            TableCell::Number(one.rows_per_call),
+            TableCell::of(one.page_reads_per_call, TableCell::Number),
+        ]);
+    }
+    Some(table)
+}
+
+/// The server's log during a stage; `None` if it wrote nothing.
+pub(crate) fn log(scope: &ScopeFindings) -> Option<Table> {
+    /// Number of lines shown.
+    const LINES_SHOWN: usize = 100;
+    if scope.log.is_empty() {
+        return None;
+    }
+    let mut table =
+        Table::new([TableColumn::words("time", NAME_WIDTH), TableColumn::words("line", LINE_WIDTH).roomy()]);
+    for one in scope.log.iter().take(LINES_SHOWN) {
+        table.row([TableCell::Words(clock(one.at_ns)), TableCell::Words(clean(&one.text, LINE_WIDTH))]);
     }
     Some(table)
 }

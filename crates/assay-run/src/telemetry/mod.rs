@@ -13,6 +13,7 @@ mod pace;
 mod process;
 mod sampler;
 mod server;
+mod server_log;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -51,6 +51,13 @@ pub(super) struct Tree {
     pub(super) hardware: Option<Hardware>,
 }
 
+impl Tree {
+    /// The id of the process at its root.
+    pub(super) fn root(&self) -> u32 {
+        self.root
+    }
+}
+
 /// The files of a control group.
 enum Cgroup {
     Two(String),

@@ -8,12 +8,16 @@ use std::time::Duration;
 use assay_io::Clock;
 use assay_io::process::Usage;
 use assay_record::{
-    Absent, Cost, Intervention, KnownScope, Reading, Scope, ScopeKind, ScopeReadings, Series, Unit, WaitEvent, Waits,
+    Absent, Cost, Intervention, KnownScope, LogLine, Reading, Scope, ScopeKind, ScopeReadings, Series, StatementUse,
+    Unit, WaitEvent, Waits,
 };
 use assay_seam::Nanos;
 
 /// Between two samples.
 pub(super) const EVERY: Nanos = Nanos::from_secs(1);
+
+/// More lines of a server's log than these are counted, but not kept.
+const LOG_LINES_MAX: usize = 500;
 
 /// From the run to a sampler.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,8 @@ pub(super) struct Readings {
     looks: u32,
     waits: BTreeMap<String, u32>,
     samples_waits: bool,
+    log: Vec<String>,
+    uses: Vec<StatementUse>,
     interventions: Vec<(String, Option<String>)>,
     pub(super) statements: u64,
     pub(super) statements_ns: u64,
@@ -99,6 +105,21 @@ impl Readings {
     /// Something was changed on the server; the second statement changes it back.
     pub(super) fn intervened(&mut self, statement: String, undone: Option<String>) {
         self.interventions.push((statement, undone));
+    }
+
+    /// A line of the server's log.
+    pub(super) fn logged(&mut self, line: String) {
+        self.log.push(line);
+    }
+
+    #[cfg(test)]
+    pub(super) fn lines(self) -> Vec<String> {
+        self.log
+    }
+
+    /// What the server has counted for its statements.
+    pub(super) fn counted(&mut self, uses: Vec<StatementUse>) {
+        self.uses = uses;
     }
 
     /// One observation: sessions by what they wait for.
@@ -134,6 +155,9 @@ impl Shared {
             series: Vec::new(),
             absent: Vec::new(),
             waits: None,
+            log: Vec::new(),
+            log_left_out: 0,
+            statements: Vec::new(),
         };
         Shared {
             scope,
@@ -195,12 +219,19 @@ impl Shared {
                 event.sessions.resize(before + 1, 0);
             }
         }
+        let room = LOG_LINES_MAX.saturating_sub(self.scope.log.len());
+        self.scope.log_left_out += readings.log.len().saturating_sub(room) as u64;
+        let lines = readings.log.drain(..).take(room).map(|text| LogLine { at_ns: ended.0, text });
+        self.scope.log.extend(lines);
         self.keep_rest(readings, cpu);
     }
 
     /// What does not belong to a sample.
     fn keep_rest(&mut self, readings: &mut Readings, cpu: Nanos) {
         self.absent.append(&mut readings.absent);
+        if !readings.uses.is_empty() {
+            self.scope.statements = std::mem::take(&mut readings.uses);
+        }
         for (statement, undone) in readings.interventions.drain(..) {
             match self.interventions.iter_mut().find(|known| known.statement == statement) {
                 Some(known) => known.undone = undone,

@@ -11,6 +11,7 @@ use super::hardware::Hardware;
 use super::pace::Pace;
 use super::process::{self, Device, Tree};
 use super::sampler::{Moment, Own, Readings, SampleSource};
+use super::server_log::ServerLog;
 use crate::client::{Client, Sent, text};
 use assay_products::server_questions;
 
@@ -43,6 +44,7 @@ pub(super) struct ServerBeside {
     work: OwnWork,
     publish: Option<Chosen>,
     folder: Option<DataFolder>,
+    log: Option<ServerLog>,
     pooler: Option<Pooler>,
 }
 
@@ -88,6 +90,7 @@ impl ServerBeside {
             work: OwnWork::default(),
             publish: None,
             folder: None,
+            log: None,
             pooler: pooler.map(|target| Pooler { target, clock, client: None }),
         }
     }
@@ -138,6 +141,7 @@ impl ServerBeside {
                 Ok(found) => {
                     *local.lock().expect("samplers do not panic") = Some(found.device);
                     let mut tree = found.tree;
+                    self.log = ServerLog::of(tree.root(), self.log.take());
                     tree.hardware = self.full.then(Hardware::default);
                     self.tree = Some(tree);
                     self.own = found.own;
@@ -358,6 +362,9 @@ impl SampleSource for ServerBeside {
         {
             // It has ended; its successor is found once it accepts connections.
             self.tree = None;
+        }
+        if let Some(log) = &mut self.log {
+            log.read(readings);
         }
         if let Some(folder) = &mut self.folder {
             folder.read(self.clock.now(), readings);

@@ -42,6 +42,10 @@ pub struct ReportOptions {
     /// Show each agent of a fleet separately: in the text, the page and the Markdown
     #[arg(long, conflicts_with_all = ["last", "from", "to"])]
     pub agents: bool,
+    /// Address at which the page will stand, such as https://host/bench.html, so that links to it are shown with a
+    /// chart: a PNG of the first one is written beside the page
+    #[arg(long, value_name = "URL", requires = "html", value_parser = address)]
+    pub address: Option<String>,
     /// Leave out places: URLs, paths, names of machines, command lines of kernels and processes
     #[arg(long)]
     pub public: bool,
@@ -193,4 +197,10 @@ fn picture_size(text: &str) -> Result<(u32, u32), String> {
     let (width, height) = text.split_once('x').ok_or_else(wrong)?;
     let one = |text: &str| text.parse().ok().filter(|size| sizes.contains(size)).ok_or_else(wrong);
     Ok((one(width)?, one(height)?))
+}
+
+/// The address of a page on the web.
+fn address(text: &str) -> Result<String, String> {
+    let is_web = ["https://", "http://"].iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme));
+    if is_web { Ok(text.to_owned()) } else { Err("expected an address such as https://host/bench.html".to_owned()) }
 }

@@ -4,7 +4,7 @@
 //! was read.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::{files, terminal};
@@ -35,8 +35,10 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     if options.public {
         records.iter_mut().for_each(|(file, _)| *file = name_of(file));
     }
+    let preview = preview(options)?;
     let report = Report {
         title: options.title.clone(),
+        picture: preview.as_ref().map(|(address, _)| address.clone()),
         agents: options.agents,
         notes: options.shown.mark.clone(),
         ..assay_report::report(records)
@@ -86,6 +88,10 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             Theme::Dark => assay_report::Theme::Dark,
         },
     };
+    if let (Some((_, path)), Some(first)) = (&preview, charts.first()) {
+        let (width, height) = PREVIEW_SIZE;
+        write(path, &assay_report::png(first, &PictureOptions { width, height, ..looks.clone() }))?;
+    }
     type Picture = fn(&Chart, &PictureOptions) -> Vec<u8>;
     let pictures: [(_, &str, Picture); 2] = [
         (&options.svg, "svg", |chart, looks| assay_report::svg(chart, looks).into_bytes()),
@@ -115,6 +121,20 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
         }
     }
     Ok(Exit::Success)
+}
+
+/// A PNG has twice as many pixels in both directions: 1200 × 640, which previews show whole.
+const PREVIEW_SIZE: (u32, u32) = (600, 320);
+
+/// The picture for previews of links to the page: its address, and its file.
+fn preview(options: &ReportOptions) -> Result<Option<(String, PathBuf)>, Trouble> {
+    let (Some(address), Some(page)) = (&options.address, &options.html) else { return Ok(None) };
+    let Some(name) = page.file_stem().filter(|_| page != Path::new("-")) else {
+        return Err(Trouble::usage("--address needs a page in a file: its picture is written beside it"));
+    };
+    let name = format!("{}.png", name.to_string_lossy());
+    let folder = address.rsplit_once('/').map_or(address.as_str(), |(folder, _)| folder);
+    Ok(Some((format!("{folder}/{name}"), page.with_file_name(name))))
 }
 
 /// Of very many names, the ones that were probably meant.

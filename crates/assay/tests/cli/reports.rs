@@ -37,6 +37,17 @@ fn a_report_is_written_in_every_form_asked_for() {
     let content = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert!(content("r.html").starts_with(b"<!DOCTYPE html>"));
     assert!(content("pictures/one_table-heat.png").starts_with(b"\x89PNG"));
+    folder.expect("report r.json.zst --html page.html --address https://host/bench/", 0);
+    let page = String::from_utf8(content("page.html")).unwrap();
+    assert!(
+        page.contains("<meta property=\"og:image\" content=\"https://host/bench/page.png\">"),
+        "no picture in its head"
+    );
+    assert!(content("page.png").starts_with(b"\x89PNG"));
+    folder.expect("report r.json.zst --html - --address https://host/bench/", 2);
+    // A record stays what it is.
+    let ran = folder.expect("report r.json.zst --html r.json.zst", 5);
+    assert!(ran.stderr.contains("it is a record, which is not replaced"), "{}", ran.shown());
     folder.expect("report r.json.zst --svg own --title Mine --size 700x400 --theme dark", 0);
     let picture = String::from_utf8(content("own/one_table-heat.svg")).unwrap();
     assert!(picture.contains(">Mine</text>") && picture.contains("width=\"700\" height=\"400\""), "{picture}");

@@ -111,4 +111,9 @@ fn files_are_not_made_where_they_do_not_belong_or_fit_and_do_not_stay() {
     folder.expect(&format!("{io} --size 1536K --files 1 --keep"), 0);
     folder.expect(&format!("{io} --size 1536K --files 1"), 0);
     assert_eq!(there(), 0);
+    // Fewer files than were kept: none of the others stays.
+    folder.expect(&format!("{io} --size 512K --files 2 --keep"), 0);
+    assert_eq!(there(), 3);
+    folder.expect(&format!("{io} --size 256K --files 1"), 0);
+    assert_eq!(there(), 0);
 }
