@@ -47,6 +47,7 @@ pub fn library_html(
         preview: ["assay library", ""],
         style: CSS,
         scripts: &[SCRIPT],
+        loads: false,
         data: json!({ "records": records }),
         body: html! {
             h1 { "Library" }

@@ -44,6 +44,8 @@ pub(super) struct ServerBeside {
     publish: Option<Chosen>,
     folder: Option<DataFolder>,
     pooler: Option<Pooler>,
+    /// There is no server, only a pooler.
+    is_console: bool,
 }
 
 /// What the server did for us since the start of the run, over all connections.
@@ -89,7 +91,14 @@ impl ServerBeside {
             publish: None,
             folder: None,
             pooler: pooler.map(|target| Pooler { target, clock, client: None }),
+            is_console: false,
         }
+    }
+
+    /// A pooler alone, by its admin console.
+    pub(super) fn of_console(target: Target, clock: Clock) -> ServerBeside {
+        let console = ServerBeside::new(target.clone(), Some(target), (false, clock), None);
+        ServerBeside { is_console: true, ..console }
     }
 
     /// Connects, and finds out what this server has and permits.
@@ -200,6 +209,9 @@ impl ServerBeside {
     }
 
     fn connected(&mut self, readings: &mut Readings) -> bool {
+        if self.is_console {
+            return false;
+        }
         if self.client.as_ref().is_none_or(|client| !client.is_open()) {
             if let Some(lost) = self.client.take() {
                 self.work.before = self.work.before + lost.sent();

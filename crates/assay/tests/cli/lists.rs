@@ -138,6 +138,8 @@ fn the_examples_of_every_help_work() {
         "server stop",
         "lab run",
         "lab show",
+        "top",
+        "note",
         "agent",
         "fleet",
         // A search takes as many stages as it needs.
