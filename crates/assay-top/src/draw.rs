@@ -287,7 +287,7 @@ impl Page<'_> {
         let left = self.charts(&["throughput", "latency", "trouble", "types"], below, left, buffer);
         let title = match is_so_far {
             true => "by type, since the start of the step",
-            false => "by type, in the visible time; response times by type are known at the end of a step",
+            false => "by type, in the visible time; percentiles by type are known at a step's end",
         };
         let left = self.lines(&[title.to_owned()], left, buffer);
         let [table, rest] = Layout::vertical([Constraint::Max(types.height()), Constraint::Fill(1)]).areas(left);
@@ -470,8 +470,12 @@ impl Page<'_> {
         };
         let (seconds, mut rows) = statements.since(view.whole);
         rows.sort_by(|one, other| other.time_us.total_cmp(&one.time_us));
-        let since = if view.whole { "since this view began" } else { "since the last reading" };
-        let title = format!("by execution time {since}, {} s; t: the other", digits(seconds));
+        if seconds == 0.0 {
+            self.lines(&["single statements: known after the second reading".to_owned()], left, buffer);
+            return;
+        }
+        let since = if view.whole { "since the first reading" } else { "since the last reading" };
+        let title = format!("by execution time {since}, {} s", digits(seconds));
         let left = self.lines(&[title], left, buffer);
         let mut grid = Grid::new([
             figure_column("calls/s", 9),
@@ -539,7 +543,8 @@ impl Page<'_> {
             None => "k: end the chosen one".to_owned(),
             Some(reason) => format!("none can be ended: {reason}"),
         };
-        let title = format!("{} sessions of the server, as it lists them now; {end}", sessions.len());
+        let number = if sessions.len() == 1 { "1 session".into() } else { format!("{} sessions", sessions.len()) };
+        let title = format!("{number} of the server, as it lists them now; {end}");
         let left = self.lines(&[title], area, buffer);
         grid.draw(left, buffer, view);
     }
@@ -572,7 +577,11 @@ impl Page<'_> {
             lines.push(format!("CPUs used in the last interval, of {}: {all}", self.found().cpus));
         }
         if grid.is_empty() {
-            lines.push(format!("metrics of the machine are not known: {}", self.absent("cpu_user_us")));
+            let why = match self.seen().scopes(ScopeKind::Machine).next() {
+                Some(_) => self.absent("cpu_user_us"),
+                None => "it is another one, or no sample was taken; `--host-metrics` reads its exporter".to_owned(),
+            };
+            lines.push(format!("metrics of the server's machine are not known: {why}"));
             self.lines(&lines, area, buffer);
             return;
         }

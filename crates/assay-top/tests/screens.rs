@@ -151,26 +151,174 @@ fn at(screen: Screen) -> View {
 #[test]
 fn the_run_at_its_end_and_in_the_middle() {
     let record = record();
-    insta::assert_snapshot!(words(&record, &mut at(Screen::Run), (80, 24)), @"");
+    insta::assert_snapshot!(words(&record, &mut at(Screen::Run), (80, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due 1:30 of 5:00  live
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    tx/s 189  stmt/s 600 (read 300 write 200 other 100)  sessions 8
+    response ms: p50 5.00  p95 9.50  p99 9.90  slowest 10.0
+    errors/s 1.00  retries/s 0  failed/s 0  reconnects/s 0  due/s 200  backlog 89
+    generator 0.250 of 4 CPUs
+    throughput, tx/s  each second 189        response, ms  p50 5.00  p95 9.50
+    0:00                0:45            1:30  0:00               0:45           1:30
+    by type, since the start of the step
+    type                     tx/s  share   p50 ms   p95 ms   p99 ms  failed  retries
+    buy                       145   100%     5.00     9.50     9.90       0        0
+    ? help  q quit  space pause  t last 2:00  / filter  s sort  w write
+    ");
     // After thirty seconds of measurement, its sums are not known.
     let mut view = View { width: 0, ..View::replay(91 * SECOND, 31 * SECOND, 1.0) };
-    insta::assert_snapshot!(words(&record, &mut view, (80, 24)), @"");
+    insta::assert_snapshot!(words(&record, &mut view, (80, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/ 0:30 of 5:00  replay ×1
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    tx/s 129  stmt/s 600 (read 300 write 200 other 100)  sessions 8
+    response ms: p50 5.00  p95 9.50  p99 9.90  slowest 10.0
+    errors/s 1.00  retries/s 0  failed/s 0  reconnects/s 0  due/s 200  backlog 29
+    generator 0.250 of 4 CPUs
+    throughput, tx/s  each second 129        response, ms  p50 5.00  p95 9.50
+    0:00                0:15            0:30  0:00               0:15           0:30
+    by type, in the visible time; percentiles by type are known at a step's end
+    type                     tx/s  share   p50 ms   p95 ms   p99 ms  failed  retries
+    buy                       115   100%        –        –        –       –        –
+    ? help  q quit  space pause  t last 0:30  / filter  s sort  w write
+    ");
 }
 
 #[test]
 fn waits_statements_and_sessions() {
     let record = record();
-    insta::assert_snapshot!(words(&record, &mut at(Screen::Waits), (80, 24)), @"");
-    insta::assert_snapshot!(words(&record, &mut at(Screen::Statements), (80, 24)), @"");
-    insta::assert_snapshot!(words(&record, &mut at(Screen::Sessions), (80, 24)), @"");
+    insta::assert_snapshot!(words(&record, &mut at(Screen::Waits), (80, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due 1:30 of 5:00  live
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    waits, sessions  CPU 2.00  IO:WALSync 0.500
+     0:00                                    0:45                               1:30
+    sessions, by 10 looks per second; CPU: not waiting
+    what active sessions wait for                 now     mean   share
+    CPU                                          2.00     2.00     80%
+    IO:WALSync                                  0.500    0.500     20%
+
+    ? help  q quit  space pause  t last 2:00  / filter  s sort  w write
+    ");
+    insta::assert_snapshot!(words(&record, &mut at(Screen::Statements), (80, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due 1:30 of 5:00  live
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    the load: 600 statements/s (read 300, write 200, other 100)
+    by execution time since the last reading, 2.00 s
+      calls/s     ms/s  mean ms    rows/s misses/s statement
+         50.0      100     2.00       150     50.0 SELECT 2
+         10.0     20.0     2.00      30.0     10.0 SELECT 1
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ? help  q quit  space pause  t last 2:00  / filter  s sort  w write
+    ");
+    insta::assert_snapshot!(words(&record, &mut at(Screen::Sessions), (80, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due 1:30 of 5:00  live
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    2 sessions of the server, as it lists them now; k: end the chosen one
+    id       user      state       wait              age s statement
+    11       app       active      Lock:tuple        0.500 UPDATE stock SET n = 1
+    12       app       idle in tra Lock:tuple         7.00 UPDATE stock SET n = 1
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ? help  q quit  space pause  t last 2:00  / filter  s sort  w write
+    ");
 }
 
 #[test]
 fn metrics_have_rates_or_a_reason() {
     let record = record();
-    insta::assert_snapshot!(words(&record, &mut at(Screen::Server), (100, 24)), @"");
-    insta::assert_snapshot!(words(&record, &mut at(Screen::Machine), (80, 24)), @"");
-    insta::assert_snapshot!(words(&record, &mut at(Screen::Pooler), (80, 24)), @"");
+    insta::assert_snapshot!(words(&record, &mut at(Screen::Server), (100, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due · run.json.zst      1:30 of 5:00  live
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    Log written, MiB per second  log 0.180
+       0:00                                             0:45                                        1:30
+    metric                                now         mean    per tx          max source
+    commits                               189          145      1.00          189 commits of the server
+    log_bytes                         185 KiB      141 KiB   1,000 B      185 KiB log_bytes of the serve
+    dirty_pages                             –            –         –            – absent: permission den
+
+    ? help  q quit  space pause  t last 2:00  / filter  s sort  w write
+    ");
+    insta::assert_snapshot!(words(&record, &mut at(Screen::Machine), (80, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due 1:30 of 5:00  live
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    CPUs used in the last interval, of 4: generator 0.250
+    metrics of the server's machine are not known: it is another one, or no sample w
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ? help  q quit  space pause  t last 2:00  / filter  s sort  w write
+    ");
+    insta::assert_snapshot!(words(&record, &mut at(Screen::Pooler), (80, 24)), @r"
+    assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due 1:30 of 5:00  live
+    1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
+    no figures of a pooler: none is watched; `--pooler URL` names its admin console
+    replicas: their lag is not among the metrics of telemetry
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+    ? help  q quit  space pause  t last 2:00  / filter  s sort  w write
+    ");
 }
 
 #[test]
