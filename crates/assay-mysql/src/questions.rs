@@ -3,7 +3,7 @@
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
 use assay_telemetry::question::{Asked, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Switched, Waits};
-use assay_telemetry::{Checkup, Questions, Right, StatementQuestions};
+use assay_telemetry::{Checkup, LiveQuestions, Questions, Right, StatementQuestions};
 
 /// The questions.
 pub const QUESTIONS: Questions = Questions {
@@ -15,6 +15,19 @@ pub const QUESTIONS: Questions = Questions {
         counters: &["SHOW SESSION STATUS WHERE Variable_name RLIKE '^(Bytes|Created_tmp|Handler|Rows|Select|Sort)_'"],
         of_session: true,
         no_counters: "",
+    },
+    live: |_, _| LiveQuestions {
+        sessions_sql: "SELECT ID, USER, DB, HOST, COMMAND, STATE, TIME, LEFT(INFO, 400) \
+                       FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() \
+                       ORDER BY COMMAND = 'Sleep', TIME DESC",
+        statements_sql: "SELECT CONCAT(COALESCE(SCHEMA_NAME, ''), ':', COALESCE(DIGEST, '')), COUNT_STAR, \
+                         SUM_TIMER_WAIT / 1000000, SUM_ROWS_SENT + SUM_ROWS_AFFECTED, NULL, LEFT(DIGEST_TEXT, 400) \
+                         FROM performance_schema.events_statements_summary_by_digest \
+                         ORDER BY SUM_TIMER_WAIT DESC LIMIT 500",
+        statements_condition: "SELECT IF(@@performance_schema, ENABLED, 'NO') \
+                               FROM performance_schema.setup_consumers WHERE NAME = 'statements_digest'",
+        no_statements: "the performance schema, or its consumer statements_digest, is off",
+        end_sql: "KILL {}",
     },
     checkup: Checkup {
         limits: &[

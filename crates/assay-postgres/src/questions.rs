@@ -4,13 +4,14 @@
 //! log's position and wait events do not. All databases of the server are added up.
 
 use assay_telemetry::question::{Asked, OWN_IDS, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Waits};
-use assay_telemetry::{Checkup, Questions, Right, StatementQuestions};
+use assay_telemetry::{Checkup, LiveQuestions, Questions, Right, StatementQuestions};
 
 /// The questions.
 pub const QUESTIONS: Questions = Questions {
     products: &["PostgreSQL"],
     server: |_, version| server_questions(version),
     statement: |_, version| statement_questions(version),
+    live: |_, version| live_questions(version),
     checkup: Checkup {
         limits: &[
             ("connections that the server allows", "SHOW max_connections"),
@@ -95,6 +96,43 @@ fn server_questions(version: &str) -> ServerQuestions {
         publish_sql: if at_least(15) { "SELECT pg_stat_force_next_flush() AS assay_telemetry" } else { "" },
         explain: "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) ",
         ..ServerQuestions::default()
+    }
+}
+
+/// Sessions and statements at this moment.
+fn live_questions(version: &str) -> LiveQuestions {
+    macro_rules! sessions {
+        ($only:literal) => {
+            concat!(
+                "SELECT pid, usename, datname, coalesce(host(client_addr) || ':' || client_port, 'local'), \
+                 coalesce(state, 'hidden: needs pg_monitor'), coalesce(wait_event_type || ':' || wait_event, ''), \
+                 extract(epoch FROM clock_timestamp() - \
+                 CASE WHEN state = 'active' THEN query_start ELSE state_change END), \
+                 left(query, 400) AS assay_telemetry FROM pg_stat_activity WHERE pid <> pg_backend_pid()",
+                $only,
+                " ORDER BY state <> 'active', 7 DESC NULLS LAST"
+            )
+        };
+    }
+    macro_rules! statements {
+        ($time:literal) => {
+            concat!(
+                "SELECT userid || ':' || dbid || ':' || queryid, calls, ",
+                $time,
+                " * 1000, rows, shared_blks_read, left(query, 400) AS assay_telemetry FROM pg_stat_statements \
+                 WHERE queryid IS NOT NULL AND query NOT LIKE '%assay_telemetry%' ORDER BY ",
+                $time,
+                " DESC LIMIT 500"
+            )
+        };
+    }
+    let major = major_of(version);
+    LiveQuestions {
+        sessions_sql: if major >= 10 { sessions!(" AND backend_type = 'client backend'") } else { sessions!("") },
+        statements_sql: if major >= 13 { statements!("total_exec_time") } else { statements!("total_time") },
+        statements_condition: "SELECT 'YES' AS assay_telemetry FROM pg_extension WHERE extname = 'pg_stat_statements'",
+        no_statements: "the database has no extension pg_stat_statements",
+        end_sql: "SELECT pg_terminate_backend({})",
     }
 }
 

@@ -8,7 +8,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use assay_record::{Event, StageStarted, Time};
@@ -54,11 +55,41 @@ pub fn begin() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes an event, if somebody wants it. An error is ignored: the run is worth more.
+/// Passes an event on, if somebody wants it: to the process that started this one, and to views in this one. An error
+/// is ignored: the run is worth more.
 pub fn tell(event: impl FnOnce() -> Event) {
-    let Some(stream) = STREAM.get() else { return };
-    let line = event().line() + "\n";
-    let _ = stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+    let stream = STREAM.get();
+    let mut views = views();
+    if stream.is_none() && views.is_empty() {
+        return;
+    }
+    let event = Arc::new(event());
+    if let Some(stream) = stream {
+        let line = event.line() + "\n";
+        let _ = stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+    }
+    views.retain(|view| view.send(Arc::clone(&event)).is_ok());
+}
+
+/// Passes an event on to views in this process alone.
+pub fn tell_views(event: impl FnOnce() -> Event) {
+    let mut views = views();
+    if !views.is_empty() {
+        let event = Arc::new(event());
+        views.retain(|view| view.send(Arc::clone(&event)).is_ok());
+    }
+}
+
+/// Every event from now on, until the receiver is dropped. Whoever sends them never waits.
+pub fn subscribe() -> Receiver<Arc<Event>> {
+    let (view, events) = mpsc::channel();
+    views().push(view);
+    events
+}
+
+fn views() -> MutexGuard<'static, Vec<Sender<Arc<Event>>>> {
+    static VIEWS: Mutex<Vec<Sender<Arc<Event>>>> = Mutex::new(Vec::new());
+    VIEWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The measured part of a stage starts after this time.

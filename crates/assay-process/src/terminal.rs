@@ -8,6 +8,7 @@
 
 use std::io::{Error, ErrorKind, IsTerminal, Write};
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use assay_report::{View, visible};
 
@@ -28,7 +29,8 @@ pub fn stderr_color() -> bool {
     stderr_is_terminal() && color_is_welcome()
 }
 
-fn color_is_welcome() -> bool {
+/// Whether the user and the terminal want color.
+pub fn color_is_welcome() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     !refused && !dumb
@@ -62,7 +64,29 @@ pub fn stderr_is_terminal() -> bool {
 /// Writes to stderr. Control characters become visible, except those of our colors: the text may contain what a server
 /// or a file says. Errors are ignored: there is nowhere left to report them.
 pub fn say(text: &str) {
-    let _ = std::io::stderr().lock().write_all(visible(text, stderr_color()).as_bytes());
+    let text = visible(text, stderr_color());
+    let mut held = held();
+    match &mut *held {
+        // A loop of warnings must not fill the memory.
+        Some(waiting) if waiting.len() < HELD_MAX => waiting.push_str(&text),
+        Some(_) => {}
+        None => _ = std::io::stderr().lock().write_all(text.as_bytes()),
+    }
+}
+
+/// Bytes of lines that wait for the terminal.
+const HELD_MAX: usize = 1 << 20;
+
+/// What was said while a view has the terminal; `None`: no view has it.
+fn held() -> MutexGuard<'static, Option<String>> {
+    static HELD: Mutex<Option<String>> = Mutex::new(None);
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A view takes the terminal, or gives it back: then everything appears that was said meanwhile.
+pub(crate) fn hold(taken: bool) {
+    let before = std::mem::replace(&mut *held(), taken.then(String::new));
+    let _ = std::io::stderr().lock().write_all(before.unwrap_or_default().as_bytes());
 }
 
 /// Where the output of a program that we start goes: to stderr, because stdout is for the result.

@@ -10,14 +10,16 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use futures_util::stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// A client that needs longer for the head of its request is not a browser or Prometheus.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(2);
@@ -32,12 +34,58 @@ pub struct Answer {
     status: StatusCode,
     kind: &'static str,
     body: Vec<u8>,
+    /// Instead of the body: versions, as they come.
+    versions: Option<watch::Receiver<Version>>,
+}
+
+/// What is new on a page that moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Its number.
+    pub number: u64,
+    /// It is the last one.
+    pub is_last: bool,
+}
+
+/// Tells every viewer about versions. A viewer that is slow gets the newest one only, and nobody waits for it.
+#[derive(Clone, Debug)]
+pub struct Versions(Arc<watch::Sender<Version>>);
+
+impl Default for Versions {
+    fn default() -> Versions {
+        Versions(Arc::new(watch::Sender::new(Version::default())))
+    }
+}
+
+impl Versions {
+    /// There is a new version.
+    pub fn set(&self, version: Version) {
+        self.0.send_replace(version);
+    }
+
+    /// The newest one.
+    pub fn newest(&self) -> Version {
+        *self.0.borrow()
+    }
+
+    /// Number of viewers.
+    pub fn viewers(&self) -> usize {
+        self.0.receiver_count()
+    }
+
+    /// The answer for a viewer: server-sent events, until the last version.
+    pub fn answer(&self) -> Answer {
+        let mut versions = self.0.subscribe();
+        versions.mark_changed();
+        let (status, kind) = (StatusCode::OK, "text/event-stream");
+        Answer { status, kind, body: Vec::new(), versions: Some(versions) }
+    }
 }
 
 impl Answer {
     /// Content of this MIME type.
     pub fn of(kind: &'static str, body: impl Into<Vec<u8>>) -> Answer {
-        Answer { status: StatusCode::OK, kind, body: body.into() }
+        Answer { status: StatusCode::OK, kind, body: body.into(), versions: None }
     }
 
     /// Nothing has this address.
@@ -51,7 +99,8 @@ impl Answer {
     }
 
     fn text(status: StatusCode, words: impl Into<String>) -> Answer {
-        Answer { status, kind: "text/plain; charset=utf-8", body: (words.into() + "\n").into_bytes() }
+        let body = (words.into() + "\n").into_bytes();
+        Answer { status, kind: "text/plain; charset=utf-8", body, versions: None }
     }
 }
 
@@ -101,7 +150,9 @@ async fn accept(listener: TcpListener, answer: Arc<Answers>) {
     }
 }
 
-async fn answered(request: Request<Incoming>, answer: Arc<Answers>) -> Result<Response<Full<Bytes>>, Infallible> {
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+async fn answered(request: Request<Incoming>, answer: Arc<Answers>) -> Result<Response<Body>, Infallible> {
     let found = match *request.method() {
         Method::GET | Method::HEAD => {
             let path = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
@@ -110,14 +161,42 @@ async fn answered(request: Request<Incoming>, answer: Arc<Answers>) -> Result<Re
         }
         _ => Answer::text(StatusCode::METHOD_NOT_ALLOWED, "only GET"),
     };
-    let mut response = Response::new(Full::new(Bytes::from(found.body)));
+    let body = match found.versions {
+        Some(versions) => events(versions),
+        None => Full::new(Bytes::from(found.body)).boxed_unsync(),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = found.status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(found.kind));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // No other page may show ours in a frame.
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'"));
+    // No page of others may show ours in a frame.
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'self'"));
+    // What is measured now is not what it was a second ago.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
+}
+
+/// A line now and then, so that a viewer who is gone is noticed.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+/// Versions as server-sent events, each when the viewer has taken the one before.
+fn events(versions: watch::Receiver<Version>) -> Body {
+    let next = |state: Option<watch::Receiver<Version>>| async {
+        let mut versions = state?;
+        let (text, rest) = match tokio::time::timeout(ALIVE_EVERY, versions.changed()).await {
+            Err(_) => (":\n\n".to_owned(), Some(versions)),
+            // The page is no more.
+            Ok(Err(_)) => return None,
+            Ok(Ok(())) => {
+                let Version { number, is_last } = *versions.borrow_and_update();
+                let kind = if is_last { "event: over\n" } else { "" };
+                (format!("{kind}data: {number}\n\n"), (!is_last).then_some(versions))
+            }
+        };
+        Some((Ok(Frame::data(Bytes::from(text))), rest))
+    };
+    StreamBody::new(stream::unfold(Some(versions), next)).boxed_unsync()
 }
 
 #[cfg(test)]

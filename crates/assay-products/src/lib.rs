@@ -11,7 +11,7 @@ use assay_lab::{Home, Products};
 use assay_mysql::{MARIADB, MYSQL};
 use assay_postgres::Postgres;
 use assay_seam::{Dialect, Driver};
-use assay_telemetry::{Checkup, Questions, ServerQuestions, SettingFacts, StatementQuestions};
+use assay_telemetry::{Checkup, LiveQuestions, Questions, ServerQuestions, SettingFacts, StatementQuestions};
 
 /// Products that share a driver: all of a crate.
 #[derive(Debug)]
@@ -135,6 +135,11 @@ pub fn statement_questions(product: &str, version: &str) -> StatementQuestions {
     let unknown =
         StatementQuestions { no_counters: "the counters of this server are unknown", ..StatementQuestions::default() };
     questions(product).map_or(unknown, |known| (known.statement)(product, version))
+}
+
+/// What to ask such a server about its sessions and statements at this moment; nothing for unknown products.
+pub fn live_questions(product: &str, version: &str) -> LiveQuestions {
+    questions(product).map_or_else(LiveQuestions::default, |known| (known.live)(product, version))
 }
 
 fn questions(product: &str) -> Option<&'static Questions> {

@@ -42,12 +42,23 @@ pub enum Event {
     Ended(Box<Ended>),
     /// Tags were added later.
     Tagged(BTreeMap<String, String>),
+    /// The user wrote a note.
+    Noted(Note),
     /// Sessions are connecting. Not in records.
     Connecting(Connecting),
     /// A line for the user, such as a warning. Not in records.
     Notice(Notice),
     /// The process of the run has ended. Not in records; always the last.
     Exited(Exited),
+}
+
+/// What the user did or saw during a run, in a few words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// When it was written.
+    pub at: Time,
+    /// Its text, without control characters.
+    pub text: String,
 }
 
 /// The start of a run. Fields are those of `Record`.
@@ -296,7 +307,7 @@ impl Fold {
                 cases,
                 agents,
             } = *started;
-            let (status, failure, stages, telemetry, work, isolation) = Default::default();
+            let (status, failure, stages, telemetry, work, isolation, notes) = Default::default();
             self.record = Some(Record {
                 format,
                 tool,
@@ -317,6 +328,7 @@ impl Fold {
                 work,
                 isolation,
                 agents,
+                notes,
             });
             return;
         }
@@ -368,6 +380,7 @@ impl Fold {
                 record.agents = agents.unwrap_or(std::mem::take(&mut record.agents));
             }
             Event::Tagged(tags) => record.tags.extend(tags),
+            Event::Noted(note) => record.notes.push(note),
             Event::Connecting(_) | Event::Notice(_) | Event::Exited(_) => {}
         }
     }
@@ -545,6 +558,8 @@ pub struct KnownScope {
 /// When a record is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
+    /// Its last stage is in progress, and its totals are not needed yet: they are most of the bytes.
+    Interval,
     /// Its last stage is in progress.
     Underway,
     /// Its last stage is over, and maybe the run.
@@ -573,6 +588,7 @@ fn head_of(record: &Record) -> Record {
         work: record.work.clone(),
         isolation: record.isolation.clone(),
         agents: record.agents.clone(),
+        notes: record.notes.clone(),
     }
 }
 
@@ -605,6 +621,7 @@ impl WrittenSoFar {
             failure: None,
             work: None,
             isolation: None,
+            notes: Vec::new(),
             ..head_of(record)
         };
         let mut events = vec![Event::Started(Box::new(Started::of(&head)))];
@@ -650,6 +667,10 @@ impl WrittenSoFar {
             };
             let same = (now.intervals, now.measured_ns, now.has_ended, now.names)
                 == (before.intervals, before.measured_ns, before.has_ended, before.names);
+            if moment == Moment::Interval && !now.has_ended {
+                known.stages[number] = KnownStage { intervals: now.intervals, ..before };
+                continue;
+            }
             if !same {
                 let totals = Box::new(totals(record, number as u32, stage));
                 events.push(if now.has_ended { Event::StageEnded(totals) } else { Event::SoFar(totals) });
@@ -660,6 +681,10 @@ impl WrittenSoFar {
             let (readings, now) = readings_since(telemetry, self.telemetry.as_ref());
             events.extend(readings.map(|readings| Event::Readings(Box::new(readings))));
             known.telemetry = Some(now);
+        }
+        for note in record.notes.iter().skip(known.head.notes.len()) {
+            events.push(Event::Noted(note.clone()));
+            known.head.notes.push(note.clone());
         }
         if let Some(ended) = known.ended(record) {
             events.push(ended);

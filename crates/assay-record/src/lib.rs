@@ -45,8 +45,8 @@ pub use disk::{
     COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
 };
 pub use event::{
-    Connected, Connecting, Ended, Event, Exited, Fold, KnownScope, Moment, Notice, Readings, ScopeReadings, ServerName,
-    StageInterval, StageStarted, Started, Totals, WaitReadings,
+    Connected, Connecting, Ended, Event, Exited, Fold, KnownScope, Moment, Note, Notice, Readings, ScopeReadings,
+    ServerName, StageInterval, StageStarted, Started, Totals, WaitReadings,
 };
 pub use experiment::{RecordedTrial, StepTime};
 pub use fleet::Share;

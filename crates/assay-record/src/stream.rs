@@ -232,7 +232,7 @@ impl Event {
 
 /// `None`: an event of a kind that was added later.
 fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
-    const KINDS: [&[u8]; 12] = [
+    const KINDS: [&[u8]; 13] = [
         b"started",
         b"connected",
         b"stage_started",
@@ -242,6 +242,7 @@ fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
         b"stage_ended",
         b"ended",
         b"tagged",
+        b"noted",
         b"connecting",
         b"notice",
         b"exited",

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::agents::AgentPart;
 use crate::attribute::Attribute;
 use crate::cases::Cases;
+use crate::event::Note;
 use crate::experiment::RecordedTrial;
 use crate::host::Host;
 use crate::isolation::Isolation;
@@ -77,6 +78,9 @@ pub struct Record {
     /// process did everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentPart>,
+    /// Notes that the user wrote during the run (`assay note`), in the order of their times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
 }
 
 /// The program that wrote a record.

@@ -4,7 +4,7 @@
 pub(crate) const NONE: &str = "–";
 
 /// `12,345`.
-pub(crate) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.char_indices() {
@@ -63,7 +63,7 @@ fn interval_words(value: f64, low: f64, high: f64, lopsided: f64) -> String {
 }
 
 /// At most seven characters: `99,999`, `1.23M`, `18.4E`.
-pub(crate) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     const PREFIXES: [(f64, &str); 5] = [(1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")];
     if value < 999_999.5 {
         return figure(value);
@@ -78,7 +78,7 @@ pub(crate) fn short_count(value: u64) -> String {
 }
 
 /// Nanoseconds as milliseconds.
-pub(crate) fn ms(ns: Option<u64>) -> String {
+pub fn ms(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), |ns| figure(ns as f64 / 1e6))
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn length(ns: u64) -> String {
 }
 
 /// A time since the start, as on a clock: `0:30`, `12:05`, `1:00:00`; rounded down to the second.
-pub(crate) fn clock(ns: u64) -> String {
+pub fn clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
@@ -125,7 +125,7 @@ pub(crate) fn change(share: f64) -> String {
 }
 
 /// A share as `12%`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
 }

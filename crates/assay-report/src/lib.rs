@@ -29,7 +29,7 @@ pub use charts::chart::{
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
 pub use charts::{Charts, charts};
-pub use digits::figure;
+pub use digits::{clock, count, figure, ms, percent, short};
 pub use findings::agents::{AgentFindings, AgentStageFindings};
 pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleUnit, RuleVerdict};
 pub use findings::capacity::{
@@ -83,6 +83,7 @@ pub use output::json::{json, report_json};
 pub use output::lab::{FailedTrial, LabResults};
 pub use output::library::{library_problems_text, library_text};
 pub use output::library_page::library_html;
+pub use output::live_page::live_html;
 pub use output::markdown::markdown;
 pub use output::page::html;
 pub use output::progress::{LineOf, Progress, interval_header, interval_line, progress_line};
@@ -97,5 +98,6 @@ pub use words::capacity::{capacity_words, look_line};
 pub use words::isolation::isolation_answer;
 pub use words::run::loaded_text;
 pub use words::summary::summary;
+pub use words::telemetry::{in_unit, in_unit_per_second};
 pub use words::trial::{throughput_words, trial_words};
 pub use words::warning::warning_words;

@@ -19,6 +19,7 @@ use crate::lab::{self, Kept};
 use crate::live::{Left, Live, may_write};
 use crate::plan::ProcessOptions;
 use crate::plan::Role;
+use crate::served::Served;
 use crate::watch::Watch;
 use crate::workload::Workload;
 use crate::{check, cleanup, exec, failure, isolation, next, plan, prepare, record_of, render};
@@ -47,10 +48,14 @@ pub fn execute(assignment: &Assignment, output: &OutputSpec, fleet: Option<&Flee
         trial: None,
     };
     if let Some(server) = &spec.server {
-        return run.on_started(lab::description(server)?);
+        let exit = run.on_started(lab::description(server)?);
+        Served::finish();
+        return exit;
     }
     if !run.urls.is_empty() {
-        return run.on_databases();
+        let exit = run.on_databases();
+        Served::finish();
+        return exit;
     }
     let scratch = Scratch::new()?;
     if !output.quiet {
@@ -63,7 +68,9 @@ pub fn execute(assignment: &Assignment, output: &OutputSpec, fleet: Option<&Flee
     if workload.has_command("prepare") {
         run.prepare_tables(run.urls)?;
     }
-    run.on_databases()
+    let exit = run.on_databases();
+    Served::finish();
+    exit
 }
 
 /// The path of the record of a trial, if one was given.

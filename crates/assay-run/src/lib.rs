@@ -34,9 +34,11 @@ pub mod prepare;
 pub mod record_of;
 pub mod registry;
 pub mod render;
+pub mod served;
 pub mod server_settings;
 mod stranger;
 pub mod telemetry;
+pub mod top;
 pub mod watch;
 pub mod workload;
 

@@ -10,10 +10,11 @@ use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
 use assay_io::Clock;
 use assay_process::bar::Bar;
 use assay_process::diagnostics::Trouble;
+use assay_process::underway::Announced;
 use assay_process::{events, terminal};
 use assay_record::{
     Connected, DEFAULT_FOLDER, Event, Existing, Isolation, Load, Moment, Place, Record, RecordFile, Search,
-    StageInterval, Started, Status, WriteError, history_path,
+    StageInterval, Started, Status, Totals, WriteError, history_path,
 };
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
@@ -22,7 +23,9 @@ use assay_spec::{OutputSpec, TelemetryLevel, TelemetrySpec, values};
 use crate::isolation::KeptHistory;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
+use crate::served::Served;
 use crate::telemetry::{self, Beside, HostUrl, Samplers};
+use crate::top::OwnView;
 use crate::{identity, plan, record_of, server_settings};
 
 /// The record so far, and its file.
@@ -33,6 +36,8 @@ pub struct Live {
     appended: Instant,
     /// Intervals since then, in total: a starved process reports many at once.
     unwritten: Nanos,
+    /// The same since anything was appended.
+    unseen: (Instant, Nanos),
     lines: Option<usize>,
     bar: Option<Bar>,
     /// The databases have been named, or nobody wants to see them.
@@ -47,6 +52,12 @@ pub struct Live {
     /// `None`: nothing is sampled.
     beside: Option<Beside>,
     samplers: Option<Samplers>,
+    /// The view on the terminal, if wanted.
+    view: Option<OwnView>,
+    /// The page, if wanted.
+    served: Option<Served>,
+    /// How other programs find this run; `None`: there is no place for that.
+    announced: Option<Announced>,
     /// Names of the transaction types, as last told.
     types: Vec<String>,
 }
@@ -63,6 +74,8 @@ pub struct Left {
 
 /// With intervals of a second, the record grows every five seconds.
 const APPEND_EVERY: Duration = Duration::from_millis(4500);
+/// Those who read a record that grows are a second late, not five.
+const SEEN_EVERY: Duration = Duration::from_millis(900);
 /// The table header is repeated after this many lines, so that it stays on the screen.
 const LINES_PER_HEAD: usize = 20;
 
@@ -79,6 +92,7 @@ impl Live {
             Some(address) => Some((Metrics::listen(address)?, LiveMetrics::default())),
             None => None,
         };
+        let served = output.serve.map(Served::own).transpose()?;
         let beside = beside(telemetry)?;
         let journal = output.journal.clone().map(Journal::create).transpose()?;
         let file = match &output.record {
@@ -91,14 +105,26 @@ impl Live {
             }
             None => Some(RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
-        let bar = if output.quiet { None } else { Bar::begin(course(&record, trial)) };
-        let lines = (!output.quiet && bar.is_none()).then_some(0);
+        let path = file.as_ref().map(RecordFile::path);
+        let manifest = &record.manifest;
+        let announced = Announced::begin(&manifest.workload, &manifest.targets, path, record.started);
+        let source = path.map_or_else(|| "no record".to_owned(), |path| path.display().to_string());
+        if let Some(served) = &served {
+            served.begins(source.clone());
+            if !output.quiet && trial.is_none_or(|(number, _)| number == 1) {
+                terminal::say(&format!("page: {}\n", served.url));
+            }
+        }
+        let view = if output.top { OwnView::begin(source) } else { None };
+        let bar = if output.quiet || view.is_some() { None } else { Bar::begin(course(&record, trial)) };
+        let lines = (!output.quiet && bar.is_none() && view.is_none()).then_some(0);
         let elapsed_trials = bar.as_ref().map_or(0, Bar::elapsed_ns);
         let mut live = Live {
             record,
             file,
             appended: Instant::now(),
             unwritten: Nanos::ZERO,
+            unseen: (Instant::now(), Nanos::ZERO),
             lines,
             bar,
             is_named: output.quiet,
@@ -109,6 +135,9 @@ impl Live {
             clock: None,
             beside,
             samplers: None,
+            view,
+            served,
+            announced,
             types: Vec::new(),
         };
         live.tell(Event::Started(Box::new(Started::of(&live.record))));
@@ -129,6 +158,15 @@ impl Live {
         events::tell(|| event);
     }
 
+    /// Whether a view has the terminal. If the user has left it, lines go on.
+    pub fn has_view(&mut self) -> bool {
+        if self.view.as_ref().is_some_and(|view| !view.is_shown()) {
+            self.view = None;
+            self.lines = Some(0);
+        }
+        self.view.is_some()
+    }
+
     /// The progress line on a terminal, if there is one.
     pub fn bar(&self) -> Option<&Bar> {
         self.bar.as_ref()
@@ -142,7 +180,7 @@ impl Live {
     /// Names the databases once, above everything else that is printed about the load. One that was started for the
     /// run, or is only there because none was given, has been named before.
     fn name_databases(&mut self) {
-        if std::mem::replace(&mut self.is_named, true) {
+        if self.view.is_some() || std::mem::replace(&mut self.is_named, true) {
             return;
         }
         let urls = self.record.manifest.spec.as_ref().and_then(|spec| spec["target"]["urls"].as_array());
@@ -161,6 +199,9 @@ impl Live {
     /// The run starts: servers are sampled, if there are any. Instants count from `started` on `clock`.
     pub fn begins(&mut self, plan: &Plan, clock: Clock, started: Nanos) {
         self.clock = Some((clock, started));
+        if let (Some(view), Some(target)) = (&self.view, plan.targets.first()) {
+            view.ask(target.clone());
+        }
         if let Some(beside) = &self.beside {
             let places: Vec<Place> = self.record.environment.servers.iter().map(|server| server.place).collect();
             self.samplers = Samplers::start(&plan.targets, &places, beside, clock, started);
@@ -185,7 +226,11 @@ impl Live {
         }
         if let Some((clock, started)) = self.clock {
             let ahead = started + measured_from - clock.now();
-            self.tell(events::stage(stage, sessions, rate, Duration::from_nanos(ahead.0)));
+            let mut event = events::stage(stage, sessions, rate, Duration::from_nanos(ahead.0));
+            if let Event::StageStarted(stage) = &mut event {
+                stage.start_ns = Some(measured_from.0);
+            }
+            self.tell(event);
         }
         let manifest = &self.record.manifest;
         let stages = manifest.sessions.len();
@@ -223,8 +268,11 @@ impl Live {
     pub fn interval(&mut self, stage: usize, interval: &Interval, so_far: &Outcome) {
         self.tell_interval(stage, &interval.measured, &so_far.types);
         self.unwritten += Nanos(interval.measured.length_ns);
+        self.unseen.1 += Nanos(interval.measured.length_ns);
         if self.appended.elapsed().max(Duration::from_nanos(self.unwritten.0)) >= APPEND_EVERY {
             self.append(so_far, Moment::Underway);
+        } else if self.unseen.0.elapsed().max(Duration::from_nanos(self.unseen.1.0)) >= SEEN_EVERY {
+            self.append(so_far, Moment::Interval);
         }
     }
 
@@ -235,6 +283,7 @@ impl Live {
             self.tell(Event::Connected(Box::new(Connected { types: types.to_vec(), ..Connected::of(&self.record) })));
         }
         self.read();
+        self.take_notes();
         let (stage, interval) = (stage as u32, interval.clone());
         self.tell(Event::Interval(Box::new(StageInterval { stage, interval })));
     }
@@ -247,12 +296,23 @@ impl Live {
         }
     }
 
+    /// Takes the notes that the user left for this run.
+    fn take_notes(&mut self) {
+        for note in self.announced.as_ref().map(Announced::notes).unwrap_or_default() {
+            self.record.notes.push(note.clone());
+            self.tell(Event::Noted(note));
+        }
+    }
+
     /// Its line, or its part of the bar.
     fn show(&mut self, interval: &assay_record::Interval) {
         // A run that fails immediately leaves a fraction of an interval with nothing in it.
         let sliver =
             interval.length_ns < self.record.manifest.interval_ns / 2 && interval.transactions.iter().all(|n| *n == 0);
         if sliver {
+            return;
+        }
+        if self.has_view() {
             return;
         }
         self.name_databases();
@@ -335,6 +395,8 @@ impl Live {
             samplers.finish();
         }
         self.read();
+        self.take_notes();
+        self.view = None;
         for (number, (server, target)) in self.record.environment.servers.iter_mut().zip(&plan.targets).enumerate() {
             if !is_away(number) {
                 server_settings::read(target, server.place).into_record(server);
@@ -343,6 +405,9 @@ impl Live {
             server.facts.extend(host.map(HostUrl::facts).unwrap_or_default());
         }
         identity::write_down(&mut self.record);
+        if let Some(served) = &self.served {
+            served.over(self.record.clone());
+        }
         let written = self.file.map(|file| file.finish(&self.record)).transpose().map_err(unwritable);
         let journal = self.journal.map_or(Ok(()), |journal| journal.finish(&self.record.manifest.workload));
         Left { record: self.record, path: written, journal }
@@ -370,7 +435,15 @@ impl Live {
         let Some(file) = &mut self.file else { return };
         record_of::fill(&mut self.record, so_far, (Status::Running, None));
         let _ = file.append(&self.record, moment);
-        (self.appended, self.unwritten) = (Instant::now(), Nanos::ZERO);
+        self.unseen = (Instant::now(), Nanos::ZERO);
+        if moment != Moment::Interval {
+            (self.appended, self.unwritten) = (Instant::now(), Nanos::ZERO);
+            let last = self.record.stages.len().saturating_sub(1);
+            if let Some(totals) = Totals::of(&self.record, last) {
+                events::tell_views(|| Event::Connected(Box::new(Connected::of(&self.record))));
+                events::tell_views(|| Event::SoFar(Box::new(totals)));
+            }
+        }
     }
 }
 
@@ -387,7 +460,7 @@ pub fn beside(telemetry: &TelemetrySpec) -> Result<Option<Beside>, Trouble> {
             "--host-metrics: {reason}; without an answer, the record has no metrics of the server's machine"
         ));
     }
-    Ok(Some(Beside { full: telemetry.level == TelemetryLevel::Full, poolers: poolers?, hosts }))
+    Ok(Some(Beside { full: telemetry.level == TelemetryLevel::Full, poolers: poolers?, hosts, is_console: false }))
 }
 
 /// The label of a run's progress bar. `trial`: which one, and of how many.

@@ -78,7 +78,8 @@ impl<'a> Watch<'a> {
 
     /// The current bar, created with `style` if there is none; `None` if nobody would see it.
     fn bar(&mut self, template: &str) -> Option<&ProgressBar> {
-        if self.quiet || !terminal::stderr_is_terminal() {
+        let has_view = self.live.as_mut().is_some_and(Live::has_view);
+        if self.quiet || has_view || !terminal::stderr_is_terminal() {
             return None;
         }
         Some(self.bar.get_or_insert_with(|| {

@@ -35,6 +35,12 @@ pub struct OutputSpec {
     /// Show all options in effect, zero values, and details of the load generator.
     #[serde(deserialize_with = "read::switch")]
     pub verbose: bool,
+    /// Address at which a page of the run is served.
+    #[serde(skip)]
+    pub serve: Option<SocketAddr>,
+    /// Show the run on the whole terminal instead of lines. Not for children, which have none.
+    #[serde(skip)]
+    pub top: bool,
     /// Print only errors and warnings on stderr.
     #[serde(deserialize_with = "read::switch")]
     pub quiet: bool,

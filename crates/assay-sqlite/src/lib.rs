@@ -21,7 +21,7 @@ mod split;
 pub use fuzz::fuzz_split;
 
 use assay_seam::{ConnectOptions, Database, Dialect, Driver, Surroundings, TargetError};
-use assay_telemetry::{Checkup, Questions, ServerQuestions, SettingFacts, StatementQuestions};
+use assay_telemetry::{Checkup, LiveQuestions, Questions, ServerQuestions, SettingFacts, StatementQuestions};
 
 use crate::database::SqliteDatabase;
 use crate::settings::FileSettings;
@@ -33,6 +33,7 @@ pub const DRIVER: Driver = Driver { dialect: Dialect::plain("sqlite"), schemes: 
 pub const QUESTIONS: Questions = Questions {
     products: &["SQLite"],
     server: |_, _| ServerQuestions::default(),
+    live: |_, _| LiveQuestions::default(),
     statement: |_, _| StatementQuestions {
         explain: Some("EXPLAIN QUERY PLAN "),
         no_counters: "SQLite has no counters",

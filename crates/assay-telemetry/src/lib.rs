@@ -9,6 +9,7 @@
 pub mod facts;
 pub mod identity;
 mod innodb;
+pub mod live;
 pub mod metric;
 pub mod node_exporter;
 pub mod pgbouncer;
@@ -19,6 +20,7 @@ pub mod settings;
 pub mod statement;
 
 pub use identity::{Identity, identity_sql};
+pub use live::LiveQuestions;
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
 pub use product::{Checkup, Questions, Right};
 pub use question::{Asked, OwnPart, Question, ServerQuestions, Shape, Switched, buffers_read};

@@ -2,6 +2,7 @@
 //!
 //! Columns are found by name, because their positions differ between versions.
 
+use crate::live::LiveQuestions;
 use crate::question::{Asked, Question, Shape};
 
 /// The questions, summed over all pools and databases; its own database is included, but hardly used.
@@ -30,4 +31,18 @@ pub fn questions() -> Vec<Question> {
             ],
         ),
     ]
+}
+
+/// What its console lists at this moment. Its columns are found by name.
+pub const LIVE: LiveQuestions = LiveQuestions {
+    sessions_sql: "SHOW CLIENTS",
+    statements_sql: "",
+    statements_condition: "",
+    no_statements: "PgBouncer counts all statements together: see screen 7",
+    end_sql: "",
+};
+
+/// Whether a version is that of its console: `1.18.0/bouncer`.
+pub fn is_console(version: &str) -> bool {
+    version.ends_with("/bouncer")
 }

@@ -1,5 +1,6 @@
 //! What to ask the servers of one product: its crate has such a table.
 
+use crate::live::LiveQuestions;
 use crate::question::ServerQuestions;
 use crate::statement::StatementQuestions;
 
@@ -12,6 +13,8 @@ pub struct Questions {
     pub server: fn(product: &str, version: &str) -> ServerQuestions,
     /// About a single statement.
     pub statement: fn(product: &str, version: &str) -> StatementQuestions,
+    /// About what is there at this moment.
+    pub live: fn(product: &str, version: &str) -> LiveQuestions,
     /// About the user's rights and limits, for a test of a connection.
     pub checkup: Checkup,
 }

@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
     agent, bisect, child, compare, completions, db, duel, explain, fleet, history, io, lab, library, list, lua, manual,
-    new, pgbench, report, run, schema, serve, server, show, sql, sysbench, tag,
+    new, note, pgbench, report, run, schema, serve, server, show, sql, sysbench, tag, top,
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
-use assay_process::{events, terminal};
+use assay_process::{events, screen, terminal};
 use assay_record::{Event, Exited};
 use assay_run::execute;
 
@@ -60,6 +60,8 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Serve(options) => serve::run(options),
         Subcommand::Completions(options) => completions::run(options),
         Subcommand::Manual(options) => manual::run(options),
+        Subcommand::Top(options) => top::run(options),
+        Subcommand::Note(options) => note::run(options),
         Subcommand::Db(options) => db::run(options),
         Subcommand::New(options) => new::run(options),
         Subcommand::Lua(options) => lua::run(options),
@@ -93,6 +95,7 @@ fn install_panic_hook() {
             .detail(backtrace.to_string())
             .hint("please report this with the command line and the lines above; do not trust the results of this run");
         events::tell(|| Event::Exited(trouble.exited()));
+        screen::restore();
         terminal::say(&trouble.text(terminal::stderr_color()));
         std::process::exit(Exit::Bug as i32);
     }));

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock, mpsc};
 use std::time::Duration;
 
 use assay_process::diagnostics::Trouble;
-use assay_process::{interrupt, scratch, terminal};
+use assay_process::{interrupt, scratch, screen, terminal};
 use assay_run::lab;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::flag;
@@ -72,6 +72,7 @@ fn quit(signal: i32) -> ! {
         done.send(())
     });
     let _ = is_done.recv_timeout(REMOVE_WITHIN);
+    screen::restore();
     std::process::exit(interrupt::exit_of(signal) as i32);
 }
 

@@ -80,9 +80,14 @@ impl Browser {
 
     /// Opens a file and waits until it is loaded.
     pub fn open(&mut self, file: &Path, view: BrowserView) -> Result<()> {
+        self.open_url(&format!("file://{}", file.display()), view)
+    }
+
+    /// Opens a page and waits until it is loaded.
+    pub fn open_url(&mut self, url: &str, view: BrowserView) -> Result<()> {
         self.resize(view)?;
         self.events.clear();
-        self.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }))?;
+        self.call("Page.navigate", json!({ "url": url }))?;
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
             let message = self.read()?;
             self.events.push(message);

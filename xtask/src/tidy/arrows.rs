@@ -13,7 +13,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 36] = [
+const ARROWS: [(&str, &[&str], &[&str]); 37] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -56,6 +56,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 36] = [
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-isolation", "assay-record", "assay-stats"], &["assay-random", "testkit"]),
     ("assay-library", &["assay-record", "assay-report"], &[]),
+    ("assay-top", &["assay-record", "assay-report"], &[]),
     (
         "assay-pgbench",
         &["assay-engine", "assay-io", "assay-measure", "assay-options", "assay-script", "assay-seam"],
@@ -73,7 +74,16 @@ const ARROWS: [(&str, &[&str], &[&str]); 36] = [
     ),
     (
         "assay-process",
-        &["assay-engine", "assay-fleet", "assay-lab", "assay-record", "assay-report", "assay-seam", "assay-spec"],
+        &[
+            "assay-engine",
+            "assay-fleet",
+            "assay-lab",
+            "assay-record",
+            "assay-report",
+            "assay-seam",
+            "assay-spec",
+            "assay-top",
+        ],
         &[],
     ),
     (
@@ -95,6 +105,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 36] = [
             "assay-seam",
             "assay-spec",
             "assay-telemetry",
+            "assay-top",
             "assay-workloads",
         ],
         &[],
@@ -141,6 +152,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 36] = [
             "assay-stats",
             "assay-sysbench",
             "assay-telemetry",
+            "assay-top",
             "assay-workloads",
         ],
         &["measured-path", "testkit"],

@@ -33,6 +33,7 @@ pub(crate) fn example() -> Record {
         work: Some(work()),
         isolation: None,
         agents: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

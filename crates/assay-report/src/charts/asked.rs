@@ -9,7 +9,7 @@ use crate::charts::chart::{
     POINTS_MAX, Panel, PanelBody, axis, rounded,
 };
 use crate::charts::spread::boxed;
-use crate::charts::time::{change_marks, checkpoint_marks, steady_mark, step_mark, time_axis};
+use crate::charts::time::{change_marks, checkpoint_marks, note_mark, steady_mark, step_mark, time_axis};
 use crate::findings::arithmetic::{median, rolling_median};
 use crate::findings::course::{FigureOverTime, course, course_names};
 use crate::findings::experiment::{BEST, Experiment, ExperimentTrial, FactorAxis, SETTING, Unknown};
@@ -580,6 +580,8 @@ impl PanelCells<'_> {
             let end = begin(last) + last.measured_ns as f64 / 1e9;
             let of_trial = trial.findings.trial.iter().flat_map(|trial| &trial.steps);
             steps.extend(of_trial.filter_map(|step| step_mark(step, first.started.unix_ms(), end)));
+            let notes = trial.findings.notes.iter();
+            steps.extend(notes.filter_map(|note| note_mark(note, first.started.unix_ms(), end)));
             for stage in &own {
                 let begin = begin(stage);
                 if trials.len() == 1 {

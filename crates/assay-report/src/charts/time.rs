@@ -1,6 +1,6 @@
 //! Charts over time: throughput, latency, errors and the heat map of one record; several records stacked.
 
-use assay_record::{RecordedTrial, ScopeKind, StepTime};
+use assay_record::{Note, RecordedTrial, ScopeKind, StepTime};
 
 use crate::charts::chart::{
     AxisScale, Chart, ChartAxis, ChartBody, ChartLine, LINES_MAX, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, STAGES_MAX,
@@ -187,6 +187,7 @@ pub(super) struct TimeLine<'a> {
     by_rate: bool,
     /// The trial of an experiment that the run was.
     trial: Option<&'a RecordedTrial>,
+    notes: &'a [Note],
 }
 
 /// One or more consecutive intervals of a stage.
@@ -202,8 +203,8 @@ impl<'a> TimeLine<'a> {
         let all: usize = findings.stages.iter().map(|stage| stage.intervals.len()).sum();
         let merged = all.div_ceil(POINTS_MAX).max(1);
         let by_rate = matches!(&findings.capacity, Some(CapacityFindings { of: Capacity::Rate { .. }, .. }));
-        let mut line =
-            TimeLine { parts: Vec::new(), merged, stages: Vec::new(), by_rate, trial: findings.trial.as_ref() };
+        let (trial, notes) = (findings.trial.as_ref(), &findings.notes[..]);
+        let mut line = TimeLine { parts: Vec::new(), merged, stages: Vec::new(), by_rate, trial, notes };
         let start = findings.stages.first().map_or(0, |stage| stage.started.unix_ms());
         let mut end = 0.0;
         for (number, stage) in findings.stages.iter().enumerate().take(STAGES_MAX) {
@@ -376,15 +377,16 @@ impl<'a> TimeLine<'a> {
         marks
     }
 
-    /// Steps of the experiment that the run belongs to, and checkpoints.
+    /// Steps of the experiment that the run belongs to, notes of the user, and checkpoints.
     fn steps(&self) -> Vec<Mark> {
         let end = self.stages.last().map_or(0.0, |(_, end, _)| *end);
         let start = self.stages.first().map_or(0, |(_, _, stage)| stage.started.unix_ms());
         let steps = self.trial.iter().flat_map(|trial| &trial.steps);
         let steps = steps.filter_map(|step| step_mark(step, start, end));
         let checkpoints = self.stages.iter().flat_map(|(begin, _, stage)| checkpoint_marks(stage, *begin));
+        let notes = self.notes.iter().filter_map(|note| note_mark(note, start, end));
         let lines = self.stages.iter().flat_map(|(begin, _, stage)| log_marks(stage, *begin));
-        steps.chain(checkpoints).chain(lines.take(LOG_MARKS_MAX)).take(MARKS_MAX).collect()
+        steps.chain(notes).chain(checkpoints).chain(lines.take(LOG_MARKS_MAX)).take(MARKS_MAX).collect()
     }
 
     /// Consecutive parts that have something in common.
@@ -408,6 +410,13 @@ pub(super) fn step_mark(step: &StepTime, start_unix_ms: u64, end: f64) -> Option
         kind: MarkKind::Step,
         text: clean(&step.name, NAME_WIDTH),
     })
+}
+
+/// A note on the same axis; `None`: it is not in that time.
+pub(super) fn note_mark(note: &Note, start_unix_ms: u64, end: f64) -> Option<Mark> {
+    let at = (note.at.unix_ms() as f64 - start_unix_ms as f64) / 1e3;
+    let text = clean(&note.text, NAME_WIDTH);
+    (at >= 0.0 && at <= end).then_some(Mark { from: at, to: at, kind: MarkKind::Step, text })
 }
 
 /// Seconds in which a server counted a checkpoint.

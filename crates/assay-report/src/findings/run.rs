@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use assay_record as record;
 use assay_record::{
-    Attribute, EventLoop, Limit, Load, OptionValue, Place, Policy, RatePoint, Record, RecordedTrial, Status, Terminals,
-    Time, Trace,
+    Attribute, EventLoop, Limit, Load, Note, OptionValue, Place, Policy, RatePoint, Record, RecordedTrial, Status,
+    Terminals, Time, Trace,
 };
 use serde::Serialize;
 
@@ -100,6 +100,9 @@ pub struct Findings {
     /// The agents of a fleet, whose work is added up in the stages; empty: one process did everything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFindings>,
+    /// What the user noted during the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
     /// Errors over all stages, the most frequent first.
     pub errors: Vec<ErrorFindings>,
     /// Statements compared by `assay sql`; `None` for a run.
@@ -288,6 +291,7 @@ pub fn findings(record: &Record) -> Findings {
         errors: errors_by_kind(record.stages.iter().flat_map(|stage| &stage.total.errors)),
         stages,
         agents: agent_findings(&record.agents),
+        notes: record.notes.clone(),
         cases: record.cases.as_ref().map(cases_findings),
         sampling: record.telemetry.as_ref().map(|telemetry| sampling(telemetry, &record.stages)),
         isolation: isolation_findings(record),

@@ -22,6 +22,8 @@ pub(super) struct Document<'a, T> {
     pub(super) style: &'a str,
     /// In this order.
     pub(super) scripts: &'a [&'a str],
+    /// Whether it may load more from where it came from.
+    pub(super) loads: bool,
     /// For the scripts, in the element with the id `data`.
     pub(super) data: T,
     pub(super) body: Markup,
@@ -30,8 +32,9 @@ pub(super) struct Document<'a, T> {
 impl<T: Serialize> Document<'_, T> {
     pub(super) fn html(&self) -> String {
         let scripts: Vec<String> = self.scripts.iter().map(|script| hash(script)).collect();
+        let loads = if self.loads { "; connect-src 'self'; frame-src 'self'" } else { "" };
         let policy = format!(
-            "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+            "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'{loads}",
             scripts.join(" "),
             hash(self.style)
         );

@@ -48,6 +48,7 @@ pub fn library_html(
         picture: None,
         style: CSS,
         scripts: &[SCRIPT],
+        loads: false,
         data: json!({ "records": records }),
         body: html! {
             h1 { "Library" }

@@ -12,6 +12,7 @@ pub(crate) mod json;
 pub(crate) mod lab;
 pub(crate) mod library;
 pub(crate) mod library_page;
+pub(crate) mod live_page;
 pub(crate) mod markdown;
 pub(crate) mod page;
 pub(crate) mod progress;

@@ -48,8 +48,8 @@ use crate::words::explanation::{mechanism, moved_words, not_measured, paragraph}
 use crate::words::facts::{Facts, undone};
 use crate::words::isolation::{isolation_examples, isolation_remarks};
 use crate::words::run::{
-    client, clients, command_line, growth, host, number_of, option_value, per, per_second, per_second_of, rate_words,
-    sessions, started,
+    client, clients, command_line, growth, host, note_words, number_of, option_value, per, per_second, per_second_of,
+    rate_words, sessions, started,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalized, summary, title};
@@ -95,6 +95,7 @@ pub fn html(report: &Report, asked: &[Shown]) -> String {
         picture: report.picture.as_deref(),
         style: &format!("{UPLOT_CSS}{}{CSS}", palette::css()),
         scripts: &[LIBRARY, SCRIPT],
+        loads: false,
         data: charts.iter().map(ChartOnPage::of).collect::<Vec<_>>(),
         body: html! {
             (head(report, &heading, &line))
@@ -762,6 +763,7 @@ fn setup(entry: &ReportEntry) -> Markup {
             ("seed", findings.seed.to_string()),
             ("options", options.join(", ")),
             ("tags", named(&findings.tags, ", ")),
+            ("notes", note_words(findings).join(DOT)),
             ("session SQL", findings.session_sql.join("; ")),
             ("generator", host(findings)),
             ("event loop", event_loop.unwrap_or_default()),

@@ -25,8 +25,8 @@ use crate::words::cases;
 use crate::words::facts::{Facts, fallback, generator, undone};
 use crate::words::isolation::{isolation_answer, isolation_examples, isolation_remarks};
 use crate::words::run::{
-    client, clients, growth, is_given, load, option_value, per_second, servers, servers_in_short, size, started,
-    work as work_name,
+    client, clients, growth, is_given, load, note_words, option_value, per_second, servers, servers_in_short, size,
+    started, work as work_name,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::telemetry::telemetry;
@@ -215,6 +215,10 @@ fn given(findings: &Findings, view: View) -> String {
         let tag =
             |(name, value): (&String, &String)| format!("{}={}", clean(name, NAME_WIDTH), clean(value, FACT_WIDTH));
         text += &wrap_to(view.width, "tags: ", findings.tags.iter().map(tag), ", ");
+    }
+    let notes = note_words(findings);
+    if !notes.is_empty() {
+        text += &wrap_to(view.width, "notes: ", notes, DOT);
     }
     text
 }

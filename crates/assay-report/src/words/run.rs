@@ -1,8 +1,8 @@
 //! Description of a run: servers, sessions, load, options, and the command line.
 
-use assay_record::{Arrival, Attribute, AttributeScope, Load, OptionValue, RatePoint, Terminals};
+use assay_record::{Arrival, Attribute, AttributeScope, Load, Note, OptionValue, RatePoint, Terminals};
 
-use crate::digits::{count, figure, seconds};
+use crate::digits::{clock, count, figure, seconds};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::loaded::Loaded;
 use crate::findings::metric::MetricUnit;
@@ -13,6 +13,7 @@ use crate::plain::clean;
 
 const OPTION_WIDTH: usize = 40;
 const SERVER_WIDTH: usize = 80;
+const NOTE_WIDTH: usize = 200;
 
 /// `1 session`, `64 sessions`.
 pub(crate) fn sessions(number: u32) -> String {
@@ -31,6 +32,17 @@ pub(crate) fn client(findings: &Findings) -> &'static str {
         (Task::Machine, _) => "thread",
         _ => "session",
     }
+}
+
+/// Notes of the user with their times since the first measured second, as in charts: `0:42 dropped the index`.
+pub(crate) fn note_words(findings: &Findings) -> Vec<String> {
+    let start = findings.stages.first().map_or(findings.started, |stage| stage.started).unix_ms();
+    let words = |note: &Note| {
+        let at = note.at.unix_ms();
+        let sign = if at < start { "−" } else { "" };
+        format!("{sign}{} {}", clock(at.abs_diff(start).saturating_mul(1_000_000)), clean(&note.text, NOTE_WIDTH))
+    };
+    findings.notes.iter().map(words).collect()
 }
 
 /// `1 error`, `12 errors`.

@@ -140,7 +140,7 @@ pub(crate) fn bytes(value: f64) -> String {
 }
 
 /// What a counter adds per second, in the unit of its metric: time of CPUs as a number of CPUs.
-pub(crate) fn in_unit_per_second(of: &TelemetryFindings, value: f64) -> String {
+pub fn in_unit_per_second(of: &TelemetryFindings, value: f64) -> String {
     match of.unit {
         Unit::Us if of.metric.starts_with("pressure_") => percent(value / 1e6),
         Unit::Us if of.metric.contains("cpu_") => format!("{} CPUs", figure(value / 1e6)),
@@ -150,7 +150,7 @@ pub(crate) fn in_unit_per_second(of: &TelemetryFindings, value: f64) -> String {
 }
 
 /// A figure in the unit of its metric.
-pub(crate) fn in_unit(of: &TelemetryFindings, value: f64) -> String {
+pub fn in_unit(of: &TelemetryFindings, value: f64) -> String {
     match of.unit {
         Unit::Bytes => bytes(value),
         Unit::Us => format!("{} µs", figure(value)),

@@ -14,6 +14,7 @@ mod process;
 mod sampler;
 mod server;
 mod server_log;
+mod statement_uses;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -51,6 +52,8 @@ pub struct Beside {
     pub poolers: Vec<Target>,
     /// The node exporter on the machine of each server, by the server's number.
     pub hosts: Vec<HostUrl>,
+    /// The only server is a pooler's admin console.
+    pub is_console: bool,
 }
 
 /// The samplers of a run.
@@ -99,7 +102,11 @@ impl Samplers {
                 local = Some((number, Arc::clone(found)));
             }
             let (target, pooler) = (target.clone(), beside.poolers.get(number).cloned());
-            let server = move || ServerBeside::new(target, pooler, (full, clock), found);
+            let is_console = beside.is_console;
+            let server = move || match is_console {
+                false => ServerBeside::new(target, pooler, (full, clock), found),
+                true => ServerBeside::of_console(target, clock),
+            };
             all.push(Handle::start(ScopeKind::Server, number, (clock, started), server));
         }
         for (number, host) in beside.hosts.iter().take(targets.len()).enumerate() {

@@ -12,8 +12,9 @@ use super::pace::Pace;
 use super::process::{self, Device, Tree};
 use super::sampler::{Moment, Own, Readings, SampleSource};
 use super::server_log::ServerLog;
+use super::statement_uses::StatementUses;
 use crate::client::{Client, Sent, text};
-use assay_products::server_questions;
+use assay_products::{live_questions, server_questions};
 
 /// If it has not answered by then, it is queried again at the next sample.
 const PATIENCE: Nanos = Nanos::from_secs(1);
@@ -45,7 +46,11 @@ pub(super) struct ServerBeside {
     publish: Option<Chosen>,
     folder: Option<DataFolder>,
     log: Option<ServerLog>,
+    /// Since the first connection.
+    uses: Option<StatementUses>,
     pooler: Option<Pooler>,
+    /// There is no server, only a pooler.
+    is_console: bool,
 }
 
 /// What the server did for us since the start of the run, over all connections.
@@ -91,8 +96,16 @@ impl ServerBeside {
             publish: None,
             folder: None,
             log: None,
+            uses: None,
             pooler: pooler.map(|target| Pooler { target, clock, client: None }),
+            is_console: false,
         }
+    }
+
+    /// A pooler alone, by its admin console.
+    pub(super) fn of_console(target: Target, clock: Clock) -> ServerBeside {
+        let console = ServerBeside::new(target.clone(), Some(target), (false, clock), None);
+        ServerBeside { is_console: true, ..console }
     }
 
     /// Connects, and finds out what this server has and permits.
@@ -100,6 +113,10 @@ impl ServerBeside {
         let mut client = Client::open(&self.target, self.clock, PATIENCE)?;
         let facts = client.server();
         let plan = server_questions(&facts.product, &facts.version);
+        let live = live_questions(&facts.product, &facts.version);
+        if self.uses.is_none() {
+            self.uses = StatementUses::begin(&mut client, live, PATIENCE, readings);
+        }
         self.chosen.clear();
         let (explain, mut questions) = (plan.explain, plan.questions);
         if !plan.of_extensions.is_empty() {
@@ -204,6 +221,9 @@ impl ServerBeside {
     }
 
     fn connected(&mut self, readings: &mut Readings) -> bool {
+        if self.is_console {
+            return false;
+        }
         if self.client.as_ref().is_none_or(|client| !client.is_open()) {
             if let Some(lost) = self.client.take() {
                 self.work.before = self.work.before + lost.sent();
@@ -396,6 +416,9 @@ impl SampleSource for ServerBeside {
         self.count_own(readings);
         self.own = None;
         let Some(mut client) = self.client.take() else { return };
+        if let Some(uses) = &self.uses {
+            uses.read(&mut client, PATIENCE, readings);
+        }
         self.work.before = self.work.before + client.sent();
         for (on, undo) in self.switched_on.drain(..) {
             let is_undone = client.ask(&undo, PATIENCE).is_ok();

@@ -91,6 +91,8 @@ impl OutputOptions {
             journal: self.journal.clone(),
             history: self.history.clone(),
             metrics_listen: self.metrics_listen,
+            serve: self.serve,
+            top: self.top,
             verbose: self.verbose,
             quiet: self.quiet,
         }

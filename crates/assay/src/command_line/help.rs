@@ -4,7 +4,7 @@ use clap::Command;
 
 /// The commands by purpose.
 const GROUPS: [(&str, &[&str]); 8] = [
-    ("Measure", &["run", "prepare", "check", "cleanup", "exec", "list", "sql", "io"]),
+    ("Measure", &["run", "top", "note", "prepare", "check", "cleanup", "exec", "list", "sql", "io"]),
     ("Compare", &["show", "compare", "explain", "duel", "bisect", "report", "tag"]),
     ("Many records", &["library", "history", "serve"]),
     ("Servers and machines", &["db", "server", "agent", "fleet"]),
@@ -30,6 +30,15 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("assay run --again a.json.zst --sessions 32", "repeat a run with one difference"),
         ],
     ),
+    (
+        "top",
+        &[
+            ("assay top", "the run in progress"),
+            ("assay top a.json.zst --speed 10", "replay a record"),
+            ("assay top --db postgres://app@localhost/bench", "a server without a load"),
+        ],
+    ),
+    ("note", &[("assay note 'dropped the index'", "a mark in the record of the run in progress")]),
     ("prepare", &[("assay prepare tpcc --db postgres://app@localhost/bench --warehouses 10", "")]),
     ("check", &[("assay check tpcc --db postgres://app@localhost/bench", "")]),
     ("cleanup", &[("assay cleanup tpcc --db postgres://app@localhost/bench", "")]),

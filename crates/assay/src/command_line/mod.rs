@@ -24,6 +24,7 @@ mod server;
 mod shared;
 mod sql;
 mod target;
+mod top;
 
 pub use bisect::*;
 pub use compare::*;
@@ -42,6 +43,7 @@ pub use server::*;
 pub use shared::ResultOptions;
 pub use sql::SqlOptions;
 pub use target::*;
+pub use top::*;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -239,7 +241,9 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
         };
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         let fixed = subcommand.get_arguments().find(|argument| argument.get_long() == Some(name));
-        let takes_value = fixed.is_some_and(|argument| argument.get_action().takes_values());
+        // One that needs `=` has no value in the next word.
+        let takes_value =
+            fixed.is_some_and(|argument| argument.get_action().takes_values() && !argument.is_require_equals_set());
         let value = value.or_else(|| if takes_value { rest.next().map(String::as_str) } else { None });
         if name == "db" {
             database = database.or(value.map(str::to_owned));

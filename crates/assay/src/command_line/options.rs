@@ -22,6 +22,7 @@ use crate::command_line::server::ServerOptions;
 use crate::command_line::shared::one_of;
 use crate::command_line::sql::SqlOptions;
 use crate::command_line::target::TargetOptions;
+use crate::command_line::top::{NoteOptions, TopOptions};
 
 /// Database performance lab: runs workloads, measures them and compares the results.
 #[derive(Parser)]
@@ -77,6 +78,10 @@ pub enum Subcommand {
     Completions(CompletionsOptions),
     /// Write the manual pages into a folder
     Manual(ManualOptions),
+    /// Watch a run, a server or a record on the terminal
+    Top(TopOptions),
+    /// Note what happens now in the record of a run in progress
+    Note(NoteOptions),
     /// Give databases names, and test whether they are ready for a run
     Db(DbOptions),
     /// Start and manage database servers to test

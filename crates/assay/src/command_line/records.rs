@@ -37,8 +37,8 @@ pub struct LibraryOptions {
 /// Options of `serve`.
 #[derive(Args, Clone)]
 pub struct ServeOptions {
-    /// Folder of the records, and conditions as in `assay library`
-    #[arg(value_name = "FOLDER|CONDITION")]
+    /// Folder of the records, and conditions as in `assay library`; or one record, also while its run goes on
+    #[arg(value_name = "FOLDER|CONDITION|RECORD")]
     pub words: Vec<String>,
     /// Where to listen. Whoever reaches this address can read the records
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8642")]

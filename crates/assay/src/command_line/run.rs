@@ -132,6 +132,13 @@ pub struct OutputOptions {
     /// Label for this run, such as disk=nvme; kept in the record, shown, and used for grouping; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
+    /// Serve the page of the report while it grows, for this machine or at an address, where its URL has a random token
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:8642")]
+    pub serve: Option<std::net::SocketAddr>,
+    /// Show the run on the whole terminal, like `assay top`, instead of lines
+    #[arg(long, conflicts_with = "quiet")]
+    pub top: bool,
     /// CSV file with one line per transaction that the workload logs (tpcc: queued deliveries)
     #[arg(long, value_name = "FILE")]
     pub journal: Option<std::path::PathBuf>,

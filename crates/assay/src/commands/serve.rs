@@ -13,6 +13,7 @@ use assay_process::terminal;
 use assay_process::web::{self, Answer};
 use assay_record::{Record, Time};
 use assay_run::identity;
+use assay_run::served::Served;
 
 use crate::command_line::{IndexOptions, Question, ServeOptions};
 use crate::commands::library;
@@ -23,6 +24,16 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// Serves until it is interrupted.
 pub fn run(options: &ServeOptions) -> Result<Exit, Trouble> {
+    if let [path] = &options.words[..]
+        && std::path::Path::new(path).is_file()
+    {
+        let served = Served::record(options.listen, path.as_ref())?;
+        if !options.index.quiet {
+            terminal::say(&format!("serving {path} at {} (Ctrl-C ends it)\n", served.url));
+        }
+        wait();
+        return Ok(Exit::Success);
+    }
     let question = Question::of(&options.words)?;
     let library = library::open(&question.folder, &options.index)?;
     // Conditions that cannot be answered are refused before anybody opens the page.
@@ -41,10 +52,14 @@ pub fn run(options: &ServeOptions) -> Result<Exit, Trouble> {
         let what = if matched == 1 { "record" } else { "records" };
         terminal::say(&format!("serving {matched} {what} at http://{address}/ (Ctrl-C ends it)\n"));
     }
+    wait();
+    Ok(Exit::Success)
+}
+
+fn wait() {
     while !interrupt::control().is_stopped() {
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(Exit::Success)
 }
 
 struct Pages {

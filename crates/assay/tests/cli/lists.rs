@@ -14,6 +14,8 @@ fn without_a_command_the_help_is_shown() {
 
     Measure:
       run          Run a workload and report what was measured
+      top          Watch a run, a server or a record on the terminal
+      note         Note what happens now in the record of a run in progress
       prepare      Create and fill a workload's tables
       check        Verify a workload's tables and their contents
       cleanup      Drop a workload's tables
@@ -138,6 +140,8 @@ fn the_examples_of_every_help_work() {
         "server stop",
         "lab run",
         "lab show",
+        "top",
+        "note",
         "agent",
         "fleet",
         // A search takes as many stages as it needs.
@@ -296,6 +300,10 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
                                            server
           --tag <KEY=VALUE>                Label for this run, such as disk=nvme; kept in the record,
                                            shown, and used for grouping; may be repeated
+          --serve[=<ADDRESS:PORT>]         Serve the page of the report while it grows, for this machine
+                                           or at an address, where its URL has a random token
+          --top                            Show the run on the whole terminal, like `assay top`, instead
+                                           of lines
           --journal <FILE>                 CSV file with one line per transaction that the workload logs
                                            (tpcc: queued deliveries)
           --history <FILE>                 File with the history of a workload that checks isolation, in

@@ -17,6 +17,7 @@ mod interrupts;
 mod lab;
 mod libraries;
 mod lists;
+mod live;
 mod mistakes;
 mod records;
 mod reports;
