@@ -246,6 +246,9 @@ fn readings(record: &Record, from: u64, to: u64) -> Option<assay_record::Telemet
             series: series.collect(),
             absent: scope.absent.clone(),
             waits,
+            log: Vec::new(),
+            log_left_out: 0,
+            statements: Vec::new(),
         }
     });
     let (full, every_ns, cost) = (telemetry.full, telemetry.every_ns, telemetry.cost);

@@ -53,7 +53,7 @@ use crate::words::run::{
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalized, summary, title};
-use crate::words::telemetry::telemetry;
+use crate::words::telemetry::{not_all_statements, telemetry};
 use crate::words::verdict::verdict;
 use crate::words::warning::warnings_by_hint;
 
@@ -313,6 +313,7 @@ fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
                 @if let Some(used) = statement_uses(scope).filter(|_| std::ptr::eq(stage, main)) {
                     details.setup open {
                         summary { "Statements by time, as " (scope_name(scope)) " counted them in the whole run" }
+                        @if let Some(words) = not_all_statements(scope, findings) { p.soft { (words) } }
                         (used.html())
                     }
                 }

@@ -2,7 +2,7 @@
 
 use assay_record::{ScopeKind, Unit};
 
-use crate::digits::{figure, micros, percent};
+use crate::digits::{count, figure, micros, percent};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
 use crate::findings::telemetry::{SamplingFindings, ScopeFindings, TelemetryFindings};
@@ -156,4 +156,21 @@ pub fn in_unit(of: &TelemetryFindings, value: f64) -> String {
         Unit::Us => format!("{} µs", figure(value)),
         Unit::Count => figure(value),
     }
+}
+
+/// Whether the server's table of statements lacks many of those of the load; `None`: it does not.
+pub(crate) fn not_all_statements(scope: &ScopeFindings, findings: &Findings) -> Option<String> {
+    /// Statements beyond the ones kept, and those of a server that forgets rare ones.
+    const SHARE_MIN: f64 = 0.9;
+    let counted: u64 = scope.statements.iter().map(|one| one.calls).sum();
+    let executed: u64 = findings.stages.iter().map(|stage| stage.total.statements).sum();
+    let is_all = counted as f64 >= executed as f64 * SHARE_MIN || findings.targets.len() > 1;
+    (!is_all).then(|| {
+        format!(
+            "Only {} of {} statements are in this table: MySQL and MariaDB do not count prepared statements there, and no \
+             server keeps all of very many. What a share says holds for these only.",
+            count(counted),
+            count(executed)
+        )
+    })
 }

@@ -61,7 +61,10 @@ impl StatementUses {
                 text: now.text,
             })
         };
-        let is_load = |one: &StatementUse| one.calls > 0 && !ABOUT_SERVER.iter().any(|word| one.text.contains(word));
+        let is_load = |one: &StatementUse| {
+            let is_question = ["SHOW ", "SELECT @@"].iter().any(|head| one.text.starts_with(head));
+            one.calls > 0 && !is_question && !ABOUT_SERVER.iter().any(|word| one.text.contains(word))
+        };
         let mut all: Vec<StatementUse> = now.into_iter().filter_map(since).filter(is_load).collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.time_us));
         all.truncate(KEPT_MAX);
