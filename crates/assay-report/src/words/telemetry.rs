@@ -161,7 +161,7 @@ pub fn in_unit(of: &TelemetryFindings, value: f64) -> String {
 /// Whether the server's table of statements lacks many of those of the load; `None`: it does not.
 pub(crate) fn not_all_statements(scope: &ScopeFindings, findings: &Findings) -> Option<String> {
     /// Statements beyond the ones kept, and those of a server that forgets rare ones.
-    const SHARE_MIN: f64 = 0.9;
+    const SHARE_MIN: f64 = 0.8;
     let counted: u64 = scope.statements.iter().map(|one| one.calls).sum();
     let executed: u64 = findings.stages.iter().map(|stage| stage.total.statements).sum();
     let is_all = counted as f64 >= executed as f64 * SHARE_MIN || findings.targets.len() > 1;

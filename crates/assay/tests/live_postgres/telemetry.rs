@@ -25,7 +25,37 @@ fn counts_are_those_of_the_load_alone_on_every_version() {
         let table = check_counts("Debian's postgres", &server);
         assert!(!table.contains("statements | 1.00 ± 0.10, or absent | absent"), "{table}");
         println!("{table}");
+        statements_and_log_are_those_of_the_run(&server);
     }
+}
+
+/// Warns in one of ten transactions.
+const WARNS: &str = r#"
+function thread_init()
+  con = sysbench.sql.driver():connect()
+  update = con:prepare("UPDATE counted SET n = n + 1 WHERE id = ?", "i")
+end
+local n = 0
+function event()
+  n = n + 1
+  update:perform(1)
+  if n % 10 == 0 then con:query("DO $$ BEGIN RAISE WARNING 'one of ten'; END $$") end
+end
+"#;
+
+/// The record has what the server counted for each statement, and what it wrote to its log meanwhile.
+fn statements_and_log_are_those_of_the_run(server: &testkit::Server) {
+    let folder = Folder::new();
+    folder.write("warns.lua", WARNS);
+    server.sql("app", "CREATE TABLE counted (id int, n int); INSERT INTO counted VALUES (1, 0)").unwrap();
+    let url = server.url("app");
+    folder.expect(&format!("run ./warns.lua --db {url} --transactions 200 --rate 100 --record r.json.zst"), 0);
+    let found = record(folder.path());
+    let of_server = scope(&found, ScopeKind::Server);
+    let updates = of_server.statements.iter().find(|one| one.text.starts_with("UPDATE counted SET n = n +")).unwrap();
+    assert_eq!((updates.calls, updates.rows), (200, 200), "{updates:?}");
+    let warnings = of_server.log.iter().filter(|line| line.text.ends_with("WARNING:  one of ten")).count();
+    assert!((15..=20).contains(&warnings), "{warnings} of 20: the last ones may be missing");
 }
 
 /// The log's position.
