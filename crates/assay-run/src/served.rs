@@ -1,7 +1,7 @@
 //! The page of a report that grows: `assay run --serve`, and `assay serve RECORD`.
 //!
-//! One thread takes the events of the run, which never waits for it, and counts versions. The page is made when a viewer
-//! asks for it, once per version for all of them; new versions are announced so rarely that making pages takes a
+//! One thread takes the events of the run, which never waits for it, and counts versions. The page is made when a
+//! viewer asks for it, once per version for all of them; new versions are announced so rarely that making pages takes a
 //! two-hundredth of a CPU. Nothing can be changed through it.
 
 use std::net::SocketAddr;

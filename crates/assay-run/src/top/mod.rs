@@ -1,7 +1,7 @@
 //! Shows a run, a record or a server on the terminal: the loop around `assay_top`, which draws.
 //!
-//! Events come from this process's own run, from a record that grows, or from samplers of a server without a load. Their
-//! sender never waits for this thread. At most four pictures are drawn per second.
+//! Events come from this process's own run, from a record that grows, or from samplers of a server without a load.
+//! Their sender never waits for this thread. At most four pictures are drawn per second.
 
 mod probe;
 
