@@ -28,7 +28,7 @@
         if (shown) shown.remove();
         shown = frame;
         loading = null;
-        say(over ? "the run is over" : "live");
+        say(over && frame.dataset.version === newest ? "the run is over" : "live");
         load();
       }, 400);
     });

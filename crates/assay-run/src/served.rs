@@ -1,8 +1,8 @@
 //! The page of a report that grows: `assay run --serve`, and `assay serve RECORD`.
 //!
-//! One thread takes the events of the run, which never waits for it, and counts versions. The page is made when a viewer
-//! asks for it, once per version for all of them; new versions are announced so rarely that making pages takes a
-//! two-hundredth of a CPU. Nothing can be changed through it.
+//! One thread takes the events of the run, which never waits for it, and counts versions. The page is made when a
+//! viewer asks for it, once per version for all of them; new versions are announced so rarely that making pages takes a
+//! three-hundredth of a CPU. Nothing can be changed through it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,7 +22,7 @@ const HTML: &str = "text/html; charset=utf-8";
 /// A new version at most this often.
 const VERSION_EVERY: Duration = Duration::from_secs(2);
 /// Making pages takes at most one part in this many of a CPU.
-const SHARE: u32 = 200;
+const SHARE: u32 = 300;
 /// After the run, viewers get this long to fetch the last page.
 const LAST_WITHIN: Duration = Duration::from_secs(3);
 /// Between two looks at a record that grows.
