@@ -87,6 +87,12 @@ impl Drop for Announced {
     }
 }
 
+/// Ends the announcement of this process's run, which is about to quit.
+pub fn remove() {
+    let _ = fs::remove_file(place().join(format!("{}.json", std::process::id())));
+    let _ = fs::remove_dir(place());
+}
+
 /// All runs in progress, the latest first.
 pub fn all() -> Vec<Underway> {
     let entries = existing_folder().and_then(fs::read_dir).into_iter().flatten().flatten().map(|entry| entry.path());

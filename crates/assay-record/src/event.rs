@@ -390,10 +390,15 @@ impl Fold {
         self.record.as_ref()
     }
 
-    /// The record of all events. If the run was killed, tallies get the types that were named after their stage.
+    /// The record of all events. If the run was killed, tallies get the types that were named after their stage, and
+    /// intervals after the last totals are left out: a report needs both.
     pub fn finish(self) -> Option<Record> {
         let mut record = self.record?;
         if record.status == Status::Running {
+            if let Some(stage) = record.stages.last_mut() {
+                let end = stage.measured_ns;
+                stage.intervals.retain(|interval| interval.start_ns.saturating_add(interval.length_ns / 2) <= end);
+            }
             for stage in &mut record.stages {
                 for tally in std::iter::once(&mut stage.total).chain(&mut stage.targets) {
                     let missing = record.types.iter().skip(tally.transactions.len());

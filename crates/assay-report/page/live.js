@@ -23,12 +23,13 @@
       frame.contentWindow.scrollTo(0, place);
       // Charts near the place are drawn before they are seen.
       setTimeout(() => {
+        if (loading !== frame) return;
         frame.contentWindow.scrollTo(0, place);
         frame.className = "";
         if (shown) shown.remove();
         shown = frame;
         loading = null;
-        say(over ? "the run is over" : "live");
+        say(over && frame.dataset.version === newest ? "the run is over" : "live");
         load();
       }, 400);
     });
@@ -45,6 +46,9 @@
     over = true;
     newest = event.data;
     source.close();
+    // The process ends soon: an earlier version is not waited for.
+    if (loading) loading.remove();
+    loading = null;
     load();
   });
   source.addEventListener("error", () => {

@@ -2,7 +2,7 @@
 //!
 //! One thread takes the events of the run, which never waits for it, and counts versions. The page is made when a
 //! viewer asks for it, once per version for all of them; new versions are announced so rarely that making pages takes a
-//! two-hundredth of a CPU. Nothing can be changed through it.
+//! three-hundredth of a CPU. Nothing can be changed through it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,9 +22,9 @@ const HTML: &str = "text/html; charset=utf-8";
 /// A new version at most this often.
 const VERSION_EVERY: Duration = Duration::from_secs(2);
 /// Making pages takes at most one part in this many of a CPU.
-const SHARE: u32 = 200;
+const SHARE: u32 = 300;
 /// After the run, viewers get this long to fetch the last page.
-const LAST_WITHIN: Duration = Duration::from_secs(3);
+const LAST_WITHIN: Duration = Duration::from_secs(5);
 /// Between two looks at a record that grows.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -157,10 +157,11 @@ impl Served {
     /// The process is about to end: viewers get the last page.
     pub fn finish() {
         let Some(served) = OWN.get() else { return };
+        let is_watched = served.shared.versions.viewers() > 0;
         served.shared.announce(true);
         let last = served.shared.versions.newest().number;
         let begun = Instant::now();
-        while served.shared.versions.viewers() > 0 && begun.elapsed() < LAST_WITHIN {
+        while is_watched && begun.elapsed() < LAST_WITHIN {
             std::thread::sleep(Duration::from_millis(20));
             if locked(&served.shared.made).fetched >= last {
                 // The answer is on its way.
@@ -184,11 +185,12 @@ impl Shared {
     fn page(&self) -> Option<Arc<str>> {
         let mut made = locked(&self.made);
         let number = self.versions.newest().number;
-        made.fetched = number;
         if let Some((known, page)) = &made.page
             && *known == number
         {
-            return Some(Arc::clone(page));
+            let page = Arc::clone(page);
+            made.fetched = number;
+            return Some(page);
         }
         let before = Usage::of_thread().cpu();
         let name = locked(&self.name).clone();
@@ -207,6 +209,7 @@ impl Shared {
         let page: Arc<str> = assay_report::html(&report, &[]).into();
         made.cost = Duration::from_nanos((Usage::of_thread().cpu() - before).0);
         made.page = Some((number, Arc::clone(&page)));
+        made.fetched = number;
         Some(page)
     }
 }

@@ -121,10 +121,10 @@ fn title(chart: &Chart, lines: &[ChartLine], color: bool, width: u16) -> Line<'s
     let mut spans = vec![Span::styled(name, Style::new().add_modifier(Modifier::BOLD))];
     let mut room = usize::from(width).saturating_sub(spans[0].content.chars().count());
     for (number, line) in lines.iter().enumerate() {
-        let Some(at) = line.y.iter().rposition(Option::is_some) else { continue };
-        let below = if line.stacked { line.band[at].map_or(0.0, |(from, _)| from) } else { 0.0 };
-        let value = line.y[at].unwrap_or(0.0) - below;
-        let text = format!("  {} {}", line.name, figure(value));
+        // The last instant's own value: an earlier one is not what is now.
+        let below = line.band.last().copied().flatten().map_or(0.0, |(from, _)| if line.stacked { from } else { 0.0 });
+        let value = line.y.last().copied().flatten().map_or_else(|| "–".to_owned(), |y| figure(y - below));
+        let text = format!("  {} {value}", line.name);
         let length = text.chars().count();
         if length > room {
             break;

@@ -17,8 +17,7 @@ fn response(number: u64) -> Latencies {
     all
 }
 
-/// Ninety seconds with 100 transactions in the first second, 101 in the second, …; the log grows by 1,000 bytes for
-/// each.
+/// Ninety seconds with 100 transactions in the first second, 101 in the second, …; the log grows by 1,000 bytes each.
 fn record() -> Record {
     let seconds = 90;
     let interval = |number: u64| Interval {

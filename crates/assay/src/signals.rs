@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock, mpsc};
 use std::time::Duration;
 
 use assay_process::diagnostics::Trouble;
-use assay_process::{interrupt, scratch, screen, terminal};
+use assay_process::{interrupt, scratch, screen, terminal, underway};
 use assay_run::lab;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::flag;
@@ -68,6 +68,7 @@ fn quit(signal: i32) -> ! {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
         scratch::remove();
+        underway::remove();
         lab::remove();
         done.send(())
     });

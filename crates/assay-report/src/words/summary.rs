@@ -117,7 +117,7 @@ fn what_ran(findings: &Findings) -> String {
     let facts: Vec<String> = [load(findings)].into_iter().chain(length).filter(|fact| !fact.is_empty()).collect();
     let end = match findings.status {
         Status::Complete => "",
-        Status::Running => " Its record ends before the run did.",
+        Status::Running => " Its record has no end.",
         Status::Interrupted => " The run was interrupted before it was complete.",
         Status::Failed => " The run failed before it was complete.",
     };

@@ -14,11 +14,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use assay_engine::Target;
 use assay_io::Clock;
+use assay_io::process::Usage;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::screen::Screen;
 use assay_process::underway::Underway;
 use assay_process::{events, files, interrupt, terminal};
-use assay_record::{Event, Fold, Follow, Manifest, Place, Record, RecordedServer, Stage, Status, Telemetry, Time};
+use assay_record::{
+    Event, Fold, Follow, Manifest, Place, Record, RecordedServer, Scope, ScopeKind, Series, Stage, Status, Telemetry,
+    Time,
+};
 use assay_seam::Nanos;
 use assay_telemetry::pgbouncer;
 use assay_top::{Action, Scene, Screen as View_, Seen, ServerNow, View};
@@ -31,6 +35,8 @@ use probe::{Probe, Wanted};
 
 /// Between two pictures, at least.
 const PICTURE: Duration = Duration::from_millis(250);
+/// In the process of a run, pictures without a key take at most one part in this many of a CPU.
+const SHARE: u32 = 250;
 /// Between two looks at what is new.
 const LOOK: Duration = Duration::from_millis(250);
 /// A run that has left no event for this long is shown as silent.
@@ -204,7 +210,17 @@ impl Watched {
             },
             Stream::Server(sampled) => {
                 let Some(readings) = sampled.samplers.news() else { return false };
-                readings.put_into(sampled.record.telemetry.get_or_insert_default());
+                let telemetry = sampled.record.telemetry.get_or_insert_default();
+                readings.put_into(telemetry);
+                // What the kernel says about processes and files comes without the server.
+                let is_asked =
+                    |series: &&Series| !series.source.starts_with("/proc") && !series.source.starts_with("blocks of ");
+                let is_away = |scope: &Scope| {
+                    let mut last = scope.series.iter().filter(is_asked).map(|series| series.values.last());
+                    !scope.began_ns.is_empty() && last.all(|value| value.is_none_or(Option::is_none))
+                };
+                let away = telemetry.scopes.iter().any(|scope| scope.kind == ScopeKind::Server && is_away(scope));
+                self.trouble = away.then(|| "the server does not answer; it is asked again every second".to_owned());
                 self.last_event = Instant::now();
                 return true;
             }
@@ -267,7 +283,7 @@ pub fn watch(mut watched: Watched, mut view: View, color: bool, stop: &AtomicBoo
     let mut seen: Option<(Seen, (Option<u64>, u64, bool))> = None;
     let (mut looked, mut drawn, mut ticked): (Option<Instant>, Option<Instant>, Instant) = (None, None, Instant::now());
     let (mut is_new, mut must_draw) = (true, true);
-    let mut picture = None;
+    let (mut picture, mut cost) = (None, Duration::ZERO);
     loop {
         if stop.load(Ordering::SeqCst) || interrupt::control().is_stopped() && !view.is_own {
             return Ok(Left::Stopped);
@@ -288,11 +304,13 @@ pub fn watch(mut watched: Watched, mut view: View, color: bool, stop: &AtomicBoo
         ticked = tick;
         let since = drawn.map_or(Duration::MAX, |at| at.elapsed());
         let every = Duration::from_secs_f64(view.interval_s()).max(PICTURE);
+        let every = if view.is_own { every.max(cost * SHARE) } else { every };
         let is_due = match view.is_replay {
             true => !view.paused,
             false => !view.paused && since >= every && (is_new || watched.probe.is_some()),
         };
         if since >= PICTURE && (must_draw || is_due) {
+            let before = Usage::of_thread().cpu();
             let record = watched.so_far().unwrap_or(&empty);
             view.length_ns = assay_top::length(record);
             let key = (view.at_ns, view.width_ns(), view.whole);
@@ -313,6 +331,7 @@ pub fn watch(mut watched: Watched, mut view: View, color: bool, stop: &AtomicBoo
             let made = screen.draw(|area, buffer| assay_top::draw(&scene, &mut view, area, buffer)).map_err(lost)?;
             picture = Some(made);
             (drawn, must_draw) = (Some(Instant::now()), false);
+            cost = Duration::from_nanos((Usage::of_thread().cpu() - before).0);
         }
         let within =
             PICTURE.saturating_sub(drawn.map_or(Duration::ZERO, |at| at.elapsed())).max(Duration::from_millis(20));

@@ -130,7 +130,7 @@ fn the_examples_of_every_help_work() {
         ("'new_order.p95 < 50ms'", "'new_order.p95 < 50ms' --time 1s"),
         ("--size 8G --direct", "--size 1M --time 100ms"),
     ];
-    const PARSED: [&str; 12] = [
+    const PARSED: [&str; 14] = [
         "bisect",
         "serve --listen",
         "exec",
