@@ -44,7 +44,7 @@ pub use findings::derived::{DERIVED, DerivedFigure, meant_metric};
 pub use findings::experiment::{
     BEST, Experiment, ExperimentCell, ExperimentTrial, Factor, Level, OfTrials, PivotAsked, Unknown,
 };
-pub use findings::explanation::{Cause, Explanation, Mechanism, Moved, RuledOut, explain};
+pub use findings::explanation::{Cause, Explanation, Mechanism, Moved, PlanChange, RuledOut, explain};
 pub use findings::history::{
     BadNote, DriftFindings, History, HistoryAsked, HistoryBy, HistoryChange, HistoryNote, HistoryRecord, NoteKind,
     PointFindings, SeriesFindings, history,

@@ -87,6 +87,7 @@ fn record() -> Record {
         scopes: vec![scope],
         cost: Cost::default(),
         interventions: Vec::new(),
+        plans: Vec::new(),
     });
     record
 }
