@@ -125,6 +125,9 @@ fn telemetry(costs: &Costs, of_second: impl Fn(u64) -> u64) -> Telemetry {
         series: costs.iter().map(series).collect(),
         absent: Vec::new(),
         waits,
+        log: Vec::new(),
+        log_left_out: 0,
+        statements: Vec::new(),
     };
     let waits = Waits {
         looks: (0..=SECONDS).map(|second| if second == 0 { 0 } else { 1000 }).collect(),
