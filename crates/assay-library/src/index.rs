@@ -3,7 +3,7 @@
 //! Changes are written in transactions of many records. A full disk, a crash or an interrupt leaves what the last
 //! transaction had, and the next update goes on from there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, Transactio
 
 use crate::files::{Candidate, Refused, Stamp, candidates};
 use crate::head::{Head, ReadFile, read};
-use crate::schema::{APPLICATION, DROP, TABLES, VERSION};
+use crate::schema::{APPLICATION, COLUMNS, DROP, TABLES, VERSION};
 
 /// Name of the index in the folder of its records.
 pub const INDEX_FILE: &str = ".assay-library.sqlite";
@@ -260,7 +260,7 @@ fn failure(path: &Path, source: rusqlite::Error) -> LibraryError {
 fn forget(transaction: &Transaction<'_>, id: i64) -> Result<(), rusqlite::Error> {
     for statement in [
         "DELETE FROM tag WHERE record = ?",
-        "DELETE FROM figures WHERE record = ?",
+        "DELETE FROM figure WHERE metric IN (SELECT id FROM metric) AND record = ?",
         "DELETE FROM record WHERE id = ?",
         "DELETE FROM file WHERE id = ?",
     ] {
@@ -315,15 +315,18 @@ fn put_head(transaction: &Transaction<'_>, id: i64, head: &Head) -> Result<(), r
             figure("tps"),
             figure("p95"),
         ])?;
-    let values: BTreeMap<&str, f64> =
-        head.figures.iter().map(|(metric, value)| (metric.name.as_str(), *value)).collect();
-    let values = serde_json::to_string(&values).expect("figures become JSON");
-    transaction.prepare_cached("INSERT INTO figures (record, of) VALUES (?, ?)")?.execute(params![id, values])?;
-    for (metric, _) in &head.figures {
+    for (metric, value) in &head.figures {
         let text = serde_json::to_string(metric).expect("metrics become JSON");
         transaction
             .prepare_cached("INSERT OR IGNORE INTO metric (name, of) VALUES (?, ?)")?
             .execute([&metric.name, &text])?;
+        if !COLUMNS.iter().any(|(name, _)| *name == metric.name) {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO figure (metric, record, value) SELECT id, ?, ? FROM metric WHERE name = ?",
+                )?
+                .execute(params![id, value, metric.name])?;
+        }
     }
     for (key, value) in &head.tags {
         let insert = "INSERT INTO tag (record, key, value) VALUES (?, ?, ?)";

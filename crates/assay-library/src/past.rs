@@ -10,6 +10,7 @@ use rusqlite::{OptionalExtension, params_from_iter};
 
 use crate::index::{Library, LibraryError};
 use crate::query::{BadFilter, Filter};
+use crate::schema::COLUMNS;
 
 /// Records with a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,16 +49,14 @@ impl Library {
     }
 
     fn past_where(&self, condition: &str, values: Vec<Value>, metric: &str) -> Result<Option<Past>, rusqlite::Error> {
-        let of = "SELECT of FROM metric WHERE name = ?";
-        let of: Option<String> = self.connection.query_row(of, [metric], |row| row.get(0)).optional()?;
-        let Some(of) = of.and_then(|text| serde_json::from_str::<Metric>(&text).ok()) else { return Ok(None) };
-        let figure = match metric {
-            "tps" => "r.tps".to_owned(),
-            "p95" => "r.p95_ns".to_owned(),
-            name => format!(
-                "(SELECT json_extract(g.of, '$.\"{}\"') FROM figures g WHERE g.record = r.id)",
-                name.replace(['"', '\''], "")
-            ),
+        let of = "SELECT id, of FROM metric WHERE name = ?";
+        let known: Option<(i64, String)> =
+            self.connection.query_row(of, [metric], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((id, of)) = known else { return Ok(None) };
+        let Ok(of) = serde_json::from_str::<Metric>(&of) else { return Ok(None) };
+        let figure = match COLUMNS.iter().find(|(name, _)| *name == metric) {
+            Some((_, column)) => (*column).to_owned(),
+            None => format!("(SELECT value FROM figure g WHERE g.metric = {id} AND g.record = r.id)"),
         };
         let of_records = format!(
             "SELECT r.id, f.path, r.started_ms, {figure}, r.machine, r.workload, r.product, r.version, r.identity \

@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, params_from_iter};
 
 use crate::files::Refused;
 use crate::index::{Library, LibraryError};
+use crate::schema::COLUMNS;
 
 /// What filters can ask for, besides tags and settings by their names, with the meaning for the help.
 pub const KEYS: [(&str, &str); 16] = [
@@ -244,9 +245,10 @@ impl Library {
 
     fn figure_clause(&self, filter: &Filter) -> Result<Result<Clause, BadFilter>, rusqlite::Error> {
         let Filter { key, relation, value, .. } = filter;
-        let known = "SELECT of FROM metric WHERE name = ?";
-        let metric: Option<String> = self.connection.query_row(known, [key], |row| row.get(0)).optional()?;
-        let Some(metric) = metric else {
+        let known = "SELECT id, of FROM metric WHERE name = ?";
+        let metric: Option<(i64, String)> =
+            self.connection.query_row(known, [key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((id, metric)) = metric else {
             let mut statement = self.connection.prepare("SELECT name FROM metric")?;
             let known = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
             let bad = filter.bad(format!("no record has a figure {key}"));
@@ -258,13 +260,14 @@ impl Library {
             return Ok(Err(filter.bad("expected a number; for times with its unit, such as 10ms")));
         };
         let sign = if *relation == Relation::Less { "<" } else { ">" };
-        let value = match key.as_str() {
-            "tps" => "r.tps".to_owned(),
-            "p95" => "r.p95_ns".to_owned(),
-            _ => "(SELECT json_extract(g.of, ?) FROM figures g WHERE g.record = r.id)".to_owned(),
-        };
-        let path = value.contains('?').then(|| Value::Text(format!("$.\"{}\"", key.replace('"', ""))));
-        Ok(Ok((format!("{value} {sign} ?"), path.into_iter().chain([Value::Real(number)]).collect())))
+        let number = Value::Real(number);
+        Ok(Ok(match COLUMNS.iter().find(|(name, _)| name == key) {
+            Some((_, column)) => (format!("{column} {sign} ?"), vec![number]),
+            None => (
+                format!("r.id IN (SELECT record FROM figure WHERE metric = ? AND value {sign} ?)"),
+                vec![Value::Integer(id), number],
+            ),
+        }))
     }
 
     fn is_tag(&self, name: &str) -> Result<bool, rusqlite::Error> {

@@ -3,10 +3,14 @@
 /// `assay` in the header of the file (SQLite's `application_id`): the index is ours.
 pub(crate) const APPLICATION: i32 = 0x6173_6179;
 /// Another version is made anew from the records.
-pub(crate) const VERSION: i32 = 2;
+pub(crate) const VERSION: i32 = 3;
+
+/// Figures that are columns of `record`, because lists show them.
+pub(crate) const COLUMNS: [(&str, &str); 2] = [("tps", "r.tps"), ("p95", "r.p95_ns")];
 
 /// `file` has every candidate: its stamp, and the reason if it is not a record. `record` has few columns, so that
-/// questions about all records read little; figures and settings are apart. Most records share their settings with many
+/// questions about all records read little; settings and all figures but the two usual ones are apart, each figure in one
+/// place for all records. Most records share their settings with many
 /// others: `identity` names such a set. Values are compared whatever the case of their letters, and so is the index of
 /// tags, or questions would not use it.
 pub(crate) const TABLES: &str = "
@@ -39,8 +43,13 @@ CREATE TABLE record (
 CREATE INDEX record_started ON record (started_ms);
 CREATE INDEX record_identity ON record (identity);
 CREATE INDEX record_workload ON record (workload, started_ms);
-CREATE TABLE figures (record INTEGER PRIMARY KEY, of TEXT NOT NULL);
-CREATE TABLE metric (name TEXT PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE metric (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, of TEXT NOT NULL);
+CREATE TABLE figure (
+    metric INTEGER NOT NULL,
+    record INTEGER NOT NULL,
+    value REAL NOT NULL,
+    PRIMARY KEY (metric, record)
+) WITHOUT ROWID;
 CREATE TABLE tag (
     record INTEGER NOT NULL,
     key TEXT NOT NULL,
@@ -71,6 +80,7 @@ pub(crate) const DROP: &str = "
 DROP TABLE IF EXISTS file;
 DROP TABLE IF EXISTS record;
 DROP TABLE IF EXISTS figures;
+DROP TABLE IF EXISTS figure;
 DROP TABLE IF EXISTS metric;
 DROP TABLE IF EXISTS tag;
 DROP TABLE IF EXISTS identity;

@@ -3,7 +3,9 @@
 //! Backends publish their counters every half second (up to 14) or every second (from 15), so those lag behind; the
 //! log's position and wait events do not. All databases of the server are added up.
 
-use assay_telemetry::question::{Asked, OWN_IDS, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Waits};
+use assay_telemetry::question::{
+    Asked, OWN_IDS, OwnPart, ProcessQuestion, Question, Running, ServerQuestions, Shape, Waits,
+};
 use assay_telemetry::{Checkup, LiveQuestions, Questions, Right, StatementQuestions};
 
 /// The questions.
@@ -86,6 +88,7 @@ fn server_questions(version: &str) -> ServerQuestions {
             condition: "",
             refused: "",
         }),
+        running: at_least(12).then_some(RUNNING),
         process: ProcessQuestion {
             programs: &["postgres", "postmaster"],
             own_sql: "SELECT pg_backend_pid()",
@@ -135,6 +138,20 @@ fn live_questions(version: &str) -> LiveQuestions {
         end_sql: "SELECT pg_terminate_backend({})",
     }
 }
+
+/// Idle sessions show their last statement.
+const RUNNING: Running = Running {
+    sql: "SELECT query AS assay_telemetry FROM pg_stat_get_activity(NULL) \
+          WHERE pid <> pg_backend_pid() AND usesysid = (SELECT oid FROM pg_roles WHERE rolname = current_user) \
+          AND datid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+          AND state_change > now() - interval '2 s' \
+          AND octet_length(query) < pg_size_bytes(current_setting('track_activity_query_size')) - 1 LIMIT 100",
+    explain: "EXPLAIN {}",
+    // All in one transaction, so that a pooler in front of the server keeps it together. Before a value is known, NULL
+    // is as good as any other: the plan is one for all values.
+    explain_prepared: "SET LOCAL plan_cache_mode = force_generic_plan; PREPARE assay_plan AS {}\n; \
+                       EXPLAIN EXECUTE assay_plan({nulls}); DEALLOCATE assay_plan",
+};
 
 /// `10` of `10.23`; 9 of 9.6.
 fn major_of(version: &str) -> u32 {

@@ -15,7 +15,8 @@ use crate::isolation::Isolation;
 use crate::stage::Stage;
 use crate::status::Status;
 use crate::telemetry::{
-    Absent, Cost, Intervention, LogLine, Scope, ScopeKind, Series, StatementUse, Telemetry, WaitEvent, Waits,
+    Absent, Cost, Intervention, LogLine, Scope, ScopeKind, Series, StatementPlans, StatementUse, Telemetry, WaitEvent,
+    Waits,
 };
 use crate::time::Time;
 use crate::trial::{Environment, FORMAT, Manifest, OptionValue, Rate, Record, Rule, Tool};
@@ -201,6 +202,9 @@ pub struct Readings {
     pub cost: Cost,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
+    /// All of them; empty: none are new.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<StatementPlans>,
     /// All scopes, in order.
     pub scopes: Vec<ScopeReadings>,
 }
@@ -471,7 +475,10 @@ impl Connected {
 impl Readings {
     /// Adds them to those before.
     pub fn put_into(self, telemetry: &mut Telemetry) {
-        let Readings { full, every_ns, cost, interventions, scopes } = self;
+        let Readings { full, every_ns, cost, interventions, plans, scopes } = self;
+        if !plans.is_empty() {
+            telemetry.plans = plans;
+        }
         (telemetry.full, telemetry.every_ns, telemetry.cost, telemetry.interventions) =
             (full, every_ns, cost, interventions);
         for (number, new) in scopes.into_iter().enumerate() {
@@ -544,6 +551,8 @@ struct KnownStage {
 struct KnownTelemetry {
     cost: Cost,
     interventions: Vec<Intervention>,
+    /// Number of statements with plans.
+    plans: usize,
     scopes: Vec<KnownScope>,
 }
 
@@ -747,8 +756,11 @@ fn totals(record: &Record, number: u32, stage: &Stage) -> Totals {
 fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Option<Readings>, KnownTelemetry) {
     let before = known.cloned().unwrap_or_default();
     let interventions = telemetry.interventions.clone();
-    let mut now = KnownTelemetry { cost: telemetry.cost, interventions, scopes: Vec::new() };
-    let mut is_new = known.is_none() || (now.cost, &now.interventions) != (before.cost, &before.interventions);
+    let plans = telemetry.plans.len();
+    let mut now = KnownTelemetry { cost: telemetry.cost, interventions, plans, scopes: Vec::new() };
+    let has_plans = now.plans != before.plans;
+    let mut is_new =
+        known.is_none() || has_plans || (now.cost, &now.interventions) != (before.cost, &before.interventions);
     let mut scopes = Vec::new();
     for (number, scope) in telemetry.scopes.iter().enumerate() {
         let mut known = before.scopes.get(number).cloned().unwrap_or_default();
@@ -762,6 +774,7 @@ fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Opt
         every_ns: telemetry.every_ns,
         cost: telemetry.cost,
         interventions: telemetry.interventions.clone(),
+        plans: if has_plans { telemetry.plans.clone() } else { Vec::new() },
         scopes,
     };
     (is_new.then_some(readings), now)

@@ -62,8 +62,8 @@ pub use status::Status;
 pub use stream::{Follow, RecordFile};
 pub use tags::{ChangeError, change, tag};
 pub use telemetry::{
-    Absent, Cost, Intervention, LogLine, Reading, Scope, ScopeKind, Series, StatementUse, Telemetry, Unit, WaitEvent,
-    Waits,
+    Absent, Cost, Intervention, LogLine, Reading, Scope, ScopeKind, Series, StatementPlans, StatementUse, Telemetry,
+    Unit, WaitEvent, Waits,
 };
 pub use time::Time;
 pub use trial::{

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cases::QueryPlan;
+
 /// All readings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Telemetry {
@@ -20,6 +22,23 @@ pub struct Telemetry {
     /// Changes made to servers for sampling.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
+    /// Plans of the load's statements, as far as servers tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<StatementPlans>,
+}
+
+/// A statement of the load, and how a server would execute it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementPlans {
+    /// Index into `Manifest::targets`.
+    pub target: u32,
+    /// Its text, with `?` in place of values.
+    pub statement: String,
+    /// Whether the plan is one for all values, because the statement is prepared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_generic: bool,
+    /// The plans of a few executions; those that differ in estimates and values only are one.
+    pub plans: Vec<QueryPlan>,
 }
 
 /// A change to a server during sampling.

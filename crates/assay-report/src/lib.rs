@@ -44,7 +44,7 @@ pub use findings::derived::{DERIVED, DerivedFigure, meant_metric};
 pub use findings::experiment::{
     BEST, Experiment, ExperimentCell, ExperimentTrial, Factor, Level, OfTrials, PivotAsked, Unknown,
 };
-pub use findings::explanation::{Cause, Explanation, Mechanism, Moved, RuledOut, explain};
+pub use findings::explanation::{Cause, Explanation, Mechanism, Moved, PlanChange, RuledOut, explain};
 pub use findings::history::{
     BadNote, DriftFindings, History, HistoryAsked, HistoryBy, HistoryChange, HistoryNote, HistoryRecord, NoteKind,
     PointFindings, SeriesFindings, history,
@@ -76,6 +76,7 @@ pub use findings::window::{NoWindow, Window, findings_within};
 pub use output::bisection::bisection_text;
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};
 pub use output::csv::{comparison_csv, csv, summary_csv};
+pub use output::data::DataTable;
 pub use output::experiment::experiment_csv;
 pub use output::explanation::{explanation_json, explanation_text};
 pub use output::history::{history_json, history_markdown, history_text};
@@ -86,6 +87,7 @@ pub use output::library_page::library_html;
 pub use output::live_page::live_html;
 pub use output::markdown::markdown;
 pub use output::page::html;
+pub use output::parquet::parquet;
 pub use output::progress::{LineOf, Progress, interval_header, interval_line, progress_line};
 pub use output::prometheus::{LiveMetrics, prometheus};
 pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetry_csv};

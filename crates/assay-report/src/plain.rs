@@ -44,6 +44,12 @@ pub(crate) fn clean(text: &str, width: usize) -> String {
     cut(clean, width)
 }
 
+/// A line that keeps its indentation.
+pub(crate) fn indented(line: &str, width: usize) -> String {
+    let indent: String = line.chars().take_while(|c| *c == ' ').take(60).collect();
+    format!("{indent}{}", clean(line, width))
+}
+
 /// Text of any length and any number of lines, in which nothing from a server, a script or a file can move the cursor,
 /// change colors or reorder a line: such characters become escapes that JSON knows, too, like `\u001b`. With `color`,
 /// what switches colors stays.

@@ -125,6 +125,9 @@ fn telemetry(costs: &Costs, of_second: impl Fn(u64) -> u64) -> Telemetry {
         series: costs.iter().map(series).collect(),
         absent: Vec::new(),
         waits,
+        log: Vec::new(),
+        log_left_out: 0,
+        statements: Vec::new(),
     };
     let waits = Waits {
         looks: (0..=SECONDS).map(|second| if second == 0 { 0 } else { 1000 }).collect(),
@@ -138,6 +141,7 @@ fn telemetry(costs: &Costs, of_second: impl Fn(u64) -> u64) -> Telemetry {
             scope(ScopeKind::Machine, &costs.machine, None),
         ],
         interventions: Vec::new(),
+        plans: Vec::new(),
         cost: Cost::default(),
     }
 }
@@ -274,6 +278,57 @@ fn without_a_difference_or_a_cause_it_says_so() {
 
     not measured on both sides: CPU limit of the server, waits in the pooler
     ");
+}
+
+/// A server that only reads writes a few bytes by the way: ten times as many are still nothing.
+#[test]
+fn a_few_more_bytes_of_log_are_not_a_cause() {
+    let reads = |bytes: f64, reads_ms: f64| {
+        let mut costs = usual();
+        costs.server.extend([("log_bytes", bytes), ("log_full_pages", 0.0), ("log_fsyncs", 0.0)]);
+        costs.waits.remove("IO:WALSync");
+        costs.waits.insert("IO:DataFileRead", reads_ms);
+        run(&costs, |_| ())
+    };
+    let (found, text) = explained(&reads(6.0, 0.3), &reads(90.0, 2.5));
+    assert_eq!(found.causes.iter().map(|cause| cause.mechanism).collect::<Vec<_>>(), [Mechanism::SlowReads], "{text}");
+    assert!(text.contains("6.00 → 90.0 per transaction, ×15.0"), "{text}");
+    assert!(text.contains("; too few bytes to matter"), "{text}");
+    // A row's worth is not nothing.
+    let (found, text) = explained(&reads(6.0, 0.3), &reads(900.0, 2.5));
+    assert!(found.causes.iter().any(|cause| cause.mechanism == Mechanism::LogVolume), "{text}");
+}
+
+#[test]
+fn a_plan_that_changed_is_named_before_what_followed_from_it() {
+    let with_plan = |costs: &Costs, plan: &str, again: &str| {
+        run(costs, |record| {
+            let of = |text: &str| QueryPlan { text: text.into(), json: None, shape: text.replace("  (cost=1)", "") };
+            record.telemetry.as_mut().unwrap().plans = vec![StatementPlans {
+                target: 0,
+                statement: "SELECT pad FROM t WHERE id = $1".into(),
+                is_generic: true,
+                plans: [plan, again].map(of).to_vec(),
+            }];
+        })
+    };
+    let mut costs = usual();
+    costs.server.extend([("buffer_reads", 900.0), ("cpu_us", 3900.0)]);
+    costs.waits.insert("CPU", 3.9);
+    let index = "Index Scan using t_id on t  (cost=1)\n  Index Cond: (id = $1)";
+    let sequential = "Seq Scan on t  (cost=1)\n  Filter: (id = $1)";
+    let baseline = with_plan(&usual(), index, index);
+    let (found, text) = explained(&baseline, &with_plan(&costs, sequential, sequential));
+    assert_eq!(found.plans.len(), 1);
+    let sentence = "The plan of SELECT pad FROM t WHERE id = $1 changed: Index Scan using t_id on t → Seq Scan on t.";
+    let words = text.replace('\n', " ");
+    assert!(words.contains(&format!("{sentence} Statements touch more pages")), "{text}");
+    let listed =
+        "plan of SELECT pad FROM t WHERE id = $1, candidate\n  Seq Scan on t  (cost=1)\n    Filter: (id = $1)\n";
+    assert!(text.contains(listed), "{text}");
+    // A plan that both sides have seen is no change.
+    let (found, text) = explained(&baseline, &with_plan(&costs, sequential, index));
+    assert!(found.plans.is_empty() && !text.contains("plan of"), "{text}");
 }
 
 #[test]

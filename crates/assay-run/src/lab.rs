@@ -31,6 +31,7 @@ pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
             ..Placement::default()
         },
         fronts: fronts(&spec.fronts, &texts(&spec.front_settings))?,
+        binaries: spec.binaries.clone(),
         ..Description::of(spec.product.parse()?)
     })
 }

@@ -5,7 +5,7 @@ use crate::{ChildSpec, RunSpec, Wrong};
 
 use OptionForm::{Each, Joined, Switch, Value as One};
 
-const OPTIONS: [SpecOption; 50] = [
+const OPTIONS: [SpecOption; 51] = [
     of("db", "target.urls", Each),
     of("prepared", "target.prepared", One),
     of("session-sql", "target.session_sql", Each),
@@ -13,6 +13,7 @@ const OPTIONS: [SpecOption; 50] = [
     of("connect-pending", "target.connect_pending", One),
     of("network-timeout", "target.network_timeout", One),
     of("server", "server.product", One),
+    of("binaries", "server.binaries", One),
     of("set", "server.settings", Each),
     of("server-config", "server.config", One),
     of("server-cpus", "server.cpus", One),

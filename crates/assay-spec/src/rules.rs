@@ -60,6 +60,7 @@ impl RunSpec {
         let load = &self.load;
         if let Some(server) = &self.server {
             let given = [
+                ("server.binaries", server.binaries.is_some()),
                 ("server.settings", !server.settings.is_empty()),
                 ("server.config", server.config.is_some()),
                 ("server.cpus", server.cpus.is_some()),

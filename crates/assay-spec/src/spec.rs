@@ -174,6 +174,9 @@ impl Default for TargetSpec {
 pub struct ServerSpec {
     /// `postgres:17`.
     pub product: String,
+    /// Folder or archive with its programs, or `container:IMAGE`; `None`: found by product and version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binaries: Option<PathBuf>,
     /// `NAME=VALUE`, named as in its configuration file.
     #[serde(deserialize_with = "read::each")]
     pub settings: Vec<Concealed>,

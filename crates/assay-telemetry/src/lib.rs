@@ -9,6 +9,7 @@
 pub mod facts;
 pub mod identity;
 mod innodb;
+mod literals;
 pub mod live;
 pub mod metric;
 pub mod node_exporter;
@@ -20,9 +21,10 @@ pub mod settings;
 pub mod statement;
 
 pub use identity::{Identity, identity_sql};
+pub use literals::{has_plan, parameters, without_literals};
 pub use live::LiveQuestions;
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
 pub use product::{Checkup, Questions, Right};
-pub use question::{Asked, OwnPart, Question, ServerQuestions, Shape, Switched, buffers_read};
+pub use question::{Asked, OwnPart, Question, Running, ServerQuestions, Shape, Switched, buffers_read};
 pub use settings::{Defaults, Harmless, SettingFacts};
 pub use statement::{PlanRead, StatementQuestions, read_plan};

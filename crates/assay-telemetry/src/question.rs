@@ -23,6 +23,8 @@ pub struct ServerQuestions {
     pub unwatch_sql: &'static str,
     /// Sent before each sample. It makes the server publish what our own connection did so far.
     pub publish_sql: &'static str,
+    /// Which statements sessions execute, and how to ask for their plans.
+    pub running: Option<Running>,
     /// Prefix of a question to learn how many buffers it reads, if the server can tell: see `buffers_read`.
     pub explain: &'static str,
 }
@@ -49,6 +51,18 @@ pub struct Waits {
     pub condition: &'static str,
     /// The reason to report if they are not sampled.
     pub refused: &'static str,
+}
+
+/// How to learn which statements the load executes, and how the server would execute them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Rows of a statement that a session of our user executed lately in our database, only if its text is complete.
+    pub sql: &'static str,
+    /// Answers the plan of the statement `{}`, whose values are in its text.
+    pub explain: &'static str,
+    /// Answers the plan of the statement `{}` with the parameters `$1`, …, for which `{nulls}` stands: the plan that
+    /// is made without knowing them.
+    pub explain_prepared: &'static str,
 }
 
 /// How to find the process of a local server.

@@ -2,6 +2,8 @@
 
 use assay_seam::{Cell, Rows};
 
+use crate::literals::plan_without_literals;
+
 /// Questions about statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatementQuestions {
@@ -24,6 +26,13 @@ pub struct PlanRead {
     pub text: String,
     /// The plan without estimates, which change even if the plan does not.
     pub shape: String,
+}
+
+impl PlanRead {
+    /// Without the values in its conditions.
+    pub fn without_literals(self) -> PlanRead {
+        PlanRead { text: plan_without_literals(&self.text), shape: plan_without_literals(&self.shape) }
+    }
 }
 
 /// Parses the answer to `StatementQuestions::explain`. Its columns identify the product.

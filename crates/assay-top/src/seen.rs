@@ -253,5 +253,5 @@ fn readings(record: &Record, from: u64, to: u64) -> Option<assay_record::Telemet
     });
     let (full, every_ns, cost) = (telemetry.full, telemetry.every_ns, telemetry.cost);
     let interventions = telemetry.interventions.clone();
-    Some(assay_record::Telemetry { full, every_ns, cost, interventions, scopes: scopes.collect() })
+    Some(assay_record::Telemetry { full, every_ns, cost, interventions, plans: Vec::new(), scopes: scopes.collect() })
 }

@@ -57,6 +57,9 @@ fn record() -> Record {
                 WaitEvent { name: "IO:WALSync".into(), sessions: vec![5; 91] },
             ],
         }),
+        log: Vec::new(),
+        log_left_out: 0,
+        statements: Vec::new(),
     };
     let mut record = Record { format: assay_record::FORMAT, status: Status::Running, ..Record::default() };
     record.started = Time::from_unix_ms(1_700_000_000_000);
@@ -87,6 +90,7 @@ fn record() -> Record {
         scopes: vec![scope],
         cost: Cost::default(),
         interventions: Vec::new(),
+        plans: Vec::new(),
     });
     record
 }

@@ -39,6 +39,7 @@ mod nats;
 mod nats_operator;
 mod nats_programs;
 mod proxy;
+mod python;
 pub mod redact;
 mod scrape;
 mod server;
@@ -55,15 +56,14 @@ pub use folder::{cache, home, lab_folder};
 pub use image_builder::ImageBuilder;
 pub use interrupts::accept_interrupts;
 pub use kind::{Kind, fetch_versions, missing_versions, versions};
-pub use kubernetes::{
-    check_manifest, fetch_kubernetes_schemas, has_kubernetes_schemas, has_pip, misses_kubernetes_schemas,
-};
+pub use kubernetes::{check_manifest, fetch_kubernetes_schemas, has_kubernetes_schemas, misses_kubernetes_schemas};
 pub use machines::Machines;
 pub use mounted::Mounted;
 pub use nats::Nats;
 pub use nats_operator::Operator;
 pub use nats_programs::{NatsProgram, fetch_nats, has_go, missing_nats};
 pub use proxy::{Fault, Proxy, Way};
+pub use python::{fetch_table_readers, has_pip, has_table_readers, misses_table_readers, run_python};
 pub use scrape::{Exposition, metric_families};
 pub use server::Server;
 pub use skip::{absent, aloud, installed, matrix, refused, root};

@@ -117,6 +117,7 @@ pub(crate) fn example_with_telemetry() -> Record {
             },
         ],
         interventions: Vec::new(),
+        plans: Vec::new(),
         cost: Cost { cpu_ns: 8_000_000, server_cpu_ns: Some(6_000_000), statements: 12, statements_ns: 6_000_000 },
     });
     record

@@ -8,6 +8,8 @@
 //! A counter counts as moved if its confidence intervals exclude that it did not: over the trials if there are enough,
 //! otherwise those within the runs. Without any interval, it must have at least doubled or halved.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
@@ -32,6 +34,8 @@ pub struct Explanation {
     pub differs: bool,
     /// Settings that differ and may be the cause, the most important first.
     pub settings: Vec<Difference>,
+    /// Statements whose plans differ.
+    pub plans: Vec<PlanChange>,
     /// What moved with the throughput, the strongest evidence first.
     pub causes: Vec<Cause>,
     /// What did not.
@@ -53,6 +57,22 @@ pub struct Moved {
     pub interval: Option<(f64, f64)>,
     /// Whether chance is ruled out.
     pub is_sure: bool,
+}
+
+/// A statement that the sides execute in different ways.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlanChange {
+    /// Its text without values, or its name in `assay sql`.
+    pub statement: String,
+    /// Plan of the baseline, with estimates.
+    pub baseline: String,
+    /// Plan of the candidate.
+    pub candidate: String,
+    /// Steps that only the baseline's plan has, without their conditions; both are empty if the order or conditions
+    /// differ.
+    pub only_baseline: Vec<String>,
+    /// Steps that only the candidate's plan has.
+    pub only_candidate: Vec<String>,
 }
 
 /// A way in which a server becomes slower or faster.
@@ -113,6 +133,8 @@ pub struct RuledOut {
     pub mechanism: Mechanism,
     /// Its figure.
     pub figure: Moved,
+    /// Whether it moved, but by too few bytes per transaction to matter.
+    pub is_tiny: bool,
 }
 
 /// A part of a transaction's time must explain this share to be a cause.
@@ -121,6 +143,10 @@ const SHARE_MIN: f64 = 0.1;
 const FACTOR_MIN: f64 = 1.1;
 /// Without an interval.
 const FACTOR_SURE: f64 = 2.0;
+/// A counter of bytes per transaction must move by as many. Servers write less than that without being asked to: a
+/// statement that only reads may set hint bits, and a checkpoint among many transactions is shared by all of them. A
+/// transaction that changes one row writes more.
+const BYTES_MIN: f64 = 100.0;
 
 /// Why `candidate` differs from `baseline`; `None` if there is nothing in common to compare. `found`: their comparison.
 pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]) -> Option<Explanation> {
@@ -155,7 +181,10 @@ pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]
     for mechanism in MECHANISMS {
         match sides.judge(mechanism, added) {
             Judgment::Cause(cause) => causes.push(cause),
-            Judgment::RuledOut(figure) => ruled_out.push(RuledOut { mechanism, figure }),
+            Judgment::RuledOut(figure) => {
+                let is_tiny = is_tiny(&figure) && is_beyond(&figure, FACTOR_MIN - 1.0);
+                ruled_out.push(RuledOut { mechanism, figure, is_tiny });
+            }
             Judgment::Unclear => {}
             Judgment::Unknown => unknown.push(mechanism),
         }
@@ -173,8 +202,66 @@ pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]
         SettingKind::Work => 1,
         SettingKind::Generator | SettingKind::Tag => 2,
     });
+    let plans = if differs { plan_changes(baseline, candidate) } else { Vec::new() };
     let (sessions, is_worse) = (stage.sessions, sides.is_worse);
-    Some(Explanation { sessions, headline, is_worse, time, differs, settings, causes, ruled_out, unknown })
+    Some(Explanation { sessions, headline, is_worse, time, differs, settings, plans, causes, ruled_out, unknown })
+}
+
+/// Shape and text of each plan of a statement, over all trials of a side.
+type Plans<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a str)>>;
+
+/// Statements of both sides that have no plan in common. Plans that only one trial has are chance, or values.
+fn plan_changes(baseline: &[Findings], candidate: &[Findings]) -> Vec<PlanChange> {
+    let (before, after) = (plans(baseline), plans(candidate));
+    let changed = before.into_iter().filter_map(|(statement, before)| {
+        let after = after.get(statement)?;
+        let is_common = before.iter().any(|(shape, _)| after.iter().any(|(other, _)| other == shape));
+        if is_common {
+            return None;
+        }
+        let (one, other) = (before.first()?, after.first()?);
+        let (steps, others) = (steps(one.0), steps(other.0));
+        let only = |of: &[String], other: &[String]| -> Vec<String> {
+            let mut only: Vec<String> = of.iter().filter(|step| !other.contains(step)).cloned().collect();
+            only.dedup();
+            only
+        };
+        Some(PlanChange {
+            statement: statement.to_owned(),
+            baseline: one.1.to_owned(),
+            candidate: other.1.to_owned(),
+            only_baseline: only(&steps, &others),
+            only_candidate: only(&others, &steps),
+        })
+    });
+    changed.collect()
+}
+
+fn plans(trials: &[Findings]) -> Plans<'_> {
+    let mut all = Plans::new();
+    for trial in trials {
+        let of_run = trial.sampling.iter().flat_map(|sampling| &sampling.plans);
+        let of_run = of_run.flat_map(|one| {
+            one.plans.iter().map(|plan| (one.statement.as_str(), plan.shape.as_str(), plan.text.as_str()))
+        });
+        let of_cases = trial.cases.iter().flat_map(|cases| &cases.cases);
+        let of_cases = of_cases.flat_map(|case| {
+            case.plans.iter().map(|plan| (case.name.as_str(), plan.shape.as_str(), plan.text.as_str()))
+        });
+        for (statement, shape, text) in of_run.chain(of_cases) {
+            let known: &mut Vec<_> = all.entry(statement).or_default();
+            if !known.iter().any(|(known, _)| *known == shape) {
+                known.push((shape, text));
+            }
+        }
+    }
+    all
+}
+
+/// The steps of a plan: its lines without conditions.
+fn steps(shape: &str) -> Vec<String> {
+    let line = |line: &str| line.trim_start().trim_start_matches("->").trim().to_owned();
+    shape.lines().map(line).filter(|step| !step.contains(": ")).collect()
 }
 
 const MECHANISMS: [Mechanism; 16] = [
@@ -390,6 +477,9 @@ impl Sides<'_> {
         // What hardly ever happens may double by chance.
         let is_rare = first.baseline.max(first.candidate) < 1e-3;
         let is_more = first.candidate > first.baseline;
+        if is_tiny(&first) {
+            return Judgment::RuledOut(first);
+        }
         if !first.is_sure || !is_beyond(&first, FACTOR_MIN - 1.0) || is_rare {
             return match first.interval {
                 Some((low, high)) if low > 1.0 / FACTOR_MIN && high < FACTOR_MIN => Judgment::RuledOut(first),
@@ -485,6 +575,11 @@ fn is_beyond(moved: &Moved, margin: f64) -> bool {
         true => (moved.candidate / moved.baseline).ln().abs() >= margin.ln_1p(),
         false => moved.baseline != moved.candidate,
     }
+}
+
+/// Whether it counts bytes, and changed by next to none.
+fn is_tiny(moved: &Moved) -> bool {
+    moved.name.ends_with("_bytes_per_transaction") && (moved.candidate - moved.baseline).abs() < BYTES_MIN
 }
 
 fn is_doubled(baseline: f64, candidate: f64) -> bool {

@@ -187,6 +187,8 @@ pub struct SamplingFindings {
     pub statement_ns: Option<f64>,
     /// Changes made to servers for sampling.
     pub interventions: Vec<record::Intervention>,
+    /// How the servers executed the load's statements.
+    pub plans: Vec<record::StatementPlans>,
     /// Unavailable metrics, by scope, and why.
     pub absent: Vec<AbsentFindings>,
 }
@@ -244,6 +246,7 @@ pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) 
         statements_per_s: ratio(statements as f64, seconds).unwrap_or(0.0),
         statement_ns: ratio(statements_ns as f64, statements as f64),
         interventions: telemetry.interventions.clone(),
+        plans: telemetry.plans.clone(),
         absent: absent.collect(),
     }
 }

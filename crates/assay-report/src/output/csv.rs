@@ -17,18 +17,33 @@ use crate::tables::table::{Table, TableCell, TableColumn};
 /// The table with headers. `target` and `type` are empty in rows of all of them; figures that are unknown by type are
 /// empty in rows of one type.
 pub fn csv(findings: &Findings) -> String {
-    let names = "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,\
-         response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,\
-         service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max";
     let tags = findings.tags.keys().map(|tag| TableColumn::figures(tag_column(tag)));
-    let mut table = Table::new(names.split(',').map(TableColumn::figures).chain(tags));
-    for (number, stage) in findings.stages.iter().enumerate() {
-        tally(&mut table, number, stage, "", &stage.total, findings);
-        for (target, one) in findings.targets.iter().zip(&stage.targets) {
-            tally(&mut table, number, stage, &target.url, one, findings);
-        }
+    let mut table = tallies(findings);
+    table.columns.extend(tags);
+    for row in &mut table.rows {
+        row.cells.extend(findings.tags.values().map(|value| TableCell::foreign(value)));
     }
     table.csv()
+}
+
+const TALLY: &str = "stage,sessions,measured_ns,target,type,transactions,tps,failed,retries,statements,qps,errors,response_ns_min,\
+         response_ns_mean,response_ns_p50,response_ns_p90,response_ns_p95,response_ns_p99,response_ns_p999,response_ns_max,\
+         service_ns_p50,service_ns_p99,lag_ns_p99,lag_ns_max";
+
+pub(crate) fn tallies_columns() -> Vec<TableColumn> {
+    headed(TALLY).columns
+}
+
+/// The same without tags.
+pub(crate) fn tallies(findings: &Findings) -> Table {
+    let mut table = Table::new(tallies_columns());
+    for (number, stage) in findings.stages.iter().enumerate() {
+        tally(&mut table, number, stage, "", &stage.total);
+        for (target, one) in findings.targets.iter().zip(&stage.targets) {
+            tally(&mut table, number, stage, &target.url, one);
+        }
+    }
+    table
 }
 
 /// A tag's column.
@@ -127,7 +142,7 @@ fn verdict(verdict: ChangeVerdict) -> [TableCell; 2] {
     [TableCell::words(word), needed]
 }
 
-fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, tally: &TallyFindings, of: &Findings) {
+fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, tally: &TallyFindings) {
     let mut row = |name: &str,
                    counts: [TableCell; 7],
                    response: &LatencyFindings,
@@ -138,7 +153,6 @@ fn tally(table: &mut Table, number: usize, stage: &StageFindings, target: &str, 
         let service = [service.p50_ns, service.p99_ns].map(TableCell::ns);
         let cells =
             head.into_iter().chain(names).chain(counts).chain(latency_cells(response)).chain(service).chain(lag);
-        let cells = cells.chain(of.tags.values().map(|value| TableCell::foreign(value)));
         table.row(cells.collect::<Vec<_>>());
     };
     let known = |count: Option<u64>| count.map_or(TableCell::Blank, TableCell::Count);

@@ -4,7 +4,7 @@ use crate::findings::comparison::{Comparison, SideFindings};
 use crate::findings::explanation::Explanation;
 use crate::plain::{clean, wrap_to};
 use crate::words::comparison::doubts_of;
-use crate::words::explanation::{mechanism, moved_words, not_measured, paragraph};
+use crate::words::explanation::{mechanism, not_measured, paragraph, plans, ruled_out};
 
 const WIDTH: usize = 100;
 const NAME_WIDTH: usize = 80;
@@ -17,10 +17,14 @@ pub fn explanation_text(found: &Explanation, of: &Comparison) -> String {
         text += &doubts_of(side).iter().map(|doubt| wrapped("! ", doubt)).collect::<String>();
     }
     text += &format!("\nbaseline:  {}\ncandidate: {}\n", trials(&of.baseline), trials(&of.candidate));
+    for (heading, lines) in plans(found) {
+        text += &format!("\n{heading}\n");
+        text += &lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
+    }
     if found.differs && !found.ruled_out.is_empty() {
         text += "\nruled out\n";
         for one in &found.ruled_out {
-            text += &format!("  {}: {}\n", mechanism(one.mechanism), moved_words(&one.figure));
+            text += &format!("  {}: {}\n", mechanism(one.mechanism), ruled_out(one));
         }
     }
     if found.differs && !found.unknown.is_empty() {

@@ -44,7 +44,7 @@ use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{
     change_text, conclusion, difference_words, differences_by_kind, doubts_of, metric_name, middle_alone, side_facts,
 };
-use crate::words::explanation::{mechanism, moved_words, not_measured, paragraph};
+use crate::words::explanation::{mechanism, not_measured, paragraph, plans, ruled_out};
 use crate::words::facts::{Facts, undone};
 use crate::words::isolation::{isolation_examples, isolation_remarks};
 use crate::words::run::{
@@ -556,10 +556,16 @@ fn explained(why: &Explanation) -> Markup {
         div data-explanation="" {
             h4 { "Why they differ" }
             @for sentence in paragraph(why) { p { (shown_to(SENTENCE_WIDTH, &sentence)) } }
+            @for (heading, lines) in plans(why) {
+                details.setup {
+                    summary { (shown_to(SENTENCE_WIDTH, &capitalized(&heading))) }
+                    pre { (lines.join("\n")) }
+                }
+            }
             @if !why.ruled_out.is_empty() {
                 details.setup {
                     summary { "Ruled out (" (why.ruled_out.len()) ")" }
-                    (facts(why.ruled_out.iter().map(|one| (mechanism(one.mechanism), moved_words(&one.figure)))))
+                    (facts(why.ruled_out.iter().map(|one| (mechanism(one.mechanism), ruled_out(one)))))
                 }
             }
             @if !why.unknown.is_empty() {

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use assay_record::{Reading, ScopeKind, Time, Unit};
+use assay_record::{Reading, ScopeKind, Status, Time, Unit};
 
 use crate::findings::arithmetic::per_second;
 use crate::findings::report::{Report, ReportEntry};
-use crate::output::csv::{headed, tag_column};
+use crate::output::csv::{headed, tag_column, tallies, tallies_columns};
 use crate::plain::clean;
 use crate::tables::latency::latency_cells;
 use crate::tables::table::{Table, TableCell, TableColumn};
@@ -18,6 +18,24 @@ use crate::words::run::{load, servers};
 /// all classes, and so are figures that are unknown for one of them. Every row has the time of day, the load and the
 /// options of its record.
 pub fn intervals_csv(report: &Report) -> String {
+    in_parts(|take| intervals(report, take))
+}
+
+/// A long table as CSV.
+fn in_parts(all: impl FnOnce(&mut dyn FnMut(&Table))) -> String {
+    let mut text = String::new();
+    all(&mut |table| {
+        if text.is_empty() {
+            text = table.csv_head();
+        }
+        text += &table.csv_rows();
+    });
+    text
+}
+
+/// Passes the table of intervals on in parts: its columns alone, then the rows of each stage. Days of seconds would fill
+/// the memory.
+pub(crate) fn intervals(report: &Report, take: &mut dyn FnMut(&Table)) {
     let options = option_names(report);
     let mut table = headed(
         "record,file,setting,workload,stage,sessions,start_ns,end_ns,transactions,tps,qps,response_ns_min,response_ns_mean,\
@@ -29,7 +47,7 @@ pub fn intervals_csv(report: &Report) -> String {
         .extend(options.iter().map(|name| TableColumn::figures(format!("option_{}", clean(name, OPTION_WIDTH)))));
     let tags: BTreeSet<&String> = report.entries.iter().flat_map(|entry| entry.findings.tags.keys()).collect();
     table.columns.extend(tags.iter().map(|tag| TableColumn::figures(tag_column(tag))));
-    let mut text = table.csv_head();
+    take(&table);
     for entry in &report.entries {
         let mut settings = settings(entry, &options);
         let tag =
@@ -71,12 +89,53 @@ pub fn intervals_csv(report: &Report) -> String {
                     row("", class, padded(vec![TableCell::Blank, TableCell::Blank, TableCell::Number(qps)], width));
                 }
             }
-            // Days of seconds would fill the memory.
-            text += &table.csv_rows();
+            take(&table);
             table.rows.clear();
         }
     }
-    text
+}
+
+/// One row per record, stage, server and transaction type, with the columns of `csv` and those of its record.
+pub(crate) fn trials(report: &Report, take: &mut dyn FnMut(&Table)) {
+    let options = option_names(report);
+    let mut table = headed("record,file,setting,workload,outcome,time,machine,product,version");
+    table.columns.extend(tallies_columns());
+    table.columns.extend(headed("server,load,seed").columns);
+    table
+        .columns
+        .extend(options.iter().map(|name| TableColumn::figures(format!("option_{}", clean(name, OPTION_WIDTH)))));
+    let tags: BTreeSet<&String> = report.entries.iter().flat_map(|entry| entry.findings.tags.keys()).collect();
+    table.columns.extend(tags.iter().map(|tag| TableColumn::figures(tag_column(tag))));
+    take(&table);
+    for entry in &report.entries {
+        let findings = &entry.findings;
+        let server = findings.targets.first();
+        let outcome = match findings.status {
+            Status::Running => "unfinished",
+            Status::Complete => "complete",
+            Status::Interrupted => "interrupted",
+            Status::Failed => "failed",
+        };
+        let of_server = |text: Option<&String>| text.map_or(TableCell::Blank, |text| TableCell::foreign(text));
+        let head = [
+            TableCell::foreign(&entry.name),
+            TableCell::foreign(&entry.file),
+            TableCell::Count(entry.setting as u64),
+            TableCell::foreign(&findings.workload),
+            TableCell::words(outcome),
+            TableCell::Words(findings.started.to_string()),
+            TableCell::foreign(&findings.host.name),
+            of_server(server.map(|server| &server.product)),
+            of_server(server.map(|server| &server.version)),
+        ];
+        let mut of_record = settings(entry, &options);
+        of_record.extend(tags.iter().map(|tag| of_server(findings.tags.get(*tag))));
+        for row in tallies(findings).rows {
+            table.row(head.iter().cloned().chain(row.cells).chain(of_record.iter().cloned()).collect::<Vec<_>>());
+        }
+        take(&table);
+        table.rows.clear();
+    }
 }
 
 /// Options beyond this number have no column.
@@ -108,8 +167,13 @@ fn padded(mut cells: Vec<TableCell>, width: usize) -> Vec<TableCell> {
 /// One row per reading with a figure: rates of counters, levels of gauges, sessions by wait event. `time_ns` is the end
 /// of the step between two samples, since the start of the stage.
 pub fn telemetry_csv(report: &Report) -> String {
+    in_parts(|take| telemetry(report, take))
+}
+
+/// The same in parts, the columns alone first.
+pub(crate) fn telemetry(report: &Report, take: &mut dyn FnMut(&Table)) {
     let mut table = headed("record,file,setting,stage,sessions,time_ns,scope,target,metric,unit,value");
-    let mut text = table.csv_head();
+    take(&table);
     for entry in &report.entries {
         for (number, stage) in entry.findings.stages.iter().enumerate() {
             for scope in &stage.telemetry {
@@ -143,11 +207,10 @@ pub fn telemetry_csv(report: &Report) -> String {
                     }
                 }
             }
-            text += &table.csv_rows();
+            take(&table);
             table.rows.clear();
         }
     }
-    text
 }
 
 /// Records that do not form a series.

@@ -1,14 +1,20 @@
 //! Sentences about why two results differ.
 
 use crate::digits::{change, figure, percent};
-use crate::findings::explanation::{Cause, Explanation, Mechanism, Moved};
+use crate::findings::explanation::{Cause, Explanation, Mechanism, Moved, PlanChange, RuledOut};
 use crate::findings::setting::{Difference, SettingKind};
-use crate::plain::clean;
+use crate::plain::{clean, indented};
 use crate::words::summary::capitalized;
 
 const VALUE_WIDTH: usize = 40;
+const NAME_WIDTH: usize = 60;
+const LINE_WIDTH: usize = 400;
 /// Settings that a sentence lists.
 const LISTED: usize = 5;
+/// Statements whose plans a sentence describes, and steps of each.
+const PLANS_LISTED: usize = 3;
+const STEPS_LISTED: usize = 3;
+const STATEMENT_WIDTH: usize = 80;
 
 /// The name of a mechanism, in lists.
 pub(crate) fn mechanism(of: Mechanism) -> &'static str {
@@ -62,8 +68,11 @@ pub(crate) fn paragraph(found: &Explanation) -> Vec<String> {
     });
     all.push(format!("{} {word} ({from_to}){}.", capitalized(what), time.unwrap_or_default()));
     all.extend(settings(&found.settings));
+    all.extend(found.plans.iter().take(PLANS_LISTED).map(plan));
+    let more = found.plans.len().saturating_sub(PLANS_LISTED);
+    all.extend((more > 0).then(|| format!("{more} more plans changed.")));
     all.extend(found.causes.iter().map(|cause| sentence(cause, found.is_worse)));
-    if found.causes.is_empty() && found.settings.is_empty() {
+    if found.causes.is_empty() && found.settings.is_empty() && found.plans.is_empty() {
         all.push("No explanation found: no setting differs, and nothing that was measured moved with it.".to_owned());
     } else if found.causes.is_empty() {
         all.push("No counter moved with it, so nothing measured shows how it happened.".to_owned());
@@ -91,6 +100,31 @@ fn settings(differences: &[Difference]) -> Option<String> {
     let mut listed: Vec<String> = shown.iter().take(LISTED).map(words).collect();
     listed.extend((shown.len() > LISTED).then(|| format!("{} more", shown.len() - LISTED)));
     Some(format!("These settings differ: {}.", listed.join("; ")))
+}
+
+/// `The plan of SELECT … changed: Index Scan using t_id on t → Seq Scan on t.`
+fn plan(found: &PlanChange) -> String {
+    let steps = |steps: &[String]| {
+        let mut listed: Vec<String> = steps.iter().take(STEPS_LISTED).map(|step| clean(step, NAME_WIDTH)).collect();
+        listed.extend((steps.len() > STEPS_LISTED).then(|| format!("{} more", steps.len() - STEPS_LISTED)));
+        if listed.is_empty() { "fewer steps".to_owned() } else { listed.join(", ") }
+    };
+    let statement = clean(&found.statement, STATEMENT_WIDTH);
+    match (found.only_baseline.as_slice(), found.only_candidate.as_slice()) {
+        ([], []) => format!("The plan of {statement} changed: the same steps with another order or other conditions."),
+        (before, after) => format!("The plan of {statement} changed: {} → {}.", steps(before), steps(after)),
+    }
+}
+
+/// A heading for each side's plan of a statement, with its lines.
+pub(crate) fn plans(found: &Explanation) -> Vec<(String, Vec<String>)> {
+    let lines = |text: &str| text.lines().map(|line| indented(line, LINE_WIDTH)).collect();
+    let all = found.plans.iter().take(PLANS_LISTED).flat_map(|one| {
+        let statement = clean(&one.statement, STATEMENT_WIDTH);
+        [("baseline", &one.baseline), ("candidate", &one.candidate)]
+            .map(|(side, text)| (format!("plan of {statement}, {side}"), lines(text)))
+    });
+    all.collect()
 }
 
 fn sentence(cause: &Cause, slower: bool) -> String {
@@ -142,6 +176,12 @@ fn sentence(cause: &Cause, slower: bool) -> String {
     };
     let figures: Vec<String> = cause.figures.iter().map(moved_words).collect();
     format!("{what}{share}: {}.", figures.join("; "))
+}
+
+/// The figure of something that was ruled out.
+pub(crate) fn ruled_out(one: &RuledOut) -> String {
+    let why = if one.is_tiny { "; too few bytes to matter" } else { "" };
+    format!("{}{why}", moved_words(&one.figure))
 }
 
 /// `server.log_bytes 612 → 9,120 per transaction, ×14.9 [14.2, 15.6]`.

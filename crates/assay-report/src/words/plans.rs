@@ -2,7 +2,7 @@
 
 use crate::digits::count;
 use crate::findings::plans::{CasePlan, CasePlans, CellPlans};
-use crate::plain::clean;
+use crate::plain::{clean, indented};
 
 /// Length of a line of a plan.
 const LINE_WIDTH: usize = 400;
@@ -28,11 +28,7 @@ pub(crate) fn plans_of(all: &[CellPlans]) -> Vec<(String, Vec<String>)> {
 }
 
 fn lines(plan: &CasePlan) -> Vec<String> {
-    let line = |line: &str| {
-        let indent: String = line.chars().take_while(|c| *c == ' ').take(60).collect();
-        format!("{indent}{}", clean(line, LINE_WIDTH))
-    };
-    plan.text.lines().map(line).collect()
+    plan.text.lines().map(|line| indented(line, LINE_WIDTH)).collect()
 }
 
 /// Statements whose plan changed between executions, or differs between cells.

@@ -15,6 +15,7 @@ mod sampler;
 mod server;
 mod server_log;
 mod statement_uses;
+mod statements;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -60,8 +61,8 @@ pub struct Beside {
 pub struct Samplers {
     full: bool,
     all: Vec<Handle>,
-    /// Cost, and number of interventions, as of the last news.
-    told: Option<(Cost, usize)>,
+    /// Cost, and numbers of interventions and plans, as of the last news.
+    told: Option<(Cost, usize, usize)>,
 }
 
 /// A thread that samples.
@@ -102,9 +103,10 @@ impl Samplers {
                 local = Some((number, Arc::clone(found)));
             }
             let (target, pooler) = (target.clone(), beside.poolers.get(number).cloned());
+            let number_of = u32::try_from(number).unwrap_or(u32::MAX);
             let is_console = beside.is_console;
             let server = move || match is_console {
-                false => ServerBeside::new(target, pooler, (full, clock), found),
+                false => ServerBeside::new((number_of, target), pooler, (full, clock), found),
                 true => ServerBeside::of_console(target, clock),
             };
             all.push(Handle::start(ScopeKind::Server, number, (clock, started), server));
@@ -136,6 +138,7 @@ impl Samplers {
             every_ns: EVERY.0,
             cost: Cost::default(),
             interventions: Vec::new(),
+            plans: Vec::new(),
             scopes: Vec::new(),
         };
         let mut in_servers = Vec::new();
@@ -153,12 +156,17 @@ impl Samplers {
             readings.cost.statements += statements;
             readings.cost.statements_ns += statements_ns;
             readings.interventions.extend(shared.interventions.iter().cloned());
+            readings.plans.extend(shared.plans.iter().cloned());
         }
         // With several servers, a partial sum is not reported.
         let of_all: Option<Vec<u64>> = in_servers.into_iter().collect();
         readings.cost.server_cpu_ns = of_all.filter(|all| !all.is_empty()).map(|all| all.iter().sum());
-        let told = (readings.cost, readings.interventions.len());
-        is_new |= self.told.replace(told) != Some(told);
+        let told = (readings.cost, readings.interventions.len(), readings.plans.len());
+        let before = self.told.replace(told);
+        is_new |= before != Some(told);
+        if before.is_some_and(|(_, _, plans)| plans == told.2) {
+            readings.plans.clear();
+        }
         is_new.then_some(readings)
     }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use assay_io::Clock;
 use assay_io::process::Usage;
 use assay_record::{
-    Absent, Cost, Intervention, KnownScope, LogLine, Reading, Scope, ScopeKind, ScopeReadings, Series, StatementUse,
-    Unit, WaitEvent, Waits,
+    Absent, Cost, Intervention, KnownScope, LogLine, Reading, Scope, ScopeKind, ScopeReadings, Series, StatementPlans,
+    StatementUse, Unit, WaitEvent, Waits,
 };
 use assay_seam::Nanos;
 
@@ -75,6 +75,7 @@ pub(super) struct Readings {
     log: Vec<String>,
     uses: Vec<StatementUse>,
     interventions: Vec<(String, Option<String>)>,
+    plans: Vec<StatementPlans>,
     pub(super) statements: u64,
     pub(super) statements_ns: u64,
     /// What the server spent on our connection, where that is known.
@@ -122,6 +123,11 @@ impl Readings {
         self.uses = uses;
     }
 
+    /// How the server executes a statement of the load.
+    pub(super) fn planned(&mut self, plans: StatementPlans) {
+        self.plans.push(plans);
+    }
+
     /// One observation: sessions by what they wait for.
     pub(super) fn saw(&mut self, sessions: impl IntoIterator<Item = (String, u32)>) {
         self.looks += 1;
@@ -143,6 +149,7 @@ pub(super) struct Shared {
     absent: BTreeMap<String, String>,
     pub(super) cost: Cost,
     pub(super) interventions: Vec<Intervention>,
+    pub(super) plans: Vec<StatementPlans>,
 }
 
 impl Shared {
@@ -165,6 +172,7 @@ impl Shared {
             absent: BTreeMap::new(),
             cost: Cost::default(),
             interventions: Vec::new(),
+            plans: Vec::new(),
         }
     }
 
@@ -240,6 +248,7 @@ impl Shared {
                 }
             }
         }
+        self.plans.append(&mut readings.plans);
         self.cost.statements += std::mem::take(&mut readings.statements);
         self.cost.statements_ns += std::mem::take(&mut readings.statements_ns);
         self.cost.cpu_ns = cpu.0;
@@ -377,8 +386,9 @@ mod tests {
         shared.keep((Nanos(21), Nanos(22)), &mut readings, Nanos(9));
         let mut telemetry = Telemetry::default();
         let scopes = vec![shared.news(&mut KnownScope::default()).0];
-        let (cost, interventions) = (shared.cost, Vec::new());
-        assay_record::Readings { full: false, every_ns: 1, cost, interventions, scopes }.put_into(&mut telemetry);
+        let (cost, interventions, plans) = (shared.cost, Vec::new(), Vec::new());
+        assay_record::Readings { full: false, every_ns: 1, cost, interventions, plans, scopes }
+            .put_into(&mut telemetry);
         let scope = telemetry.scopes.remove(0);
         let values = |at: usize| (scope.series[at].metric.as_str(), scope.series[at].values.as_slice());
         assert_eq!(values(0), ("commits", &[Some(5), None, Some(6)][..]));

@@ -13,6 +13,7 @@ use super::process::{self, Device, Tree};
 use super::sampler::{Moment, Own, Readings, SampleSource};
 use super::server_log::ServerLog;
 use super::statement_uses::StatementUses;
+use super::statements::Statements;
 use crate::client::{Client, Sent, text};
 use assay_products::{live_questions, server_questions};
 
@@ -26,9 +27,11 @@ const TREE_SHARE: u64 = 200;
 /// Numbers of prepared statements beyond those of the questions.
 const WAITS: usize = 1000;
 const PUBLISH: usize = 1001;
+const RUNNING: usize = 1002;
 
 /// A server to sample.
 pub(super) struct ServerBeside {
+    number: u32,
     target: Target,
     clock: Clock,
     full: bool,
@@ -44,6 +47,9 @@ pub(super) struct ServerBeside {
     own: Option<process::Own>,
     work: OwnWork,
     publish: Option<Chosen>,
+    /// Asks for the statements that sessions execute.
+    running: Option<Chosen>,
+    statements: Statements,
     folder: Option<DataFolder>,
     log: Option<ServerLog>,
     /// Since the first connection.
@@ -75,12 +81,13 @@ struct Chosen {
 impl ServerBeside {
     /// `pooler`: the admin console of the one in front of the server.
     pub(super) fn new(
-        target: Target,
+        (number, target): (u32, Target),
         pooler: Option<Target>,
         (full, clock): (bool, Clock),
         local: Option<Device>,
     ) -> ServerBeside {
         ServerBeside {
+            number,
             target,
             clock,
             full,
@@ -94,6 +101,8 @@ impl ServerBeside {
             own: None,
             work: OwnWork::default(),
             publish: None,
+            running: None,
+            statements: Statements::default(),
             folder: None,
             log: None,
             uses: None,
@@ -104,7 +113,7 @@ impl ServerBeside {
 
     /// A pooler alone, by its admin console.
     pub(super) fn of_console(target: Target, clock: Clock) -> ServerBeside {
-        let console = ServerBeside::new(target.clone(), Some(target), (false, clock), None);
+        let console = ServerBeside::new((0, target.clone()), Some(target), (false, clock), None);
         ServerBeside { is_console: true, ..console }
     }
 
@@ -143,6 +152,11 @@ impl ServerBeside {
                 choose(&mut client, explain, question, PUBLISH, readings).ok()
             }
         };
+        self.running = plan.running.and_then(|running| {
+            self.statements.running = Some(running);
+            let question = Question::new(running.sql.to_owned(), Shape::Row, Vec::new());
+            choose(&mut client, explain, question, RUNNING, readings).ok()
+        });
         for question in questions {
             let asked = question.asked.clone();
             match choose(&mut client, explain, question, self.chosen.len(), readings) {
@@ -371,6 +385,12 @@ impl SampleSource for ServerBeside {
                 }
             }
         }
+        if let (Moment::Within, Some(client), Some(running)) = (moment, &mut self.client, &self.running)
+            && let Some(rows) = answer(client, running, &mut self.work, readings)
+        {
+            (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).for_each(|text| self.statements.saw(text));
+            client.reuse(rows);
+        }
         self.count_own(readings);
         // Without a connection there is no work for us.
         let own = match (&self.own, &self.client) {
@@ -425,6 +445,14 @@ impl SampleSource for ServerBeside {
             readings.intervened(on, is_undone.then_some(undo));
         }
         client.close();
+        // As sessions log in, whose settings may change plans.
+        if self.statements.has_news()
+            && let Ok(mut client) = Client::open_as_session(&self.target, self.clock, PATIENCE, None)
+        {
+            self.statements.explain(&mut client, self.number, readings);
+            self.work.before = self.work.before + client.sent();
+            client.close();
+        }
     }
 }
 

@@ -167,6 +167,7 @@ impl RunServerOptions {
     fn spec(&self) -> Option<ServerSpec> {
         let spec = ServerSpec {
             product: self.server.clone().unwrap_or_default(),
+            binaries: self.binaries.clone(),
             settings: concealed(&self.set),
             config: self.server_config.clone(),
             cpus: self.server_cpus.clone(),

@@ -24,6 +24,9 @@ pub struct ReportOptions {
     /// CSV of server and machine telemetry: one row per reading, with time, scope, metric and value
     #[arg(long, value_name = "FILE")]
     pub telemetry_csv: Option<std::path::PathBuf>,
+    /// Folder for tables as Parquet files: trials.parquet, intervals.parquet and telemetry.parquet
+    #[arg(long, value_name = "FOLDER")]
+    pub parquet: Option<std::path::PathBuf>,
     /// JSON with all findings and the data of every chart
     #[arg(long, value_name = "FILE")]
     pub json: Option<std::path::PathBuf>,

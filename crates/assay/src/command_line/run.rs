@@ -56,6 +56,10 @@ pub struct RunServerOptions {
     /// loaded data is kept as an image for the next run
     #[arg(long, value_name = "PRODUCT:VERSION")]
     pub server: Option<String>,
+    /// Folder or archive with the server's binaries, such as those of a build, or container:IMAGE [default: found as
+    /// `assay server sources` shows]
+    #[arg(long, value_name = "PATH")]
+    pub binaries: Option<std::path::PathBuf>,
     /// Server setting, named as in its configuration file; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,

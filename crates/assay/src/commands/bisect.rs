@@ -26,9 +26,10 @@ use crate::commands::duel::Side;
 /// Searches until the first bad candidate is probable enough.
 pub fn run(options: &BisectOptions) -> Result<Exit, Trouble> {
     let candidates = candidates(options)?;
+    let run = run_of(options)?;
     let sides: Vec<Side> = candidates
         .iter()
-        .map(|candidate| Side::read(candidate, &[&options.run.replace("{}", candidate)], "bisect"))
+        .map(|candidate| Side::read(candidate, &[&run.replace("{}", candidate)], "bisect"))
         .collect::<Result<_, _>>()?;
     let folder = options.records.clone().unwrap_or_else(|| {
         Path::new(DEFAULT_FOLDER).join(format!("bisect-{}", Time::from(std::time::SystemTime::now()).compact()))
@@ -37,7 +38,7 @@ pub fn run(options: &BisectOptions) -> Result<Exit, Trouble> {
         Trouble::environment(format!("cannot write to {}: {error}", folder.display()))
             .hint("choose another folder with --records")
     })?;
-    let state = state(&folder, &options.run, &candidates)?;
+    let state = state(&folder, &run, &candidates)?;
     let limits = BisectionLimits {
         sure: options.sure,
         margin: options.margin,
@@ -56,6 +57,24 @@ pub fn run(options: &BisectOptions) -> Result<Exit, Trouble> {
         Err(trouble) => return Err(trouble),
     };
     work.show(outcome)
+}
+
+/// The arguments of a trial, with `{}` for the candidate.
+fn run_of(options: &BisectOptions) -> Result<String, Trouble> {
+    let run = match &options.binaries {
+        None => options.run.clone(),
+        Some(binaries) => {
+            let path = std::path::absolute(options.source.join(binaries)).unwrap_or_else(|_| binaries.clone());
+            let words = ["--binaries".to_owned(), path.display().to_string()];
+            format!("{} {}", options.run, url_text::shell_line(&words))
+        }
+    };
+    // Without it, all candidates are the same.
+    match run.contains("{}") {
+        true => Ok(run),
+        false => Err(Trouble::usage("RUN does not depend on the candidate: {} is missing in it")
+            .hint("write {} where the candidate belongs, such as '--server {}' or --binaries 'builds/{}'")),
+    }
 }
 
 /// What the folder is about, so that no search continues with the records of another one.

@@ -10,8 +10,8 @@ use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::{files, terminal};
 use assay_record::Record;
 use assay_report::{
-    Chart, ChartAsked, ChartKind, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked, Report,
-    ShowAsked, Shown, StageFindings, SteadyFindings, View, Window,
+    Chart, ChartAsked, ChartKind, DataTable, Experiment, Findings, NoChart, NoWindow, PictureOptions, PivotAsked,
+    Report, ShowAsked, Shown, StageFindings, SteadyFindings, View, Window,
 };
 
 use crate::command_line::{ReportOptions, ShownOptions, Theme, WindowStart};
@@ -75,9 +75,16 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     let charts = assay_report::charts(&report);
     let asked_for: Vec<&Chart> = shown.iter().filter_map(Shown::chart).collect();
     let charts: Vec<&Chart> = if asked_for.is_empty() { charts.iter().collect() } else { asked_for };
-    let mut asked = !texts.is_empty();
+    let mut asked = !texts.is_empty() || options.parquet.is_some();
     for (path, text) in texts {
         write(path, text.as_bytes())?;
+    }
+    if let Some(folder) = &options.parquet {
+        folder_for(folder, "parquet", "one file per table")?;
+        for table in DataTable::ALL {
+            let path = folder.join(format!("{}.parquet", table.name()));
+            write_bytes(&path, &assay_report::parquet(&report, table))?;
+        }
     }
     let looks = PictureOptions {
         title: options.title.clone(),
@@ -100,13 +107,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     for (folder, ending, picture) in pictures {
         if let Some(folder) = folder {
             asked = true;
-            fs::create_dir_all(folder).map_err(|error| {
-                let trouble = unwritable(folder, &error);
-                if !folder.is_file() {
-                    return trouble;
-                }
-                trouble.hint(format!("--{ending} needs a folder: it writes one file per chart"))
-            })?;
+            folder_for(folder, ending, "one file per chart")?;
             for chart in &charts {
                 write(&folder.join(format!("{}.{ending}", chart.file)), &picture(chart, &looks))?;
             }
@@ -273,6 +274,21 @@ fn write(path: &Path, content: &[u8]) -> Result<(), Trouble> {
     // Except in pictures.
     let text = std::str::from_utf8(content).map(|text| assay_report::visible(text, false));
     let content = text.as_ref().map_or(content, |text| text.as_bytes());
+    write_bytes(path, content)
+}
+
+fn folder_for(folder: &Path, option: &str, what: &str) -> Result<(), Trouble> {
+    fs::create_dir_all(folder).map_err(|error| {
+        let trouble = unwritable(folder, &error);
+        if !folder.is_file() {
+            return trouble;
+        }
+        trouble.hint(format!("--{option} needs a folder: it writes {what}"))
+    })
+}
+
+/// What is not text, as it is.
+fn write_bytes(path: &Path, content: &[u8]) -> Result<(), Trouble> {
     if path == Path::new("-") {
         return Ok(terminal::result_bytes(content)?);
     }

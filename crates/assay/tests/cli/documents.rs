@@ -34,8 +34,21 @@ const TUTORIAL_POSTGRES: &str = "docs/tutorial-postgres.md";
 const TUTORIAL_MYSQL: &str = "docs/tutorial-mysql.md";
 const IDEA: &str = "docs/idea-to-charts.md";
 const ISOLATION: &str = "docs/isolation.md";
-const RUNNABLE: [&str; 11] =
-    [README, LUA, SYSBENCH, CONNECTIONS, TPCC, PGBENCH, CAPACITY, TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA, ISOLATION];
+const PARQUET: &str = "docs/parquet.md";
+const RUNNABLE: [&str; 12] = [
+    README,
+    LUA,
+    SYSBENCH,
+    CONNECTIONS,
+    TPCC,
+    PGBENCH,
+    CAPACITY,
+    TUTORIAL_POSTGRES,
+    TUTORIAL_MYSQL,
+    IDEA,
+    ISOLATION,
+    PARQUET,
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -82,6 +95,7 @@ fn every_block_of_the_documents_is_run_or_says_why_not() {
         for Block { place, language, excuse, .. } in &blocks {
             match (language.as_str(), excuse) {
                 ("text", None) => {}
+                ("python", None) => assert_eq!(document, PARQUET, "{place}: no test runs this"),
                 ("sh" | "lua", Some(excuse)) => {
                     assert!(excuse.split(' ').count() > 3, "{place}: {excuse:?} says nothing")
                 }
@@ -307,6 +321,107 @@ fn the_examples_of_capacity_run() {
 fn the_examples_of_the_tutorials_and_of_isolation_run() {
     [TUTORIAL_POSTGRES, TUTORIAL_MYSQL, IDEA, ISOLATION].into_iter().for_each(run);
 }
+
+#[test]
+fn the_examples_for_pandas_polars_and_duckdb_read_what_was_written() {
+    if !testkit::has_table_readers() {
+        return;
+    }
+    let folder = Folder::new();
+    for side in ["old", "new"] {
+        std::fs::create_dir(folder.path().join(side)).unwrap();
+    }
+    let tagged = |record: &mut assay_record::Record| drop(record.tags.insert("disk".into(), "nvme".into()));
+    records(&folder, "old/a", &[1000, 1010], tagged);
+    records(&folder, "new/b", &[900], |record| {
+        record.stages[0].start_ns = Some(0);
+        record.telemetry = Some(telemetry());
+    });
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assay-record/tests/records/0.1.0.json.zst");
+    std::fs::copy(shipped, folder.path().join("new/shipped.zst")).unwrap();
+    let blocks = blocks(PARQUET);
+    let written = blocks.iter().find(|block| block.language == "sh").unwrap();
+    let records = "old/a-1.json.zst old/a-2.json.zst new/b-1.json.zst new/shipped.zst";
+    let line = written.text.trim().trim_start_matches("assay ").replace("old/*.zst new/*.zst", records);
+    folder.expect(&line, 0);
+    for block in blocks.iter().filter(|block| block.language == "python") {
+        let output = testkit::run_python(folder.path(), &block.text).unwrap();
+        assert!(output.status.success(), "{}: {}", block.place, String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stdout).lines().count() > 2, "{}", block.place);
+    }
+    // The same figures as in CSV, by name and by type; and every column is documented.
+    folder.expect(
+        "report old/a-1.json.zst new/b-1.json.zst new/shipped.zst --csv i.csv --telemetry-csv t.csv --parquet again",
+        0,
+    );
+    let document = std::fs::read_to_string(root().join(PARQUET)).unwrap();
+    let checked = testkit::run_python(folder.path(), SAME_AS_CSV).unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    for name in String::from_utf8(checked.stdout).unwrap().lines() {
+        let suffix = name.strip_prefix("response_ns");
+        let is_named = document.contains(&format!("`{name}`")) || suffix.is_some_and(|it| document.contains(it));
+        assert!(is_named, "{PARQUET} does not name the column {name}");
+    }
+}
+
+/// A counter and a level, read once a second.
+fn telemetry() -> assay_record::Telemetry {
+    use assay_record::{Cost, Reading, Scope, ScopeKind, Series, Telemetry, Unit};
+    let at: Vec<u64> = (0..=3).map(|second| second * 1_000_000_000).collect();
+    let series = |metric: &str, reading, values: [u64; 4]| Series {
+        metric: metric.into(),
+        unit: Unit::Count,
+        reading,
+        source: "a view".into(),
+        values: values.map(Some).to_vec(),
+        own: Vec::new(),
+        includes_own: false,
+    };
+    let scope = Scope {
+        kind: ScopeKind::Server,
+        target: 0,
+        began_ns: at.clone(),
+        ended_ns: at,
+        series: vec![
+            series("commits", Reading::Counter, [0, 100, 250, 400]),
+            series("dirty_pages", Reading::Gauge, [5, 6, 7, 8]),
+        ],
+        absent: Vec::new(),
+        waits: None,
+        log: Vec::new(),
+        log_left_out: 0,
+        statements: Vec::new(),
+    };
+    let cost = Cost::default();
+    Telemetry { full: false, every_ns: 1_000_000_000, scopes: vec![scope], cost, interventions: vec![], plans: vec![] }
+}
+
+const SAME_AS_CSV: &str = r#"
+import pandas, pyarrow.parquet
+names = set()
+for table, csv in ("trials", None), ("intervals", "i.csv"), ("telemetry", "t.csv"):
+    path = f"again/{table}.parquet"
+    schema = pyarrow.parquet.read_schema(path)
+    names.update(name for name in schema.names if not name.startswith(("option_", "tag_")))
+    frame = pandas.read_parquet(path)
+    assert len(frame) > 0, path
+    assert str(schema.field("setting").type) == "uint64" and str(schema.field("file").type) == "string", schema
+    if table != "telemetry":
+        assert str(schema.field("time").type) == "timestamp[ms, tz=UTC]", schema
+        assert frame.tag_disk.dropna().unique().tolist() == ["nvme"], frame.tag_disk
+    if csv:
+        expected = pandas.read_csv(csv)
+        assert list(expected.columns) == list(frame.columns), (expected.columns, frame.columns)
+        assert len(expected) == len(frame)
+        for column in frame.columns:
+            if frame[column].dtype.kind in "uif":
+                left, right = frame[column].astype(float), expected[column].astype(float)
+                assert ((left - right).abs() <= 1e-9 * right.abs()).where(right.notna(), left.isna()).all(), column
+            elif column != "time":
+                assert (frame[column].isna() == expected[column].isna()).all(), column
+for name in sorted(names):
+    print(name)
+"#;
 
 /// A workload with several transaction types.
 const SHOP: &str = "

@@ -260,6 +260,9 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --server <PRODUCT:VERSION>  Start a server for this run and remove it afterwards, such as
                                       postgres:17 or mysql:8.0; with --prepare, the loaded data is kept
                                       as an image for the next run
+          --binaries <PATH>           Folder or archive with the server's binaries, such as those of a
+                                      build, or container:IMAGE [default: found as `assay server
+                                      sources` shows]
           --set <NAME=VALUE>          Server setting, named as in its configuration file; may be
                                       repeated
           --server-config <FILE>      Configuration file for the server; --set overrides it

@@ -57,7 +57,7 @@ const PLANTED: [Planted; 10] = [
     Planted {
         name: "a dropped index",
         before: ["CREATE INDEX IF NOT EXISTS t_id ON t (id)", "DROP INDEX IF EXISTS t_id"],
-        expected: &["pages_per_transaction"],
+        expected: &["plan", "pages_per_transaction"],
         is_large: true,
         ..NOTHING
     },
@@ -100,7 +100,7 @@ const PLANTED: [Planted; 10] = [
         statement: "SELECT count(b.pad) FROM a JOIN b ON a.id = b.id \
                     WHERE a.x = 1 AND a.y = 1 AND a.z = 1 AND a.id <> %d",
         before: ["ANALYZE a; ANALYZE b", "DELETE FROM pg_statistic WHERE starelid IN ('a'::regclass, 'b'::regclass)"],
-        expected: &["pages_per_transaction"],
+        expected: &["plan", "pages_per_transaction"],
         is_large: true,
         ..NOTHING
     },
@@ -126,7 +126,7 @@ const PLANTED: [Planted; 10] = [
             "ALTER ROLE app RESET ALL",
             "ALTER ROLE app SET enable_bitmapscan = off; ALTER ROLE app SET enable_indexscan = off",
         ],
-        expected: &["enable_bitmapscan", "enable_indexscan", "pages_per_transaction"],
+        expected: &["enable_bitmapscan", "enable_indexscan", "plan", "pages_per_transaction"],
         is_large: true,
         ..NOTHING
     },
@@ -231,6 +231,7 @@ fn evidence(planted: &Planted, server: &Server) -> (Vec<String>, String) {
         found[list].as_array().unwrap().iter().map(|one| one[key].as_str().unwrap().to_owned()).collect()
     };
     let mut all = names("settings", "what");
+    all.extend(names("plans", "statement").iter().map(|_| "plan".to_owned()));
     all.extend(names("causes", "mechanism"));
     all.truncate(2);
     (all, folder.expect(&explain, 0).stdout)

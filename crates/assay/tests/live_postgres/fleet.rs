@@ -509,6 +509,37 @@ fn what_an_agent_cannot_do_is_refused_before_anything_is_started() {
     assert!(ran.stderr.contains("agent other: "), "{}", ran.stderr);
 }
 
+/// The name means something where the agent is, not where the run is started.
+#[test]
+fn an_agent_finds_its_own_database_by_name() {
+    if !present() {
+        return;
+    }
+    let (lab, server) = (Lab::new(), Kind::Postgres.shared());
+    let own = server.fresh_database().unwrap();
+    let home = Folder::new();
+    home.write("twenty.lua", TWENTY);
+    home.expect(&format!("db add bench {}", server.url(&own)), 0);
+    home.expect("prepare twenty.lua --db bench", 0);
+    lab.folder.expect(&format!("prepare twenty.lua --db {}", lab.url()), 0);
+    let agent = |name: &str, database: &str| {
+        let line = format!("agent --nats {} --name {name}", lab.nats);
+        let mut agent = home.start_with(&[("ASSAY_DB", database)], &line);
+        agent.wait_for("is ready");
+        agent
+    };
+    let far = agent("far", "bench");
+    lab.wait_for_free(1);
+    lab.expect("run twenty.lua --sessions 2 --no-record --db-from-agent-env", 1, 0);
+    assert_eq!(server.sql(&own, "SELECT count(*) FROM drawn").unwrap(), "40");
+    assert_eq!(lab.sql("SELECT count(*) FROM drawn"), "0");
+    drop(far);
+    let _lost = agent("lost", "benhc");
+    lab.wait_for_free(1);
+    let ran = lab.expect("run twenty.lua --sessions 2 --no-record --db-from-agent-env", 1, 2);
+    assert!(ran.stderr.contains("agent lost: no database is named benhc"), "{}", ran.stderr);
+}
+
 /// An agent of another version, and one whose connection others can read: neither is more than an entry.
 #[test]
 fn agents_of_another_version_and_passwords_in_the_clear_are_refused() {

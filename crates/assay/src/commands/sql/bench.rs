@@ -17,7 +17,7 @@ use assay_run::client::{self, Client, text};
 use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
-use assay_telemetry::{StatementQuestions, read_plan};
+use assay_telemetry::{StatementQuestions, has_plan, read_plan};
 use sha2::{Digest, Sha256};
 
 /// Everything that is needed to run the cases, and the results so far.
@@ -311,13 +311,6 @@ fn server_of(url: &str) -> Result<Server, Trouble> {
     })
 }
 
-/// Statements that have a plan.
-fn has_plan(sql: &str) -> bool {
-    let first = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(').split_whitespace().next();
-    let known = ["select", "insert", "update", "delete", "with", "values", "table", "replace", "merge"];
-    first.is_some_and(|first| known.contains(&first.to_ascii_lowercase().as_str()))
-}
-
 /// Number of rows, and a hash that does not depend on their order: the sum of the hashes of rows.
 fn digest(rows: &Rows) -> (u64, String) {
     let (mut count, mut sum) = (0, 0u64);
@@ -371,13 +364,5 @@ mod tests {
         ] {
             assert_ne!(digest(&rows(&other)).1, hash);
         }
-    }
-
-    #[test]
-    fn only_statements_with_a_plan_are_explained() {
-        assert!(
-            has_plan("  SELECT 1") && has_plan("(select 1) union select 2") && has_plan("with a as (select 1) table a")
-        );
-        assert!(!has_plan("CREATE TABLE t (a int)") && !has_plan("") && !has_plan("VACUUM t"));
     }
 }
