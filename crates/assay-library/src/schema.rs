@@ -9,10 +9,9 @@ pub(crate) const VERSION: i32 = 3;
 pub(crate) const COLUMNS: [(&str, &str); 2] = [("tps", "r.tps"), ("p95", "r.p95_ns")];
 
 /// `file` has every candidate: its stamp, and the reason if it is not a record. `record` has few columns, so that
-/// questions about all records read little; settings and all figures but the two usual ones are apart, each figure in one
-/// place for all records. Most records share their settings with many
-/// others: `identity` names such a set. Values are compared whatever the case of their letters, and so is the index of
-/// tags, or questions would not use it.
+/// questions about all records read little; settings and all figures but the two usual ones are apart, each figure in
+/// one place for all records. Most records share their settings with many others: `identity` names such a set. Values
+/// are compared whatever the case of their letters, and so is the index of tags, or questions would not use it.
 pub(crate) const TABLES: &str = "
 CREATE TABLE file (
     id INTEGER PRIMARY KEY,

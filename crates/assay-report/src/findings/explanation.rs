@@ -150,6 +150,9 @@ const BYTES_MIN: f64 = 100.0;
 
 /// Why `candidate` differs from `baseline`; `None` if there is nothing in common to compare. `found`: their comparison.
 pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]) -> Option<Explanation> {
+    if found.has_other_workload() {
+        return None;
+    }
     let of = |stage: &&StageComparison| {
         stage.metric("tps").and_then(|tps| tps.baseline.as_ref()).map_or(0.0, |tps| tps.median)
     };

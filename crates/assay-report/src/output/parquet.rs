@@ -1,7 +1,7 @@
 //! Tables as Parquet files (format 2.12.0, apache/parquet-format).
 //!
-//! The plainest form that every reader knows: columns without nesting, one data page per column and row group, values as
-//! they are, compressed by zstd. A crate would bring ten others and more code than the rest of assay, to write what
+//! The plainest form that every reader knows: columns without nesting, one data page per column and row group, values
+//! as they are, compressed by zstd. A crate would bring ten others and more code than the rest of assay, to write what
 //! follows; pandas, Polars and DuckDB check it.
 
 use crate::findings::report::Report;

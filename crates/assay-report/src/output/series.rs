@@ -33,8 +33,8 @@ fn in_parts(all: impl FnOnce(&mut dyn FnMut(&Table))) -> String {
     text
 }
 
-/// Passes the table of intervals on in parts: its columns alone, then the rows of each stage. Days of seconds would fill
-/// the memory.
+/// Passes the table of intervals on in parts: its columns alone, then the rows of each stage. Days of seconds would
+/// fill the memory.
 pub(crate) fn intervals(report: &Report, take: &mut dyn FnMut(&Table)) {
     let options = option_names(report);
     let mut table = headed(

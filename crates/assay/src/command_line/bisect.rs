@@ -31,8 +31,8 @@ pub struct BisectOptions {
     /// the candidate is skipped
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
-    /// Folder with the programs of the server that a build makes, with {} for the candidate; below --source if relative.
-    /// RUN needs --server PRODUCT
+    /// Folder with the programs of the server that a build makes, with {} for the candidate; below --source if
+    /// relative. RUN needs --server PRODUCT
     #[arg(long, value_name = "PATH")]
     pub binaries: Option<PathBuf>,
     /// Figure that got worse, as in `assay compare`

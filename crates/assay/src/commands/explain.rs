@@ -24,6 +24,10 @@ pub fn run(options: &ExplainOptions) -> Result<Exit, Trouble> {
     let sides = [("baseline", baseline), ("candidate", candidate)];
     let [baseline, candidate] = sides.map(|(name, trials)| render::group(name, trials::pairs(trials)));
     let found = compare(render::side(&baseline), render::side(&candidate), options.margin);
+    if found.baseline.workload != found.candidate.workload {
+        let [one, other] = [&found.baseline.workload, &found.candidate.workload];
+        return Err(Trouble::usage(format!("{one} and {other} are different workloads: there is nothing to explain")));
+    }
     let (before, after): (&[Findings], &[Findings]) = (&baseline.trials, &candidate.trials);
     let Some(explanation) = assay_report::explain(&found, before, after) else {
         return Err(Trouble::usage("the two sides have no number of sessions in common"));

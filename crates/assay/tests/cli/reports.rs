@@ -206,6 +206,6 @@ fn a_port_in_use_is_said_before_anything_runs() {
     assert_snapshot!(folder.run("run ./one_table.lua --metrics-listen nowhere").shown(), @r"
     exit 2
     --- stderr
-    error: --metrics-listen nowhere: invalid socket address syntax
+    error: --metrics-listen nowhere: expected an IP address and a port, such as 127.0.0.1:9200
     ");
 }

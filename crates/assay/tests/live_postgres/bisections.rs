@@ -55,7 +55,7 @@ fn a_bisection_over_builds_of_a_server_finds_the_commit() {
     });
     folder.write("build.sh", BUILD);
     folder.write("lookups.lua", LOOKUPS);
-    let programs = Kind::Postgres.available().unwrap().parent().unwrap().display().to_string();
+    let programs = Kind::Postgres.program("postgres").parent().unwrap().display().to_string();
     let builds = builds.path().display().to_string();
     let line = format!(
         "bisect './lookups.lua --server postgres --prepare --sessions 2 --warmup 200ms --time 1s' \
