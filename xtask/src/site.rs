@@ -203,7 +203,9 @@ fn render(path: &str, text: &str) -> Page {
     };
     let syntax = Syntax::ENABLE_TABLES | Syntax::ENABLE_STRIKETHROUGH;
     let mut events: Vec<Event> = Parser::new_ext(text, syntax).collect();
-    let (mut heading, mut anchors): (Option<(usize, u8, String)>, BTreeMap<String, usize>) = (None, BTreeMap::new());
+    // The number of its event, its level, and its words so far.
+    let mut heading: Option<(usize, u8, String)> = None;
+    let mut anchors: BTreeMap<String, usize> = BTreeMap::new();
     for at in 0..events.len() {
         let mut words = None;
         match &mut events[at] {

@@ -67,7 +67,7 @@ pub(crate) fn draw_chart(chart: &Chart, from_ns: u64, area: Rect, buffer: &mut B
     let instants = || lines.iter().flat_map(|line| line.x.iter().copied());
     let first = instants().fold(f64::INFINITY, f64::min).min(0.0);
     let last = instants().fold(first + 1.0, f64::max);
-    let pieces: Vec<(usize, bool, Vec<(f64, f64)>)> =
+    let pieces: Vec<Piece> =
         lines.iter().enumerate().flat_map(|(number, line)| pieces(number, line, &height_of)).collect();
     let marks: Vec<(MarkKind, Vec<(f64, f64)>)> = chart
         .marks
@@ -135,8 +135,11 @@ fn title(chart: &Chart, lines: &[ChartLine], color: bool, width: u16) -> Line<'s
     Line::from(spans)
 }
 
+/// Part of a line without gaps: the number of the line, whether it is drawn as dots, and its points.
+type Piece = (usize, bool, Vec<(f64, f64)>);
+
 /// A line without its gaps.
-fn pieces(number: usize, line: &ChartLine, height: &impl Fn(f64) -> f64) -> Vec<(usize, bool, Vec<(f64, f64)>)> {
+fn pieces(number: usize, line: &ChartLine, height: &impl Fn(f64) -> f64) -> Vec<Piece> {
     let mut all = vec![Vec::new()];
     for (x, y) in line.x.iter().zip(&line.y) {
         match y {

@@ -312,7 +312,7 @@ fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
                 }
                 @if let Some(used) = statement_uses(scope).filter(|_| std::ptr::eq(stage, main)) {
                     details.setup open {
-                        summary { "Statements by time, as " (scope_name(scope)) " counted them in the whole run" }
+                        summary { "Statements by time, in the whole run: " (scope_name(scope)) }
                         @if let Some(words) = not_all_statements(scope, findings) { p.soft { (words) } }
                         (used.html())
                     }
@@ -320,7 +320,7 @@ fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
                 @if let Some(lines) = log_table(scope) {
                     details.setup open[scope.log.iter().any(|line| line.severity > LogSeverity::Note)] {
                         summary {
-                            "Log of " (scope_name(scope)) ": " (number_of(scope.log.len() as u64, "line"))
+                            "Log, " (number_of(scope.log.len() as u64, "line")) ": " (scope_name(scope))
                             @if several { ", " (clients(findings, stage.sessions)) }
                             @if scope.log_left_out > 0 { " (more of the run were left out)" }
                         }

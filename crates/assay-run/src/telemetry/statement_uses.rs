@@ -13,7 +13,8 @@ use crate::client::{Client, text};
 /// At most this many statements are kept.
 const KEPT_MAX: usize = 30;
 /// Statements about the server itself: telemetry's own, and those of other watchers.
-const ABOUT_SERVER: [&str; 4] = ["performance_schema", "information_schema", "assay_telemetry", "pg_stat_"];
+const ABOUT_SERVER: [&str; 6] =
+    ["performance_schema", "information_schema", "assay_telemetry", "pg_stat_", "pg_extension", "pg_backend_pid"];
 
 /// The counts before the first stage.
 pub(super) struct StatementUses {

@@ -272,6 +272,9 @@ pub enum Left {
     Stopped,
 }
 
+/// What is shown of a record: until when, how much, and whether all of it since the view began.
+type Shown = (Option<u64>, u64, bool);
+
 /// Shows it until the user quits. `stop`: or until that is set.
 pub fn watch(mut watched: Watched, mut view: View, color: bool, stop: &AtomicBool) -> Result<Left, Trouble> {
     let lost = |error: std::io::Error| {
@@ -280,7 +283,7 @@ pub fn watch(mut watched: Watched, mut view: View, color: bool, stop: &AtomicBoo
     };
     let mut screen = Screen::open().map_err(lost)?;
     let empty = Record::default();
-    let mut seen: Option<(Seen, (Option<u64>, u64, bool))> = None;
+    let mut seen: Option<(Seen, Shown)> = None;
     let (mut looked, mut drawn, mut ticked): (Option<Instant>, Option<Instant>, Instant) = (None, None, Instant::now());
     let (mut is_new, mut must_draw) = (true, true);
     let (mut picture, mut cost) = (None, Duration::ZERO);

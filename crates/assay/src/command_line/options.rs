@@ -61,7 +61,7 @@ pub enum Subcommand {
     /// Find the version, commit or value from which a figure is worse
     Bisect(BisectOptions),
     /// Write an HTML page, tables, charts or time series from records
-    Report(ReportOptions),
+    Report(Box<ReportOptions>),
     /// Write a workload or a recipe to start from
     New(NewOptions),
     /// Describe the Lua API to an editor

@@ -531,8 +531,8 @@ fn an_agent_finds_its_own_database_by_name() {
     let far = agent("far", "bench");
     lab.wait_for_free(1);
     lab.expect("run twenty.lua --sessions 2 --no-record --db-from-agent-env", 1, 0);
-    assert_eq!(server.sql(&own, "SELECT count(*) FROM drawn").unwrap(), "40");
-    assert_eq!(lab.sql("SELECT count(*) FROM drawn"), "0");
+    assert_eq!(server.sql(&own, "SELECT count(*) FROM drawn").unwrap().trim(), "40");
+    assert_eq!(lab.sql("SELECT count(*) FROM drawn").trim(), "0");
     drop(far);
     let _lost = agent("lost", "benhc");
     lab.wait_for_free(1);
