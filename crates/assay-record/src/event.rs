@@ -12,6 +12,7 @@ use crate::agents::AgentPart;
 use crate::attribute::Attribute;
 use crate::cases::Cases;
 use crate::isolation::Isolation;
+use crate::note::Note;
 use crate::stage::Stage;
 use crate::status::Status;
 use crate::telemetry::{
@@ -51,15 +52,6 @@ pub enum Event {
     Notice(Notice),
     /// The process of the run has ended. Not in records; always the last.
     Exited(Exited),
-}
-
-/// What the user did or saw during a run, in a few words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
-    /// When it was written.
-    pub at: Time,
-    /// Its text, without control characters.
-    pub text: String,
 }
 
 /// The start of a run. Fields are those of `Record`.

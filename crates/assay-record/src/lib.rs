@@ -21,6 +21,7 @@ mod host;
 mod identity;
 mod isolation;
 mod journal;
+mod note;
 mod public;
 mod secrets;
 mod stage;
@@ -45,8 +46,8 @@ pub use disk::{
     COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
 };
 pub use event::{
-    Connected, Connecting, Ended, Event, Exited, Fold, KnownScope, Moment, Note, Notice, Readings, ScopeReadings,
-    ServerName, StageInterval, StageStarted, Started, Totals, WaitReadings,
+    Connected, Connecting, Ended, Event, Exited, Fold, KnownScope, Moment, Notice, Readings, ScopeReadings, ServerName,
+    StageInterval, StageStarted, Started, Totals, WaitReadings,
 };
 pub use experiment::{RecordedTrial, StepTime};
 pub use fleet::Share;
@@ -55,6 +56,7 @@ pub use history::{HistoryFile, ReadHistory, history_path};
 pub use host::Host;
 pub use isolation::Isolation;
 pub use journal::{journal_head, journal_line};
+pub use note::Note;
 pub use secrets::{is_secret, text_without_logins, text_without_secrets, without_secrets};
 pub use stage::Stage;
 pub use started::StartedServer;

@@ -11,11 +11,12 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::file::File;
 
 /// They report what they miss, through `absent`, `refused` or `aloud` of testkit.
-const ASKERS: [&str; 13] = [
+const ASKERS: [&str; 14] = [
     "Mounted",
     "ImageBuilder",
     "absent",
     "aloud",
+    "has_table_readers",
     "here",
     "installed",
     "kinds",
