@@ -39,7 +39,7 @@ pub struct Announced {
 }
 
 impl Announced {
-    /// Announces a run of this process; `None`: there is no place for that, and nobody can find it.
+    /// Announces a run of this process; `None`: there is no folder for announcements, so that nobody can find it.
     pub fn begin(workload: &str, targets: &[String], record: Option<&Path>, started: Time) -> Option<Announced> {
         let folder = folder().ok()?;
         let process = std::process::id();

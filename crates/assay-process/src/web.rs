@@ -186,7 +186,7 @@ fn events(versions: watch::Receiver<Version>) -> Body {
         let mut versions = state?;
         let (text, rest) = match tokio::time::timeout(ALIVE_EVERY, versions.changed()).await {
             Err(_) => (":\n\n".to_owned(), Some(versions)),
-            // The page is no more.
+            // The page was closed.
             Ok(Err(_)) => return None,
             Ok(Ok(())) => {
                 let Version { number, is_last } = *versions.borrow_and_update();

@@ -17,7 +17,7 @@ use crate::stage::Stage;
 use crate::status::Status;
 use crate::telemetry::{
     Absent, Cost, Intervention, LogLine, Scope, ScopeKind, Series, StatementPlans, StatementUse, Telemetry, WaitEvent,
-    Waits,
+    Waits, is_zero,
 };
 use crate::time::Time;
 use crate::trial::{Environment, FORMAT, Manifest, OptionValue, Rate, Record, Rule, Tool};
@@ -232,11 +232,6 @@ pub struct ScopeReadings {
     /// All of them; empty: none are new.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementUse>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// New observations of waits.

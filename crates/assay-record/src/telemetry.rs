@@ -84,7 +84,7 @@ pub struct Scope {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn is_zero(number: &u64) -> bool {
+pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -326,7 +326,7 @@ fn a_plan_that_changed_is_named_before_what_followed_from_it() {
     let listed =
         "plan of SELECT pad FROM t WHERE id = $1, candidate\n  Seq Scan on t  (cost=1)\n    Filter: (id = $1)\n";
     assert!(text.contains(listed), "{text}");
-    // A plan that both sides have seen is no change.
+    // A plan seen on both sides does not count as changed.
     let (found, text) = explained(&baseline, &with_plan(&costs, sequential, index));
     assert!(found.plans.is_empty() && !text.contains("plan of"), "{text}");
 }

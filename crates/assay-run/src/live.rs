@@ -56,7 +56,7 @@ pub struct Live {
     view: Option<OwnView>,
     /// The page, if wanted.
     served: Option<Served>,
-    /// How other programs find this run; `None`: there is no place for that.
+    /// How other programs find this run; `None`: there is no folder for announcements.
     announced: Option<Announced>,
     /// Names of the transaction types, as last told.
     types: Vec<String>,

@@ -30,7 +30,7 @@ pub struct Watch<'a> {
     suspected: bool,
 }
 
-/// A server that is no stranger has greeted its first client by then, if it is not overloaded.
+/// By then, a server of the expected product has greeted its first client, unless it is overloaded.
 const SUSPECT_AFTER: Duration = Duration::from_secs(2);
 
 impl<'a> Watch<'a> {

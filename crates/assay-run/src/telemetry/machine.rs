@@ -104,7 +104,7 @@ pub fn facts() -> BTreeMap<String, String> {
     own.remove("command line");
     own.remove("open files limit");
     facts.extend(own);
-    // musl resolves names and allocates memory in its own ways.
+    // musl resolves names and allocates memory differently from glibc.
     let linked = if cfg!(target_env = "musl") { "static, musl" } else { "dynamic, glibc" };
     facts.insert("program".to_owned(), linked.to_owned());
     facts

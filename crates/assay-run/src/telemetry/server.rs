@@ -55,7 +55,7 @@ pub(super) struct ServerBeside {
     /// Since the first connection.
     uses: Option<StatementUses>,
     pooler: Option<Pooler>,
-    /// There is no server, only a pooler.
+    /// Only a pooler is sampled, no server.
     is_console: bool,
 }
 

@@ -391,7 +391,7 @@ pub struct OwnView {
 }
 
 impl OwnView {
-    /// Shows what is told from now on; `None`: stderr is not a terminal.
+    /// Shows events from now on; `None`: stderr is not a terminal.
     pub fn begin(source: String) -> Option<OwnView> {
         if !terminal::stderr_is_terminal() {
             return None;

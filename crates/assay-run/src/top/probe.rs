@@ -40,7 +40,7 @@ pub(super) struct Probe {
 
 struct Shared {
     now: ServerNow,
-    /// The outcome of ending a session, until it was told.
+    /// The outcome of ending a session, until it has been shown.
     ended: Option<String>,
 }
 
