@@ -44,7 +44,10 @@ pub fn run(options: &TopOptions) -> Result<Exit, Trouble> {
             (Watched::server(target.clone(), beside, false)?, None)
         }
         (None, _) => {
-            let run = chosen(options.run)?;
+            let run = chosen(options.run).map_err(|trouble| match options.run {
+                None if underway::all().is_empty() => trouble.hint("name a record to replay it, or a server with --db"),
+                _ => trouble,
+            })?;
             let Some(path) = &run.record else {
                 return Err(Trouble::usage(format!(
                     "the run of process {} writes no record, so nothing can be read from it",
@@ -81,8 +84,7 @@ pub(super) fn chosen(process: Option<u32>) -> Result<Underway, Trouble> {
         };
     }
     match runs.len() {
-        0 => Err(Trouble::usage("no run of this user is in progress on this machine")
-            .hint("name a record to replay it, or a server with --db")),
+        0 => Err(Trouble::usage("no run of this user is in progress on this machine")),
         1 => Ok(runs.remove(0)),
         number => {
             Err(Trouble::usage(format!("{number} runs are in progress: choose one with --run PID"))
