@@ -189,9 +189,12 @@ impl Launch<'_> {
     }
 }
 
+/// Whole or not at all: another thread that finds the file must be able to kill the process.
 fn write_identity(folder: &Path, identity: &Identity) -> Result<()> {
-    let path = folder.join(PID_FILE);
-    fs::write(&path, format!("{} {} {}\n", identity.pid, identity.started, identity.boot)).at("write", &path)
+    let (path, draft) = (folder.join(PID_FILE), folder.join(".draft-pid"));
+    let text = format!("{} {} {}\n", identity.pid, identity.started, identity.boot);
+    fs::write(&draft, text).at("write", &draft)?;
+    fs::rename(&draft, &path).at("keep", &path)
 }
 
 /// The process last started in a server's folder; `None` if it was stopped cleanly, or never started.

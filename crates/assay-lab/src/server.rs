@@ -198,7 +198,11 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 pub fn remove_own(home: &Home) {
     ENDS.store(true, Ordering::SeqCst);
     for server in all(home).into_iter().filter(Server::is_own).rev() {
-        let _ = server.kill().and_then(|()| server.remove());
+        // Another thread may start its process after `kill` has looked for one: `remove` then refuses.
+        let _ = wait::until(LAST_PATIENCE, || {
+            let is_gone = server.kill().and_then(|()| server.remove()).is_ok() || !server.folder().exists();
+            Ok::<_, ()>(is_gone.then_some(()))
+        });
     }
     remove_leftovers(home, |pid| pid == std::process::id());
 }
