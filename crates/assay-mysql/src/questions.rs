@@ -76,6 +76,7 @@ fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
         (_, false) => questions.extend([innodb_status(), capacity(), innodb_metrics()]),
     }
     questions.push(statement_time());
+    questions.push(replica(is_mariadb, version));
     let sizes = match !is_mariadb && version >= (8, 0, 0) {
         true => tablespaces("INNODB_TABLESPACES", "information_schema.INNODB_TABLESPACES.FILE_SIZE"),
         false => tablespaces("INNODB_SYS_TABLESPACES", "information_schema.INNODB_SYS_TABLESPACES.FILE_SIZE"),
@@ -259,6 +260,17 @@ fn innodb_status() -> Question {
     )
 }
 
+/// Known to the replica only. It reports whole seconds.
+fn replica(is_mariadb: bool, version: (u32, u32, u32)) -> Question {
+    let (sql, source) = match is_mariadb {
+        true => ("SHOW ALL SLAVES STATUS", "Seconds_Behind_Master"),
+        false if version < (8, 0, 22) => ("SHOW SLAVE STATUS", "Seconds_Behind_Master"),
+        false => ("SHOW REPLICA STATUS", "Seconds_Behind_Source"),
+    };
+    let lag = Asked { scale: 1_000_000, ..Asked::of("replica_lag_us", source) };
+    Question { of_some: true, ..Question::new(sql.to_owned(), Shape::MostOfColumns, vec![lag]) }
+}
+
 /// The size of the log files: older servers start to throttle transactions somewhat below it.
 fn capacity() -> Question {
     Question::new(
@@ -268,9 +280,13 @@ fn capacity() -> Question {
     )
 }
 
+/// InnoDB's. Where MyRocks holds data, too, they are not all of it, and nothing else says how much that is.
 fn tablespaces(table: &str, source: &'static str) -> Question {
     Question::new(
-        format!("SELECT SUM(FILE_SIZE) FROM information_schema.{table}"),
+        format!(
+            "SELECT IF(EXISTS (SELECT * FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'ROCKSDB' \
+             AND PLUGIN_STATUS = 'ACTIVE'), NULL, SUM(FILE_SIZE)) FROM information_schema.{table}"
+        ),
         Shape::Row,
         vec![Asked::of("data_bytes", source)],
     )

@@ -69,6 +69,9 @@ fn server_questions(version: &str) -> ServerQuestions {
             )
         },
     ];
+    if at_least(10) {
+        all.push(replicas());
+    }
     if at_least(14) {
         all.push(log(at_least(18)));
     }
@@ -293,6 +296,30 @@ fn log(is_in_io: bool) -> Question {
         ],
         "pg_stat_wal",
     )
+}
+
+/// On a standby: its own lag too. A replica that has applied everything and has nothing to do reports no time: it has
+/// no lag.
+fn replicas() -> Question {
+    const NOW: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END";
+    let bytes = format!(
+        "greatest(max(pg_wal_lsn_diff({NOW}, replay_lsn)), CASE WHEN pg_is_in_recovery() \
+         THEN pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) END)::int8"
+    );
+    let time = format!(
+        "(extract(epoch FROM greatest(max(CASE WHEN replay_lsn >= {NOW} THEN interval '0' ELSE replay_lag END), \
+         CASE WHEN NOT pg_is_in_recovery() THEN NULL \
+         WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN interval '0' \
+         ELSE clock_timestamp() - pg_last_xact_replay_timestamp() END)) * 1000000)::int8"
+    );
+    let asked = row(
+        &[
+            ("pg_current_wal_lsn() − pg_stat_replication.replay_lsn", "replica_lag_bytes", &bytes),
+            ("pg_stat_replication.replay_lag", "replica_lag_us", &time),
+        ],
+        "pg_stat_get_wal_senders()",
+    );
+    Question { of_some: true, ..asked }
 }
 
 /// If the extension is in the database, without the statement texts.

@@ -75,6 +75,9 @@ pub const METRICS: &[Metric] = &[
     gauge("purge_lag", Unit::Count),
     // Transactions started since the oldest snapshot still in use.
     gauge("oldest_snapshot_age", Unit::Count),
+    // Of the replica that is furthest behind: log that it has not applied yet, and how old its state is.
+    gauge("replica_lag_bytes", Unit::Bytes),
+    gauge("replica_lag_us", Unit::Us),
     counter("lock_waits", Unit::Count),
     counter("lock_wait_us", Unit::Us),
     counter("deadlocks", Unit::Count),

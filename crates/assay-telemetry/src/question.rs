@@ -94,6 +94,8 @@ pub struct Question {
     pub late: bool,
     /// The server does not count what this reads.
     pub uncounted: bool,
+    /// Not asked again if the first answer has no values: only some servers have what it asks for, such as replicas.
+    pub of_some: bool,
     /// Lists the statements of ours that this question must not count. They replace `OWN_IDS` in it.
     pub own_ids_sql: &'static str,
 }
@@ -112,6 +114,8 @@ pub enum Shape {
     InnodbStatus,
     /// Any number of rows; the source is the name of a column, whose values are added up.
     SumOfColumns,
+    /// Any number of rows; the source is the name of a column, whose largest value counts.
+    MostOfColumns,
     /// Any number of rows with whole seconds in `maxwait` and the rest in `maxwait_us`; the longest counts.
     LongestWait,
 }
@@ -169,7 +173,7 @@ impl Asked {
 impl Question {
     /// Asked with every sample.
     pub fn new(sql: String, shape: Shape, asked: Vec<Asked>) -> Question {
-        Question { sql, shape, asked, at_ends: false, late: false, uncounted: false, own_ids_sql: "" }
+        Question { sql, shape, asked, at_ends: false, late: false, uncounted: false, of_some: false, own_ids_sql: "" }
     }
 
     /// The values in an answer, by metric. NULLs, missing values and texts are omitted.
@@ -185,14 +189,8 @@ impl Question {
                 let age = checkpoint_age(&text);
                 self.asked.iter().copied().zip(age).collect()
             }
-            Shape::SumOfColumns => {
-                let sum = |asked: &Asked| {
-                    let column = column(rows, asked.source)?;
-                    let values = (0..rows.len(0)).filter_map(|row| number(rows.cell(0, row, column)?));
-                    values.reduce(u64::saturating_add).map(|sum| (*asked, asked.scaled(sum)))
-                };
-                self.asked.iter().filter_map(sum).collect()
-            }
+            Shape::SumOfColumns => self.over_rows(rows, u64::saturating_add),
+            Shape::MostOfColumns => self.over_rows(rows, u64::max),
             Shape::LongestWait => {
                 let Some((seconds, us)) = column(rows, "maxwait").zip(column(rows, "maxwait_us")) else {
                     return Vec::new();
@@ -204,6 +202,16 @@ impl Question {
                 self.asked.iter().copied().zip(waits.max()).collect()
             }
         }
+    }
+
+    /// One value for each column.
+    fn over_rows(&self, rows: &Rows, both: fn(u64, u64) -> u64) -> Vec<(Asked, u64)> {
+        let one = |asked: &Asked| {
+            let column = column(rows, asked.source)?;
+            let values = (0..rows.len(0)).filter_map(|row| number(rows.cell(0, row, column)?));
+            values.reduce(both).map(|value| (*asked, asked.scaled(value)))
+        };
+        self.asked.iter().filter_map(one).collect()
     }
 
     fn in_row(&self, rows: &Rows) -> Vec<(Asked, u64)> {
@@ -309,6 +317,7 @@ mod tests {
         ];
         let value = |found: Vec<(Asked, u64)>| found.into_iter().map(|(_, value)| value).collect::<Vec<_>>();
         assert_eq!(value(question(Shape::SumOfColumns, &asked).read(&rows)), [7]);
+        assert_eq!(value(question(Shape::MostOfColumns, &asked).read(&rows)), [6]);
         let asked = [Asked::of("pooler_wait_max_us", "")];
         assert_eq!(value(question(Shape::LongestWait, &asked).read(&rows)), [2_000_005]);
     }

@@ -592,15 +592,21 @@ impl Page<'_> {
     }
 
     fn pooler(&self, view: &mut View, area: Rect, buffer: &mut Buffer) {
-        let grid = self.metrics(ScopeKind::Server, |name| name.starts_with("pooler_"));
+        let grid = self.metrics(ScopeKind::Server, |name| name.starts_with("pooler_") || is_of_replicas(name));
         let mut lines = Vec::new();
-        if grid.is_empty() {
+        let has = |wanted: fn(&str) -> bool| {
+            let mut scopes = self.seen().scopes(ScopeKind::Server);
+            scopes.any(|scope| scope.metrics.iter().any(|one| wanted(&one.metric)))
+        };
+        if !has(|name| name.starts_with("pooler_")) {
             let absent = self.found().sampling.iter().flat_map(|sampling| &sampling.absent);
             let reason = absent.filter(|one| one.metric.starts_with("pooler_")).map(|one| one.reason.clone()).next();
             let reason = reason.unwrap_or_else(|| "none is watched; `--pooler URL` names its admin console".to_owned());
             lines.push(format!("no figures of a pooler: {reason}"));
         }
-        lines.push("replicas: their lag is not among the metrics of telemetry".to_owned());
+        if !has(is_of_replicas) {
+            lines.push("no lag of replicas: the server has none, or only they know it (MySQL, MariaDB)".to_owned());
+        }
         let left = self.lines(&lines, area, buffer);
         if !grid.is_empty() {
             grid.draw(left, buffer, view);
@@ -667,6 +673,10 @@ fn missing(metric: &str, reason: &str) -> Vec<crate::grid::Cell> {
 /// The last value, if the last sample has one.
 fn now_of(one: &TelemetryFindings) -> Option<f64> {
     one.points.last().and_then(|point| point.value)
+}
+
+fn is_of_replicas(name: &str) -> bool {
+    name.starts_with("replica_")
 }
 
 /// What the kernel says about the server's processes.

@@ -301,7 +301,7 @@ fn metrics_have_rates_or_a_reason() {
     assay top: shop · PostgreSQL 17.2 · 8 sessions · 200 tx/s due 1:30 of 5:00  live
     1 run  2 waits  3 statements  4 sessions  5 server  6 machine  7 pooler
     no figures of a pooler: none is watched; `--pooler URL` names its admin console
-    replicas: their lag is not among the metrics of telemetry
+    no lag of replicas: the server has none, or only they know it (MySQL, MariaDB)
 
 
 

@@ -33,7 +33,7 @@ struct ChartPlan {
     lines: &'static [Drawn],
 }
 
-const OF_SERVER: [ChartPlan; 8] = [
+const OF_SERVER: [ChartPlan; 9] = [
     ChartPlan {
         id: "checkpoint",
         title: "Checkpoint age and its limit",
@@ -75,6 +75,13 @@ const OF_SERVER: [ChartPlan; 8] = [
         caption: "to be purged",
         unit: "row versions",
         lines: &[drawn("purge_lag", "old row versions", 1.0)],
+    },
+    ChartPlan {
+        id: "replicas",
+        title: "Lag of the replica that is furthest behind",
+        caption: "age of its state",
+        unit: "milliseconds",
+        lines: &[drawn("replica_lag_us", "lag", 1e3)],
     },
     ChartPlan {
         id: "servercpu",

@@ -159,6 +159,9 @@ impl ServerBeside {
         });
         for question in questions {
             let asked = question.asked.clone();
+            if question.of_some && is_elsewhere(&mut client, &question, readings) {
+                continue;
+            }
             match choose(&mut client, explain, question, self.chosen.len(), readings) {
                 Ok(chosen) => self.chosen.push(chosen),
                 Err(reason) => asked.iter().for_each(|asked| readings.lack(asked.metric, &reason)),
@@ -248,6 +251,17 @@ impl ServerBeside {
         }
         self.client.is_some()
     }
+}
+
+/// Whether this server has nothing of what is asked for.
+fn is_elsewhere(client: &mut Client, question: &Question, readings: &mut Readings) -> bool {
+    readings.statements += 1;
+    // Why the server refuses the question is reported when it is chosen.
+    client.ask(&question.sql, PATIENCE).is_ok_and(|rows| {
+        let is_empty = question.read(&rows).is_empty();
+        client.reuse(rows);
+        is_empty
+    })
 }
 
 /// The question, as a prepared statement if possible; or why the server refuses it.
@@ -377,6 +391,7 @@ impl SampleSource for ServerBeside {
                 for (asked, own) in chosen.question.asked.iter().zip(own) {
                     match values.iter().find(|(found, _)| found == asked) {
                         Some((asked, value)) => readings.put_with(asked.metric, asked.source, *value, own),
+                        None if chosen.question.of_some => {}
                         None => {
                             let reason = format!("this server does not report {}", asked.source);
                             readings.lack(asked.metric, &reason);

@@ -551,6 +551,61 @@ fn connects_and_stale_reads_are_measured_against_real_servers() {
     expect(&folder, &format!("server stop {name} --remove"), 0);
 }
 
+/// PostgreSQL's primary knows it, elsewhere only the replica does; without replicas nobody speaks of it.
+#[test]
+fn the_lag_of_a_replica_is_read_where_it_is_known() {
+    for (kind, product, asked) in [(Kind::Postgres, "postgres", 0), (Kind::MariaDb, "mariadb", 1)] {
+        if !kind.present() {
+            continue;
+        }
+        let (folder, name) = (Folder::new(), own(&format!("behind-{product}")));
+        let delay = if asked == 0 { "--set recovery_min_apply_delay=2s" } else { "" };
+        let started = expect(&folder, &format!("server start {product} --name {name} --replicas 1 {delay}"), 0);
+        let primary = started.stdout.trim();
+        let replica = started.stderr.lines().find_map(|line| line.trim().strip_prefix("replica: ")).unwrap().to_owned();
+        if asked == 1 {
+            folder.write("delay.lua", DELAY);
+            expect(&folder, &format!("run ./delay.lua --db {replica} --transactions 1 --no-record"), 0);
+        }
+        expect(&folder, &format!("prepare read_after_write --db {primary}"), 0);
+        folder.write("there.lua", THERE);
+        expect(&folder, &format!("run ./there.lua --transactions 1 --no-record --db {replica}"), 0);
+        folder.write("one_table.lua", ONE_TABLE);
+        let lags = |load: &str| -> Vec<Option<u64>> {
+            let line = format!("run {load} --time 8s --record r.json.zst --force");
+            expect(&folder, &line, 0);
+            let record = assay_record::Record::read(&folder.path().join("r.json.zst")).unwrap();
+            let scopes = record.telemetry.unwrap().scopes.into_iter();
+            let servers = scopes.filter(|scope| scope.kind == assay_record::ScopeKind::Server);
+            let most = |scope: &assay_record::Scope| {
+                assert!(!scope.absent.iter().any(|one| one.metric.starts_with("replica_lag")), "{:?}", scope.absent);
+                let lag = scope.series.iter().find(|series| series.metric == "replica_lag_us");
+                lag.and_then(|lag| lag.values.iter().copied().flatten().max())
+            };
+            servers.map(|scope| most(&scope)).collect()
+        };
+        let both = lags(&format!("read_after_write --sessions 4 --db {primary} --db {replica}"));
+        let is_seen = |lag: Option<u64>| lag.is_some_and(|us| (1_500_000..60_000_000).contains(&us));
+        assert!(is_seen(both[asked]), "{product}: {both:?}");
+        expect(&folder, &format!("server stop {name} --remove"), 0);
+        expect(&folder, &format!("server start {product} --name {name}"), 0);
+        let alone = listed(&folder, &name).split(' ').find(|word| word.contains("://")).unwrap().to_owned();
+        expect(&folder, &format!("prepare ./one_table.lua --db {alone}"), 0);
+        assert_eq!(lags(&format!("./one_table.lua --rate 20 --db {alone}")), [None], "{product}");
+        expect(&folder, &format!("server stop {name} --remove"), 0);
+    }
+}
+
+const DELAY: &str = r#"
+function event()
+  local con = sysbench.sql.driver():connect()
+  con:query("STOP SLAVE")
+  con:query("CHANGE MASTER TO MASTER_DELAY = 2")
+  con:query("START SLAVE")
+  con:disconnect()
+end
+"#;
+
 /// Fails if a session of the server outlives `close`.
 const CLOSED: &str = r#"
 function thread_init()
@@ -570,7 +625,7 @@ end
 const THERE: &str = r#"
 function event()
   local con = sysbench.sql.driver():connect()
-  while con:query_row("SELECT count(*) FROM pg_tables WHERE tablename = 'read_after_write'") == "0" do assay.sleep(0.05) end
+  while con:query_row("SELECT count(*) FROM information_schema.tables WHERE table_name = 'read_after_write'") == "0" do assay.sleep(0.05) end
   con:disconnect()
 end
 "#;
