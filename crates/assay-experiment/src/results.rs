@@ -143,6 +143,7 @@ pub(crate) fn asked(folder: &Folder) -> Vec<(Option<Part>, ShowAsked)> {
     let first = recipe.factors.first();
     let table = ShowAsked::Table(PivotAsked {
         rows: first.map_or("sessions".to_owned(), |factor| factor.name.clone()),
+        only: Vec::new(),
         columns: recipe.factors.get(1).map(|factor| factor.name.clone()),
         value: "tps".to_owned(),
         ratio_to: recipe.factors.get(1).or(first).map(|factor| factor.levels[0].name.clone()),
@@ -157,6 +158,7 @@ fn one_asked(show: &Show) -> ShowAsked {
     match show {
         Show::Table(table) => ShowAsked::Table(PivotAsked {
             rows: table.rows.clone(),
+            only: table.only.clone(),
             columns: table.columns.clone(),
             value: table.value.clone(),
             ratio_to: table.ratio_to.clone(),

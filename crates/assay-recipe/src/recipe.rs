@@ -74,6 +74,9 @@ impl Default for Trials {
 pub struct TableAsked {
     /// A row per level.
     pub rows: String,
+    /// Only these levels of `rows`; empty: all.
+    #[serde(default)]
+    pub only: Vec<String>,
     /// A column per level; `None`: one column.
     pub columns: Option<String>,
     /// A metric such as `tps`, `p99`, `new_order.p99`; `per_price`; or the name of a step, for its seconds or its
@@ -462,6 +465,25 @@ impl Axes<'_> {
         }
     }
 
+    /// The names of an axis's levels; empty: sessions, which have none.
+    fn levels(&self, axis: &str) -> Vec<&str> {
+        match self.factors.iter().find(|factor| factor.name == axis) {
+            Some(factor) => factor.levels.iter().map(|level| level.name.as_str()).collect(),
+            None if axis == CASE => self.cases.clone(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Checks `only`. A scale may have fewer levels than the recipe, but not none of them.
+    fn have_levels(&self, axis: &str, only: &[String]) -> Result<(), RecipeError> {
+        let Some(first) = only.first() else { return Ok(()) };
+        let known = self.levels(axis);
+        match only.iter().any(|level| known.contains(&level.as_str())) {
+            true => Ok(()),
+            false => Err(RecipeError::new(format!("only: {axis} has no level {first}")).meant(first, &known)),
+        }
+    }
+
     fn know(&self, axis: &str) -> Result<(), RecipeError> {
         let mut names: Vec<&str> = self.factors.iter().map(|factor| factor.name.as_str()).collect();
         names.push(SESSIONS);
@@ -482,6 +504,7 @@ fn check(table: &TableAsked, axes: &Axes<'_>) -> Result<(), RecipeError> {
     for axis in [Some(&table.rows), table.columns.as_ref()].into_iter().flatten() {
         axes.know(axis)?;
     }
+    axes.have_levels(&table.rows, &table.only)?;
     if table.columns.as_ref() == Some(&table.rows) {
         return Err(RecipeError::new(format!("rows and columns are both {}", table.rows)));
     }
@@ -496,16 +519,15 @@ fn check(table: &TableAsked, axes: &Axes<'_>) -> Result<(), RecipeError> {
     }
     let Some(base) = table.ratio_to.as_ref().filter(|base| *base != BEST) else { return Ok(()) };
     let axis = table.columns.as_ref().unwrap_or(&table.rows);
-    let factor = axes.factors.iter().find(|factor| factor.name == *axis);
-    let levels: Vec<&str> = match factor {
-        Some(factor) => factor.levels.iter().map(|level| level.name.as_str()).collect(),
-        None if axis == CASE => axes.cases.clone(),
-        None => {
-            return Err(RecipeError::new(
-                "ratio_to needs a level of a factor, not a step of a ladder: steps share one server start",
-            ));
-        }
-    };
+    if axis == SESSIONS {
+        return Err(RecipeError::new(
+            "ratio_to needs a level of a factor, not a step of a ladder: steps share one server start",
+        ));
+    }
+    let mut levels = axes.levels(axis);
+    if table.columns.is_none() && !table.only.is_empty() {
+        levels.retain(|level| table.only.iter().any(|only| only == level));
+    }
     match levels.contains(&base.as_str()) {
         true => Ok(()),
         false => Err(RecipeError::new(format!("ratio_to: {axis} has no level {base}")).meant(base, &levels)),
@@ -661,6 +683,8 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         assert!(show("best_of = 'memory'").contains("only its best level is shown, so it cannot be an axis"));
         assert!(show("best_of = 'sync'").contains("best_of: there is no factor sync"));
         assert!(show("last = '1m', from = 'steady'").contains("both last and from: give one"));
+        assert!(show("only = ['9G']").contains("only: memory has no level 9G"));
+        assert!(show("only = ['2G'], ratio_to = '512M'").contains("ratio_to: memory has no level 512M"));
         assert!(show("fault_above = 5").contains("fault_above needs a level to compare with: ratio_to"));
         let recipe = read(&format!(
             "{BASE}[[step]]\nwhen = 'after-measure'\ncheckpoint = true\nonly = {{ memory = ['2G'] }}\n[[show]]\nlines = {{ from = 'steady' }}\n"

@@ -508,6 +508,7 @@ fn table(rows: &str, columns: Option<&str>, ratio_to: Option<&str>, of: OfTrials
     let [columns, ratio_to] = [columns, ratio_to].map(|name| name.map(str::to_owned));
     ShowAsked::Table(PivotAsked {
         rows: rows.into(),
+        only: Vec::new(),
         columns,
         value: "tps".into(),
         ratio_to,
@@ -599,11 +600,30 @@ fn the_best_level_of_a_factor_is_chosen_at_each_step_of_a_ladder() {
 }
 
 #[test]
+fn a_table_may_have_some_levels_only() {
+    let ShowAsked::Table(plain) = table("shared_buffers", Some("sessions"), None, OfTrials::All) else {
+        panic!("it is a table")
+    };
+    let few = ShowAsked::Table(PivotAsked { only: vec!["1GB".into(), "16MB".into()], ..plain.clone() });
+    let csv = shown_csv(&show(&grid(), &[few], &["sessions", "shared_buffers"]).unwrap());
+    let levels: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').nth(1)).collect();
+    assert_eq!(levels, ["16MB", "16MB", "1GB", "1GB"], "{csv}");
+    // The values are those of the whole table.
+    let all = shown_csv(&show(&grid(), &[ShowAsked::Table(plain)], &["sessions", "shared_buffers"]).unwrap());
+    let value = |csv: &str| -> f64 {
+        let line = csv.lines().find(|line| line.starts_with(",1GB,16,")).unwrap();
+        line.split(',').nth(3).unwrap().parse().unwrap()
+    };
+    assert!((value(&csv) - value(&all)).abs() < 1e-6, "{csv}{all}");
+}
+
+#[test]
 fn the_seconds_of_a_run_have_a_spread_and_may_be_near_zero() {
     let record = trial(30, 5, |second| if (10..12).contains(&second) { 20 } else { 1000 });
     let name = |value: &str| {
         ShowAsked::Table(PivotAsked {
             rows: "sessions".into(),
+            only: Vec::new(),
             columns: None,
             value: value.into(),
             ratio_to: None,
@@ -1021,6 +1041,7 @@ fn a_level_shows_what_was_in_effect_and_what_was_asked_for() {
     let asked = |factor: &str, base: &str| {
         [ShowAsked::Table(PivotAsked {
             rows: factor.into(),
+            only: Vec::new(),
             columns: None,
             value: "tps".into(),
             ratio_to: Some(base.into()),

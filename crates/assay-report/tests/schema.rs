@@ -68,6 +68,7 @@ fn compared() -> Comparison {
 fn asked(report: &Report) -> Vec<Shown> {
     let table = PivotAsked {
         rows: "sessions".into(),
+        only: Vec::new(),
         columns: Some("setting".into()),
         value: "tps".into(),
         ratio_to: Some(BEST.into()),

@@ -60,6 +60,28 @@ impl Experiment {
         Ok((Experiment::new(factors, cells, trials, self.rounds), chosen))
     }
 
+    /// With these levels of a factor only.
+    pub(crate) fn only(&self, factor: &str, levels: &[String]) -> Result<Experiment, Unknown> {
+        let FactorAxis::Factor(number) = self.axis(factor)? else {
+            return Err(Unknown { what: "factor".into(), name: factor.to_owned(), known: self.factor_names() });
+        };
+        let mut factors = self.factors.clone();
+        let all = &self.factors[number].levels;
+        let kept: Vec<usize> = (0..all.len()).filter(|level| levels.contains(&all[*level].name)).collect();
+        factors[number].levels = kept.iter().map(|level| all[*level].clone()).collect();
+        let (mut cells, mut places) = (Vec::new(), vec![None; self.cells.len()]);
+        for (cell, place) in self.cells.iter().zip(&mut places) {
+            let Some(level) = kept.iter().position(|level| *level == cell.levels[number]) else { continue };
+            *place = Some(cells.len());
+            let mut cell = cell.clone();
+            cell.levels[number] = level;
+            cells.push(cell);
+        }
+        let of_cell = |trial: &ExperimentTrial| Some(ExperimentTrial { cell: places[trial.cell]?, ..trial.clone() });
+        let trials = self.trials.iter().filter_map(of_cell).collect();
+        Ok(Experiment::new(factors, cells, trials, self.rounds))
+    }
+
     fn axis_of(&self, number: usize) -> FactorAxis {
         FactorAxis::Factor(number)
     }

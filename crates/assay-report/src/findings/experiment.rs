@@ -112,6 +112,8 @@ pub struct ExperimentTrial {
 pub struct PivotAsked {
     /// A row per level.
     pub rows: String,
+    /// Only these levels of `rows`; empty: all. `rows` is then a factor.
+    pub only: Vec<String>,
     /// A column per level.
     pub columns: Option<String>,
     /// A metric's name, `per_price`, or the name of a step, for its seconds or its value.

@@ -7,6 +7,8 @@ use crate::findings::experiment::{OfTrials, Pivot, PivotCell, SETTING};
 use crate::plain::clean;
 
 const LEVEL_WIDTH: usize = 40;
+/// Names of metrics are whole: `machine.device_written_kb_per_transaction`.
+const VALUE_WIDTH: usize = 60;
 /// Effects told; the tables have all of them.
 const TOLD_MAX: usize = 3;
 
@@ -20,23 +22,32 @@ struct Effect {
 }
 
 /// The largest effects that are not by chance, then how many comparisons show no difference, and how many cannot tell.
-/// Empty if the tables compare nothing.
+/// If the tables compare nothing: the lowest and the highest value of each.
 pub(crate) fn effects_words<'a>(pivots: impl Iterator<Item = &'a Pivot>) -> Vec<String> {
-    let all: Vec<Effect> = pivots.filter(|pivot| pivot.of == OfTrials::All).flat_map(effects).collect();
+    let pivots: Vec<&Pivot> = pivots.filter(|pivot| pivot.of == OfTrials::All).collect();
+    let all: Vec<Effect> = pivots.iter().flat_map(|pivot| effects(pivot)).collect();
+    if all.is_empty() {
+        return pivots.iter().filter_map(|pivot| extremes(pivot)).take(TOLD_MAX).collect();
+    }
     let is = |effect: &&Effect, verdict: fn(&Verdict) -> bool| verdict(&effect.ratio.verdict);
     let mut found: Vec<&Effect> =
         all.iter().filter(|effect| is(effect, |verdict| matches!(verdict, Verdict::More | Verdict::Less))).collect();
     let size = |effect: &&Effect| effect.ratio.ratio.ln().abs();
     found.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let mut sentences: Vec<String> = found.iter().take(TOLD_MAX).map(|effect| sentence(effect)).collect();
-    if found.len() > TOLD_MAX {
-        sentences.push(format!("{} smaller effects are in the tables.", found.len() - TOLD_MAX));
+    match found.len().saturating_sub(TOLD_MAX) {
+        0 => {}
+        1 => sentences.push("1 smaller effect is in the tables.".to_owned()),
+        number => sentences.push(format!("{number} smaller effects are in the tables.")),
     }
     let same = all.iter().filter(|effect| is(effect, |verdict| *verdict == Verdict::NoDifference)).count();
     let unclear: Vec<&Effect> =
         all.iter().filter(|effect| is(effect, |verdict| matches!(verdict, Verdict::CannotTell { .. }))).collect();
     match (&unclear[..], all.len()) {
         ([], _) => {}
+        (several, number) if several.len() == number && !pivots.iter().any(|pivot| pivot.repeated) => {
+            sentences.push("Cannot tell: there is one trial of each cell, and it takes more to see chance.".to_owned());
+        }
         ([only], 1) => sentences.push(format!("Cannot tell: {}", sentence(only))),
         (several, number) if several.len() == number => {
             sentences.push(format!("Cannot tell: none of {number} comparisons is clear of chance."));
@@ -59,13 +70,40 @@ fn sentence(effect: &Effect) -> String {
     format!("{} {ratio}{interval} {}.", effect.subject, effect.object)
 }
 
-fn effects(pivot: &Pivot) -> Vec<Effect> {
-    let Some(base) = pivot.base else { return Vec::new() };
-    let level = |axis: &str, level: &str| match axis {
+/// `outage ms: lowest 1,055 with endpoint haproxy, highest 15,169 with endpoint pgbouncer.`; `None`: all are equal.
+fn extremes(pivot: &Pivot) -> Option<String> {
+    let mut all: Vec<(f64, String)> = Vec::new();
+    for facet in &pivot.facets {
+        for (row, places) in &facet.rows {
+            for (column, place) in places.iter().enumerate() {
+                let PivotCell::Measured { value, .. } = place else { continue };
+                let of_column = pivot.columns.as_ref().zip(pivot.column_levels.get(column));
+                let mut with = vec![level(&pivot.rows, row)];
+                with.extend(of_column.map(|(axis, of)| level(axis, of)));
+                with.extend(Some(clean(&facet.name, 2 * LEVEL_WIDTH)).filter(|name| !name.is_empty()));
+                all.push((*value, with.join(", ")));
+            }
+        }
+    }
+    // Of equal ones the first.
+    let lowest = all.iter().reduce(|a, b| if b.0 < a.0 { b } else { a })?;
+    let highest = all.iter().reduce(|a, b| if b.0 > a.0 { b } else { a })?;
+    let one = |(value, with): &(f64, String)| format!("{} with {with}", figure(*value));
+    (lowest.0 < highest.0)
+        .then(|| format!("{}: lowest {}, highest {}.", clean(&pivot.value, VALUE_WIDTH), one(lowest), one(highest)))
+}
+
+/// `memory 4G`.
+fn level(axis: &str, level: &str) -> String {
+    match axis {
         // What differs is in the level's own words.
         SETTING => clean(level, LEVEL_WIDTH),
         axis => format!("{} {}", clean(axis, LEVEL_WIDTH), clean(level, LEVEL_WIDTH)),
-    };
+    }
+}
+
+fn effects(pivot: &Pivot) -> Vec<Effect> {
+    let Some(base) = pivot.base else { return Vec::new() };
     let mut all = Vec::new();
     for facet in &pivot.facets {
         for (row, places) in &facet.rows {
@@ -85,7 +123,7 @@ fn effects(pivot: &Pivot) -> Vec<Effect> {
                 with.extend(Some(clean(&facet.name, 2 * LEVEL_WIDTH)).filter(|name| !name.is_empty()));
                 let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
                 all.push(Effect {
-                    subject: format!("{}: {changed} is", clean(&pivot.value, LEVEL_WIDTH)),
+                    subject: format!("{}: {changed} is", clean(&pivot.value, VALUE_WIDTH)),
                     ratio: *ratio,
                     object: format!("times {other}{with}"),
                 });

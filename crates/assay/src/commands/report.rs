@@ -239,6 +239,7 @@ fn shown(report: &Report, options: &ShownOptions) -> Result<Vec<Shown>, Trouble>
     for value in options.value.iter().filter(|_| options.rows.is_some()) {
         asked.push(ShowAsked::Table(PivotAsked {
             rows: options.rows.clone().unwrap_or_default(),
+            only: Vec::new(),
             columns: options.columns.clone(),
             value: value.clone(),
             ratio_to: options.ratio_to.clone(),
