@@ -298,8 +298,8 @@ fn log(is_in_io: bool) -> Question {
     )
 }
 
-/// On a standby: its own lag too. A replica that has applied everything and has nothing to do reports no time: it has
-/// no lag.
+/// A replica that has applied everything and has nothing to do reports no time: it has no lag. A standby itself knows
+/// its lag in bytes only: the age of the last transaction that it applied includes times without any.
 fn replicas() -> Question {
     const NOW: &str = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END";
     let bytes = format!(
@@ -307,10 +307,8 @@ fn replicas() -> Question {
          THEN pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) END)::int8"
     );
     let time = format!(
-        "(extract(epoch FROM greatest(max(CASE WHEN replay_lsn >= {NOW} THEN interval '0' ELSE replay_lag END), \
-         CASE WHEN NOT pg_is_in_recovery() THEN NULL \
-         WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN interval '0' \
-         ELSE clock_timestamp() - pg_last_xact_replay_timestamp() END)) * 1000000)::int8"
+        "(extract(epoch FROM max(CASE WHEN replay_lsn >= {NOW} THEN interval '0' ELSE replay_lag END)) \
+         * 1000000)::int8"
     );
     let asked = row(
         &[

@@ -293,7 +293,9 @@ fn choose(
         }
     }
     let statement = StatementId(number as u32);
-    let is_prepared = client.prepare(statement, &question.sql, PATIENCE).is_ok();
+    // Answers to prepared statements have no names of columns.
+    let is_named = matches!(question.shape, Shape::SumOfColumns | Shape::MostOfColumns | Shape::LongestWait);
+    let is_prepared = !is_named && client.prepare(statement, &question.sql, PATIENCE).is_ok();
     Ok(Chosen { question, statement: is_prepared.then_some(statement), buffers })
 }
 
