@@ -83,9 +83,12 @@ fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
     };
     // MySQL, and MariaDB 10.2, read the data dictionary for the answer, about a page per tablespace; MariaDB 10.11 and
     // 11.4 have it in memory.
-    questions.push(Question { at_ends: !is_mariadb || version < (10, 6, 0), ..sizes });
+    let sizes = Question { at_ends: !is_mariadb || version < (10, 6, 0), ..sizes };
     ServerQuestions {
         questions,
+        // With MyRocks, InnoDB's tablespaces are not all data, and nothing tells the size of the rest.
+        without_extensions: vec![("ROCKSDB", sizes)],
+        extensions_sql: "SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_STATUS = 'ACTIVE'",
         waits: Some(Waits {
             sql: "SELECT COALESCE(w.EVENT_NAME, 'CPU'), COUNT(*) FROM performance_schema.threads t \
                   LEFT JOIN performance_schema.events_waits_current w \
@@ -280,13 +283,9 @@ fn capacity() -> Question {
     )
 }
 
-/// InnoDB's. Where MyRocks holds data, too, they are not all of it, and nothing else says how much that is.
 fn tablespaces(table: &str, source: &'static str) -> Question {
     Question::new(
-        format!(
-            "SELECT IF(EXISTS (SELECT * FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'ROCKSDB' \
-             AND PLUGIN_STATUS = 'ACTIVE'), NULL, SUM(FILE_SIZE)) FROM information_schema.{table}"
-        ),
+        format!("SELECT SUM(FILE_SIZE) FROM information_schema.{table}"),
         Shape::Row,
         vec![Asked::of("data_bytes", source)],
     )

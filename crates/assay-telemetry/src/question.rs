@@ -11,7 +11,9 @@ pub struct ServerQuestions {
     pub questions: Vec<Question>,
     /// More of them, each for a database with this extension. Without it they would leave errors in the server's log.
     pub of_extensions: Vec<(&'static str, Question)>,
-    /// Returns the names of a database's extensions.
+    /// More of them, each for a server without this extension: with it, the answer is not the whole truth.
+    pub without_extensions: Vec<(&'static str, Question)>,
+    /// Returns the names of a database's extensions, or of a server's plugins.
     pub extensions_sql: &'static str,
     /// What active sessions wait for: rows of a name and a number of sessions. Asked more often than the others.
     pub waits: Option<Waits>,

@@ -128,7 +128,7 @@ impl ServerBeside {
         }
         self.chosen.clear();
         let (explain, mut questions) = (plan.explain, plan.questions);
-        if !plan.of_extensions.is_empty() {
+        if !plan.extensions_sql.is_empty() {
             readings.statements += 1;
             let rows = client.ask(plan.extensions_sql, PATIENCE)?;
             let present: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
@@ -139,6 +139,14 @@ impl ServerBeside {
                 } else {
                     let reason = format!("the database has no extension {extension}");
                     question.asked.iter().for_each(|asked| readings.lack(asked.metric, &reason));
+                }
+            }
+            for (extension, question) in plan.without_extensions {
+                if present.iter().any(|one| one.eq_ignore_ascii_case(extension)) {
+                    let reason = format!("{extension} is active, whose part is not known");
+                    question.asked.iter().for_each(|asked| readings.lack(asked.metric, &reason));
+                } else {
+                    questions.push(question);
                 }
             }
         }

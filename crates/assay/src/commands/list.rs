@@ -127,7 +127,8 @@ fn sources(metric: &str) -> Vec<String> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         for version in versions {
             let asked = (family.questions.server)(product, version);
-            let questions = asked.questions.iter().chain(asked.of_extensions.iter().map(|(_, question)| question));
+            let depending = asked.of_extensions.iter().chain(&asked.without_extensions).map(|(_, question)| question);
+            let questions = asked.questions.iter().chain(depending);
             let questions = questions.chain(asked.switched.iter().map(|switched| &switched.question));
             let own = questions.flat_map(|question| &question.asked).find(|asked| asked.metric == metric);
             let Some(source) = own.map(|asked| asked.source.to_owned()) else { continue };
