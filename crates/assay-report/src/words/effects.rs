@@ -70,7 +70,7 @@ fn sentence(effect: &Effect) -> String {
     format!("{} {ratio}{interval} {}.", effect.subject, effect.object)
 }
 
-/// `outage ms: lowest 1,055 with endpoint haproxy, highest 15,169 with endpoint pgbouncer.`; `None`: they look equal.
+/// `outage ms: lowest 1,055 with endpoint haproxy; highest 15,169 with endpoint pgbouncer.`; `None`: they look equal.
 fn extremes(pivot: &Pivot) -> Option<String> {
     let mut all: Vec<(f64, String)> = Vec::new();
     for facet in &pivot.facets {
@@ -90,7 +90,7 @@ fn extremes(pivot: &Pivot) -> Option<String> {
     let highest = all.iter().reduce(|a, b| if b.0 > a.0 { b } else { a })?;
     let one = |(value, with): &(f64, String)| format!("{} with {with}", figure(*value));
     (figure(lowest.0) != figure(highest.0))
-        .then(|| format!("{}: lowest {}, highest {}.", clean(&pivot.value, VALUE_WIDTH), one(lowest), one(highest)))
+        .then(|| format!("{}: lowest {}; highest {}.", clean(&pivot.value, VALUE_WIDTH), one(lowest), one(highest)))
 }
 
 /// `memory 4G`.
