@@ -103,7 +103,7 @@ impl Readings {
             stolen: ticks.get(7).copied().unwrap_or(0),
             swapped: procfs::swapped(&read("/proc/vmstat")).unwrap_or(0),
             throttled_us: throttled_us().unwrap_or(0),
-            others: others(stats.collect(), own),
+            others: others(stats.collect(), |pid| pid == own || is_owned(pid, own)),
         }
     }
 
@@ -159,13 +159,23 @@ impl Readings {
     }
 }
 
-/// Those that are neither `own` and its descendants, nor process 1, which counts what orphans of ours have used.
-fn others(stats: Vec<Stat>, own: u32) -> BTreeMap<(u32, u64), Other> {
+/// The variable by which what a step has left running is known: the process of the experiment.
+pub(crate) const OWNER: &str = "ASSAY_EXPERIMENT_PID";
+
+/// Whether a step of ours has started it, such as an agent, whose parent has ended.
+fn is_owned(pid: u32, own: u32) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let wanted = format!("{OWNER}={own}");
+    environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+}
+
+/// Those that are neither `is_own` and its descendants, nor process 1, which counts what orphans of ours have used.
+fn others(stats: Vec<Stat>, is_own: impl Fn(u32) -> bool) -> BTreeMap<(u32, u64), Other> {
     let parents: BTreeMap<u32, u32> = stats.iter().map(|stat| (stat.pid, stat.process.parent)).collect();
     let is_ours = |pid: u32| {
         // Bounded: ids may be reused while they are read, and then form a loop.
         let mut chain = std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(parents.len() + 1);
-        chain.any(|pid| pid == own)
+        chain.any(&is_own)
     };
     let is_other = |stat: &Stat| stat.pid != 1 && !is_ours(stat.pid);
     stats.into_iter().filter(is_other).map(|stat| ((stat.pid, stat.started), stat.process)).collect()
@@ -251,15 +261,16 @@ mod tests {
                 stat(60, "rustc", 40, 1),
             ]
         };
-        let pids: Vec<u32> = others(all(), 50).into_keys().map(|(pid, _)| pid).collect();
+        let pids: Vec<u32> = others(all(), |pid| pid == 50).into_keys().map(|(pid, _)| pid).collect();
         assert_eq!(pids, [40, 60]);
         // A loop, of ids that changed meanwhile, ends.
-        assert_eq!(others(vec![stat(8, "a", 9, 1), stat(9, "b", 8, 1)], 50).len(), 2);
+        assert_eq!(others(vec![stat(8, "a", 9, 1), stat(9, "b", 8, 1)], |pid| pid == 50).len(), 2);
     }
 
     #[test]
     fn interference_is_what_used_the_machine_meanwhile() {
-        let readings = |ticks, stats: Vec<Stat>| Readings { ticks, others: others(stats, 50), ..Readings::default() };
+        let readings =
+            |ticks, stats: Vec<Stat>| Readings { ticks, others: others(stats, |pid| pid == 50), ..Readings::default() };
         let second = Duration::from_secs(1);
         let before = readings(1000, vec![stat(40, "make", 1, 10), stat(60, "rustc", 40, 500), stat(70, "cron", 1, 3)]);
         assert_eq!(before.until(&readings(1200, Vec::new()), second), [""; 0]);

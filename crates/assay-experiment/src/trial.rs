@@ -32,7 +32,7 @@ use assay_spec::{ChildSpec, ChildWork, Concealed, OutputSpec, RunSpec};
 
 use crate::arguments::ArgumentParser;
 use crate::child;
-use crate::outside::Outside;
+use crate::outside::{OWNER, Outside};
 use crate::setup::{Runs, asked, description, duration, load_of_step, prepare_words, warm_up};
 
 /// What a trial needs.
@@ -469,6 +469,7 @@ impl Trial<'_> {
             command.env(format!("ASSAY_LEVEL_{}", upper(factor)), level);
         }
         command.env("ASSAY", std::env::current_exe().map_err(failed)?);
+        command.env(OWNER, std::process::id().to_string());
         let first = self.cell.setup.loaded().first().copied();
         for node in nodes {
             let primary = node.name == first.unwrap_or_default();
