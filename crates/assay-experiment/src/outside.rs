@@ -3,7 +3,7 @@
 //! The kernel is asked before and after the load. Servers and load are descendants of this process; what the other
 //! processes used is what their own counters say, so that the kernel's work for the load is not taken for theirs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -98,12 +98,14 @@ impl Readings {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             stat_of(&read(&format!("/proc/{pid}/stat")))
         });
+        let stats: Vec<Stat> = stats.collect();
+        let ours = stats.iter().map(|stat| stat.pid).filter(|pid| *pid == own || is_owned(*pid, own)).collect();
         Readings {
             ticks: ticks.iter().sum(),
             stolen: ticks.get(7).copied().unwrap_or(0),
             swapped: procfs::swapped(&read("/proc/vmstat")).unwrap_or(0),
             throttled_us: throttled_us().unwrap_or(0),
-            others: others(stats.collect(), |pid| pid == own || is_owned(pid, own)),
+            others: others(stats, &ours),
         }
     }
 
@@ -169,13 +171,13 @@ fn is_owned(pid: u32, own: u32) -> bool {
     environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
 }
 
-/// Those that are neither `is_own` and its descendants, nor process 1, which counts what orphans of ours have used.
-fn others(stats: Vec<Stat>, is_own: impl Fn(u32) -> bool) -> BTreeMap<(u32, u64), Other> {
+/// Those that are neither `own` and their descendants, nor process 1, which counts what orphans of ours have used.
+fn others(stats: Vec<Stat>, own: &BTreeSet<u32>) -> BTreeMap<(u32, u64), Other> {
     let parents: BTreeMap<u32, u32> = stats.iter().map(|stat| (stat.pid, stat.process.parent)).collect();
     let is_ours = |pid: u32| {
         // Bounded: ids may be reused while they are read, and then form a loop.
         let mut chain = std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(parents.len() + 1);
-        chain.any(&is_own)
+        chain.any(|pid| own.contains(&pid))
     };
     let is_other = |stat: &Stat| stat.pid != 1 && !is_ours(stat.pid);
     stats.into_iter().filter(is_other).map(|stat| ((stat.pid, stat.started), stat.process)).collect()
@@ -261,16 +263,30 @@ mod tests {
                 stat(60, "rustc", 40, 1),
             ]
         };
-        let pids: Vec<u32> = others(all(), |pid| pid == 50).into_keys().map(|(pid, _)| pid).collect();
+        let pids: Vec<u32> = others(all(), &[50].into()).into_keys().map(|(pid, _)| pid).collect();
         assert_eq!(pids, [40, 60]);
         // A loop, of ids that changed meanwhile, ends.
-        assert_eq!(others(vec![stat(8, "a", 9, 1), stat(9, "b", 8, 1)], |pid| pid == 50).len(), 2);
+        assert_eq!(others(vec![stat(8, "a", 9, 1), stat(9, "b", 8, 1)], &[50].into()).len(), 2);
+    }
+
+    /// Its parent may have ended: only the variable tells.
+    #[test]
+    fn what_a_step_has_started_is_known_by_its_environment() {
+        use std::process::{Command, Stdio};
+        let is_known = |value: &str| {
+            let mut started = Command::new("cat").env(OWNER, value).stdin(Stdio::piped()).spawn().unwrap();
+            let known = is_owned(started.id(), 50);
+            drop(started.stdin.take());
+            started.wait().unwrap();
+            known
+        };
+        assert!(is_known("50") && !is_known("501") && !is_known(""));
     }
 
     #[test]
     fn interference_is_what_used_the_machine_meanwhile() {
         let readings =
-            |ticks, stats: Vec<Stat>| Readings { ticks, others: others(stats, |pid| pid == 50), ..Readings::default() };
+            |ticks, stats: Vec<Stat>| Readings { ticks, others: others(stats, &[50].into()), ..Readings::default() };
         let second = Duration::from_secs(1);
         let before = readings(1000, vec![stat(40, "make", 1, 10), stat(60, "rustc", 40, 500), stat(70, "cron", 1, 3)]);
         assert_eq!(before.until(&readings(1200, Vec::new()), second), [""; 0]);

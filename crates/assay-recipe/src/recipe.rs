@@ -477,6 +477,9 @@ impl Axes<'_> {
     /// Checks `only`. A scale may have fewer levels than the recipe, but not none of them.
     fn have_levels(&self, axis: &str, only: &[String]) -> Result<(), RecipeError> {
         let Some(first) = only.first() else { return Ok(()) };
+        if axis == SESSIONS {
+            return Err(RecipeError::new("only: the steps of a ladder are shown together; choose levels of a factor"));
+        }
         let known = self.levels(axis);
         match only.iter().any(|level| known.contains(&level.as_str())) {
             true => Ok(()),
@@ -683,6 +686,8 @@ pooled = { "server.db.front.pgbouncer.settings.default_pool_size" = 20, "run.opt
         assert!(show("best_of = 'memory'").contains("only its best level is shown, so it cannot be an axis"));
         assert!(show("best_of = 'sync'").contains("best_of: there is no factor sync"));
         assert!(show("last = '1m', from = 'steady'").contains("both last and from: give one"));
+        let steps = with("[[show]]\ntable = { rows = 'sessions', only = ['1'] }");
+        assert!(steps.contains("only: the steps of a ladder are shown together"), "{steps}");
         assert!(show("only = ['9G']").contains("only: memory has no level 9G"));
         assert!(show("only = ['2G'], ratio_to = '512M'").contains("ratio_to: memory has no level 512M"));
         assert!(show("fault_above = 5").contains("fault_above needs a level to compare with: ratio_to"));

@@ -152,6 +152,13 @@ pub enum OwnPart {
     Watched,
 }
 
+impl Shape {
+    /// Whether it is read by the names of columns, which answers to prepared statements do not have.
+    pub fn has_names(self) -> bool {
+        matches!(self, Shape::SumOfColumns | Shape::MostOfColumns | Shape::LongestWait)
+    }
+}
+
 impl Asked {
     /// Unchanged.
     pub const fn of(metric: &'static str, source: &'static str) -> Asked {

@@ -1,4 +1,5 @@
-//! An experiment in which only the best level of a factor is left, in each place by itself: the curve of bests.
+//! An experiment with fewer levels of a factor: chosen ones, or only the best, in each place by itself: the curve of
+//! bests.
 //!
 //! The best of several measured levels looks better than it is, the more levels there are: their noise is chosen, too.
 
@@ -18,16 +19,15 @@ pub(crate) struct BestLevel {
 impl Experiment {
     /// Without `factor`: each place has the trials of the level with the best `value` there, at each step of a ladder.
     pub(crate) fn best_of(&self, factor: &str, value: &str) -> Result<(Experiment, Vec<BestLevel>), Unknown> {
-        let FactorAxis::Factor(number) = self.axis(factor)? else {
-            return Err(Unknown { what: "factor".into(), name: factor.to_owned(), known: self.factor_names() });
-        };
+        let number = self.factor(factor)?;
         self.unit(value)?;
         let lower = self.better(value) == Better::Lower;
         let others: Vec<FactorAxis> =
             (0..self.factors.len()).filter(|other| *other != number).map(FactorAxis::Factor).collect();
         let (mut cells, mut trials, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
         for place in self.combinations(&others) {
-            let of_level = |level: usize| self.cell(place.iter().copied().chain([(self.axis_of(number), level)])).0;
+            let of_level =
+                |level: usize| self.cell(place.iter().copied().chain([(FactorAxis::Factor(number), level)])).0;
             let candidates: Vec<(usize, usize)> =
                 (0..self.factors[number].levels.len()).filter_map(|level| Some((level, of_level(level)?))).collect();
             let mut of_steps: Vec<(u32, usize)> = Vec::new();
@@ -62,9 +62,7 @@ impl Experiment {
 
     /// With these levels of a factor only.
     pub(crate) fn only(&self, factor: &str, levels: &[String]) -> Result<Experiment, Unknown> {
-        let FactorAxis::Factor(number) = self.axis(factor)? else {
-            return Err(Unknown { what: "factor".into(), name: factor.to_owned(), known: self.factor_names() });
-        };
+        let number = self.factor(factor)?;
         let mut factors = self.factors.clone();
         let all = &self.factors[number].levels;
         let kept: Vec<usize> = (0..all.len()).filter(|level| levels.contains(&all[*level].name)).collect();
@@ -82,12 +80,15 @@ impl Experiment {
         Ok(Experiment::new(factors, cells, trials, self.rounds))
     }
 
-    fn axis_of(&self, number: usize) -> FactorAxis {
-        FactorAxis::Factor(number)
-    }
-
-    fn factor_names(&self) -> String {
-        self.factors.iter().map(|factor| factor.name.as_str()).collect::<Vec<_>>().join(", ")
+    /// The number of the factor of this name; steps of a ladder are not one.
+    fn factor(&self, name: &str) -> Result<usize, Unknown> {
+        match self.axis(name)? {
+            FactorAxis::Factor(number) => Ok(number),
+            FactorAxis::Sessions => {
+                let known = self.factors.iter().map(|factor| factor.name.as_str()).collect::<Vec<_>>().join(", ");
+                Err(Unknown { what: "factor".into(), name: name.to_owned(), known })
+            }
+        }
     }
 
     /// One trial per round, whose stages come from the cells that were chosen for them.

@@ -3,7 +3,7 @@
 use assay_stats::{Ratio, Verdict};
 
 use crate::digits::figure;
-use crate::findings::experiment::{OfTrials, Pivot, PivotCell, SETTING};
+use crate::findings::experiment::{Facet, OfTrials, Pivot, PivotCell, SETTING};
 use crate::plain::clean;
 
 const LEVEL_WIDTH: usize = 40;
@@ -80,7 +80,7 @@ fn extremes(pivot: &Pivot) -> Option<String> {
                 let of_column = pivot.columns.as_ref().zip(pivot.column_levels.get(column));
                 let mut with = vec![level(&pivot.rows, row)];
                 with.extend(of_column.map(|(axis, of)| level(axis, of)));
-                with.extend(Some(clean(&facet.name, 2 * LEVEL_WIDTH)).filter(|name| !name.is_empty()));
+                with.extend(of_facet(facet));
                 all.push((*value, with.join(", ")));
             }
         }
@@ -91,6 +91,11 @@ fn extremes(pivot: &Pivot) -> Option<String> {
     let one = |(value, with): &(f64, String)| format!("{} with {with}", figure(*value));
     (figure(lowest.0) != figure(highest.0))
         .then(|| format!("{}: lowest {}; highest {}.", clean(&pivot.value, VALUE_WIDTH), one(lowest), one(highest)))
+}
+
+/// `None`: there is only one.
+fn of_facet(facet: &Facet) -> Option<String> {
+    Some(clean(&facet.name, 2 * LEVEL_WIDTH)).filter(|name| !name.is_empty())
 }
 
 /// `memory 4G`.
@@ -120,7 +125,7 @@ fn effects(pivot: &Pivot) -> Vec<Effect> {
                     }
                     _ => continue,
                 };
-                with.extend(Some(clean(&facet.name, 2 * LEVEL_WIDTH)).filter(|name| !name.is_empty()));
+                with.extend(of_facet(facet));
                 let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
                 all.push(Effect {
                     subject: format!("{}: {changed} is", clean(&pivot.value, VALUE_WIDTH)),

@@ -301,9 +301,7 @@ fn choose(
         }
     }
     let statement = StatementId(number as u32);
-    // Answers to prepared statements have no names of columns.
-    let is_named = matches!(question.shape, Shape::SumOfColumns | Shape::MostOfColumns | Shape::LongestWait);
-    let is_prepared = !is_named && client.prepare(statement, &question.sql, PATIENCE).is_ok();
+    let is_prepared = !question.shape.has_names() && client.prepare(statement, &question.sql, PATIENCE).is_ok();
     Ok(Chosen { question, statement: is_prepared.then_some(statement), buffers })
 }
 

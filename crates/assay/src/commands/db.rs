@@ -145,9 +145,10 @@ fn round_trip(client: &mut Client) -> Result<String, String> {
 /// Whether telemetry gets all its answers, and how to grant what is missing.
 fn rights(client: &mut Client, report: &mut Report) {
     let facts = client.server();
-    let (mut asked, checkup) = (server_questions(&facts.product, &facts.version).questions, checkup(&facts.product));
+    let (all, checkup) = (server_questions(&facts.product, &facts.version), checkup(&facts.product));
+    let depending = all.without_extensions.into_iter().map(|(_, question)| question);
     // Whether the others need a right depends on whether this server has what they ask for.
-    asked.retain(|question| !question.of_some);
+    let asked: Vec<_> = all.questions.into_iter().chain(depending).filter(|question| !question.of_some).collect();
     if asked.is_empty() {
         return report.line("telemetry", "this product has none");
     }

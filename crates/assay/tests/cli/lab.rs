@@ -560,7 +560,7 @@ fn the_lag_of_a_replica_is_read_where_it_is_known() {
         }
         let (folder, name) = (Folder::new(), own(&format!("behind-{product}")));
         let is_known_to_primary = kind == Kind::Postgres;
-        let delay = if is_known_to_primary { "--set recovery_min_apply_delay=2s" } else { "" };
+        let delay = if is_known_to_primary { "--set recovery_min_apply_delay=4s" } else { "" };
         let started = expect(&folder, &format!("server start {product} --name {name} --replicas 1 {delay}"), 0);
         let primary = started.stdout.trim();
         let replica = started.stderr.lines().find_map(|line| line.trim().strip_prefix("replica: ")).unwrap().to_owned();
@@ -611,7 +611,7 @@ const DELAY: &str = r#"
 function event()
   local con = sysbench.sql.driver():connect()
   con:query("STOP SLAVE")
-  con:query("CHANGE MASTER TO MASTER_DELAY = 2")
+  con:query("CHANGE MASTER TO MASTER_DELAY = 4")
   con:query("START SLAVE")
   con:disconnect()
 end
