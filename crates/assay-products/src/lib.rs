@@ -168,7 +168,9 @@ mod tests {
         for (product, version) in versions {
             let plan = server_questions(product, version);
             assert!(!plan.questions.is_empty(), "{product} {version}");
-            let asked = plan.questions.iter().flat_map(|question| &question.asked);
+            // What a plain server is asked: none of the extensions is there.
+            let without = plan.without_extensions.iter().map(|(_, question)| question);
+            let asked = plan.questions.iter().chain(without).flat_map(|question| &question.asked);
             let metrics: Vec<&str> = asked.map(|asked| asked.metric).collect();
             for metric in &metrics {
                 assert!(assay_telemetry::metric(metric).is_some(), "{metric}");
