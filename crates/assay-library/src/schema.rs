@@ -3,7 +3,7 @@
 /// `assay` in the header of the file (SQLite's `application_id`): the index is ours.
 pub(crate) const APPLICATION: i32 = 0x6173_6179;
 /// Another version is made anew from the records.
-pub(crate) const VERSION: i32 = 3;
+pub(crate) const VERSION: i32 = 4;
 
 /// Figures that are columns of `record`, because lists show them.
 pub(crate) const COLUMNS: [(&str, &str); 2] = [("tps", "r.tps"), ("p95", "r.p95_ns")];
@@ -40,7 +40,7 @@ CREATE TABLE record (
     p95_ns REAL
 );
 CREATE INDEX record_started ON record (started_ms);
-CREATE INDEX record_identity ON record (identity);
+CREATE INDEX record_identity ON record (identity, started_ms);
 CREATE INDEX record_workload ON record (workload, started_ms);
 CREATE TABLE metric (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, of TEXT NOT NULL);
 CREATE TABLE figure (

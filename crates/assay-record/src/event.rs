@@ -273,6 +273,24 @@ pub struct Ended {
     pub isolation: Option<Isolation>,
 }
 
+impl Ended {
+    /// An end, and nothing else that is new.
+    pub(crate) fn of(status: Status, failure: Option<String>, record: &Record) -> Ended {
+        Ended {
+            status,
+            failure,
+            elapsed_ns: record.elapsed_ns,
+            manifest: None,
+            environment: None,
+            identity: None,
+            cases: None,
+            agents: None,
+            work: None,
+            isolation: None,
+        }
+    }
+}
+
 /// Turns events into a record. Events of an impossible order change nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Fold {
@@ -802,6 +820,11 @@ impl KnownScope {
         let counts = |of: &KnownScope| (of.samples, of.series, of.absent, of.log, of.log_left_out, of.statements);
         let has_grown = counts(self) != (samples, series, absent, log, log_left_out, statements);
         (readings, has_grown)
+    }
+
+    /// The scope has left out its first samples.
+    pub fn forget(&mut self, samples: usize) {
+        self.samples = self.samples.saturating_sub(samples);
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use zstd::zstd_safe;
 
 use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
-use crate::event::{Event, Fold, Moment, WrittenSoFar};
+use crate::event::{Ended, Event, Fold, Moment, WrittenSoFar};
 use crate::status::Status;
 use crate::trial::{FORMAT, Record, Tool};
 
@@ -339,6 +339,28 @@ impl RecordFile {
         Ok(())
     }
 
+    /// Appends events of a record that `replace` will write anew: those who follow the file see them. A device gets
+    /// none.
+    pub fn follow_up(&mut self, events: &[Event]) -> Result<(), WriteError> {
+        let Sink::Grows(file, _) = &mut self.sink else { return Ok(()) };
+        let failed = |source| WriteError::Io { path: self.path.clone(), source };
+        append(file, &frames(events).map_err(failed)?).map_err(failed)
+    }
+
+    /// The run is over, and only now its record is known: it takes the file's place. Those who follow the file learn
+    /// that the run has ended.
+    pub fn replace(mut self, record: &Record) -> Result<PathBuf, WriteError> {
+        if matches!(self.sink, Sink::Device(_)) || !self.is_in_place() {
+            return self.finish(record);
+        }
+        if let Err(error) = record.write(&self.path) {
+            self.say_why_it_ends(record, &error);
+            return Err(error);
+        }
+        let _ = self.follow_up(&[Event::Ended(Box::new(Ended::of(record.status, record.failure.clone(), record)))]);
+        Ok(self.path)
+    }
+
     /// The run is over: the rest of the record, safely on disk. A file whose name ends in `.json` becomes one JSON
     /// text.
     pub fn finish(mut self, record: &Record) -> Result<PathBuf, WriteError> {
@@ -379,18 +401,8 @@ impl RecordFile {
     fn say_why_it_ends(&mut self, record: &Record, error: &WriteError) {
         let Sink::Grows(file, _) = &mut self.sink else { return };
         let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
-        let ended = Event::Ended(Box::new(crate::event::Ended {
-            status: Status::Failed,
-            failure: Some(format!("the end of this record could not be written{source}")),
-            elapsed_ns: record.elapsed_ns,
-            manifest: None,
-            environment: None,
-            identity: None,
-            cases: None,
-            agents: None,
-            work: None,
-            isolation: None,
-        }));
+        let failure = Some(format!("the end of this record could not be written{source}"));
+        let ended = Event::Ended(Box::new(Ended::of(Status::Failed, failure, record)));
         let _ = frames(&[ended]).and_then(|bytes| append(file, &bytes));
     }
 

@@ -83,6 +83,25 @@ pub struct Scope {
     pub statements: Vec<StatementUse>,
 }
 
+impl Scope {
+    /// Leaves out the first samples, for those who watch for days.
+    pub fn forget(&mut self, samples: usize) {
+        fn drop_first<T>(values: &mut Vec<T>, number: usize) {
+            values.drain(..number.min(values.len()));
+        }
+        drop_first(&mut self.began_ns, samples);
+        drop_first(&mut self.ended_ns, samples);
+        for series in &mut self.series {
+            drop_first(&mut series.values, samples);
+            drop_first(&mut series.own, samples);
+        }
+        if let Some(waits) = &mut self.waits {
+            drop_first(&mut waits.looks, samples);
+            waits.events.iter_mut().for_each(|event| drop_first(&mut event.sessions, samples));
+        }
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0

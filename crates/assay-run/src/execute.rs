@@ -309,7 +309,7 @@ impl Run<'_> {
         let process = ProcessOptions { role: Role::Lead, ..self.process() };
         let plan = plan::of_run(&assignment, &process, urls)?;
         crew::can_be_shared(&plan)?;
-        let live = self.live(&plan, &assignment)?;
+        let live = self.live(&plan, &assignment)?.of_several();
         let work = Work { spec: &assignment.spec, urls, is_parallel: true, plan: &plan, quiet: output.quiet };
         let mut crew = match Crew::gather(fleet, &work) {
             Ok(crew) => crew,

@@ -34,6 +34,8 @@ pub struct Live {
     /// `None`: no record is wanted.
     file: Option<RecordFile>,
     appended: Instant,
+    /// Events of a run that several processes share, not yet in its file; `None`: this process measures alone.
+    shared: Option<Vec<Event>>,
     /// Intervals since then, in total: a starved process reports many at once.
     unwritten: Nanos,
     /// The same since anything was appended.
@@ -123,6 +125,7 @@ impl Live {
             record,
             file,
             appended: Instant::now(),
+            shared: None,
             unwritten: Nanos::ZERO,
             unseen: (Instant::now(), Nanos::ZERO),
             lines,
@@ -144,8 +147,17 @@ impl Live {
         Ok(live)
     }
 
+    /// Other processes measure: the file follows their intervals, and their records take its place at the end.
+    pub fn of_several(mut self) -> Live {
+        self.shared = Some(Vec::new());
+        self
+    }
+
     /// Passes an event on to everybody who watches: the terminal, Prometheus, and the process that started this one.
     fn tell(&mut self, event: Event) {
+        if let Some(shared) = &mut self.shared {
+            shared.push(event.clone());
+        }
         if let Some((served, metrics)) = &mut self.metrics {
             metrics.take(&event);
             if matches!(event, Event::Started(_) | Event::Interval(_)) {
@@ -276,8 +288,20 @@ impl Live {
         }
     }
 
+    /// The same of a run that several processes share.
+    pub fn interval_of_several(&mut self, stage: usize, interval: &assay_record::Interval, types: &[String]) {
+        self.tell_interval(stage, interval, types);
+        if self.unseen.0.elapsed() >= SEEN_EVERY
+            && let (Some(shared), Some(file)) = (&mut self.shared, &mut self.file)
+            && file.follow_up(shared).is_ok()
+        {
+            shared.clear();
+            self.unseen.0 = Instant::now();
+        }
+    }
+
     /// An interval is over. `types`: names of the transaction types so far.
-    pub fn tell_interval(&mut self, stage: usize, interval: &assay_record::Interval, types: &[String]) {
+    fn tell_interval(&mut self, stage: usize, interval: &assay_record::Interval, types: &[String]) {
         if self.types != types {
             self.types = types.to_vec();
             self.tell(Event::Connected(Box::new(Connected { types: types.to_vec(), ..Connected::of(&self.record) })));
@@ -408,7 +432,11 @@ impl Live {
         if let Some(served) = &self.served {
             served.over(self.record.clone());
         }
-        let written = self.file.map(|file| file.finish(&self.record)).transpose().map_err(unwritable);
+        let written = self.file.map(|file| match &self.shared {
+            Some(_) => file.replace(&self.record),
+            None => file.finish(&self.record),
+        });
+        let written = written.transpose().map_err(unwritable);
         let journal = self.journal.map_or(Ok(()), |journal| journal.finish(&self.record.manifest.workload));
         Left { record: self.record, path: written, journal }
     }

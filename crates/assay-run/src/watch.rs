@@ -215,7 +215,7 @@ impl Screen for Watch<'_> {
 
     fn interval(&mut self, stage: usize, interval: &Interval, types: &[String]) {
         if let Some(live) = &mut self.live {
-            live.tell_interval(stage, interval, types);
+            live.interval_of_several(stage, interval, types);
         }
     }
 

@@ -157,15 +157,15 @@ pub fn groups(trials: Vec<(String, Findings)>) -> Vec<Group> {
 }
 
 /// The name of each: its tags if they distinguish all, otherwise everything that they do not share. If that is too
-/// long, the common part of statements is omitted, then everything that is not needed to distinguish them; what is
-/// still too long is truncated. No two are alike.
+/// long, the common part of statements and of URLs is omitted, then everything that is not needed to distinguish them;
+/// what is still too long is truncated. No two are alike.
 pub(crate) fn names(all: &[RunSettings], width: usize) -> Vec<String> {
     let tags = |settings: &RunSettings| -> RunSettings {
         settings.clone().into_iter().filter(|(name, _)| name.kind == SettingKind::Tag).collect()
     };
     let tags: Vec<RunSettings> = all.iter().map(tags).collect();
     let by = if are_distinct(&tags) { tags } else { all.to_vec() };
-    let shortened = without_common_words(&by);
+    let shortened = without_common_place(&without_common_words(&by));
     let fits = |by: &Vec<RunSettings>| by.iter().all(|one| name(one, by).chars().count() <= width);
     let ways = [by, shortened.clone(), necessary(&shortened)];
     let by = ways.iter().find(|by| fits(by)).unwrap_or(&ways[2]);
@@ -203,6 +203,28 @@ fn without_common_words(all: &[RunSettings]) -> Vec<RunSettings> {
         one.insert(key.clone(), text[first..text.len() - last].join(" "));
     }
     all
+}
+
+/// URLs without the user, machine or port that they have in common.
+fn without_common_place(all: &[RunSettings]) -> Vec<RunSettings> {
+    let mut shortened = all.to_vec();
+    let keys: BTreeSet<&SettingName> =
+        all.iter().flat_map(BTreeMap::keys).filter(|key| key.short.ends_with(URL)).collect();
+    for key in keys {
+        let Some(urls) = all.iter().map(|one| one.get(key).map(String::as_str)).collect::<Option<Vec<&str>>>() else {
+            continue;
+        };
+        let is_common = |length: &usize| urls.iter().all(|url| url.starts_with(&urls[0][..*length]));
+        // Whatever follows one of these has a meaning of its own.
+        let ends = urls[0].char_indices().filter(|(_, c)| matches!(c, ':' | '@' | '/')).map(|(at, _)| at);
+        let common = ends.take_while(is_common).last().filter(|length| *length > "postgres:/".len());
+        if let (Some(common), false) = (common, urls.iter().all(|url| *url == urls[0])) {
+            for (one, url) in shortened.iter_mut().zip(&urls) {
+                one.insert(key.clone(), format!("…{}", &url[common..]));
+            }
+        }
+    }
+    shortened
 }
 
 /// Only what is needed to distinguish settings: the first value that does it alone, or the first few that do it
@@ -250,6 +272,7 @@ fn name(settings: &RunSettings, all: &[RunSettings]) -> String {
 }
 
 const SESSION_SQL: &str = "session SQL";
+const URL: &str = "URL";
 /// Says more than anything else that differs.
 const WORKLOAD: &str = "workload";
 pub(crate) const SESSIONS: &str = "sessions";
@@ -280,4 +303,25 @@ fn values(side: &[Findings]) -> BTreeMap<SettingName, BTreeSet<String>> {
         all.entry(name).or_default().insert(value);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_told_apart_by_what_they_do_not_share() {
+        let named = |urls: &[&str]| -> Vec<String> {
+            let url = |url: &&str| {
+                [(SettingName::of(&Attribute::new(AttributeScope::Run, URL, *url)), (*url).to_owned())].into()
+            };
+            names(&urls.iter().map(url).collect::<Vec<_>>(), SETTING_WIDTH)
+        };
+        let own = named(&["postgres://app@127.0.0.1:36001/bench", "postgres://app@127.0.0.1:36002/bench"]);
+        assert_eq!(own, ["URL …:36001/bench", "URL …:36002/bench"]);
+        let own = named(&["mysql://app@database.example.org/one", "mysql://app@database.example.org/one_more"]);
+        assert_eq!(own, ["URL …/one", "URL …/one_more"]);
+        let own = named(&["postgres://a@localhost/b", "mysql://a@localhost/b"]);
+        assert_eq!(own, ["URL postgres://a@localhost/b", "URL mysql://a@localhost/b"]);
+    }
 }

@@ -9,6 +9,7 @@ use crate::digits::{figure, percent};
 use crate::findings::best::BestLevel;
 use crate::findings::experiment::{Experiment, OfTrials, Pivot, PivotAsked, PivotCell};
 use crate::findings::metric::Better;
+use crate::findings::setting::SESSIONS;
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
 use crate::tables::experiment::ratio_words;
@@ -226,8 +227,13 @@ fn notes(pivot: &Pivot) -> Vec<String> {
     if !places.any(|place| matches!(place, PivotCell::Measured { .. })) {
         return vec!["No trial has this value.".to_owned()];
     }
-    // A single trial stands for its cell.
+    if pivot.by_best {
+        let by_sessions = pivot.rows == SESSIONS || pivot.columns.as_deref() == Some(SESSIONS);
+        let of = if by_sessions { "the best with as many sessions" } else { "the best in the table" };
+        notes.push(format!("Percentages: of {of}."));
+    }
     if pivot.of != OfTrials::All {
+        notes.push("No confidence intervals: a single trial stands for its cell.".to_owned());
         return notes;
     }
     match pivot.deviation {

@@ -22,12 +22,16 @@ struct Effect {
 }
 
 /// The largest effects that are not by chance, then how many comparisons show no difference, and how many cannot tell.
-/// If the tables compare nothing: the lowest and the highest value of each.
+/// If the tables compare nothing: the lowest and the highest of each value.
 pub(crate) fn effects_words<'a>(pivots: impl Iterator<Item = &'a Pivot>) -> Vec<String> {
-    let pivots: Vec<&Pivot> = pivots.filter(|pivot| pivot.of == OfTrials::All).collect();
+    let (of_all, of_one): (Vec<&Pivot>, Vec<&Pivot>) = pivots.partition(|pivot| pivot.of == OfTrials::All);
+    // A trial that stands for its cell has no interval, so it is told only where there is nothing else.
+    let pivots = if of_all.is_empty() { of_one } else { of_all };
     let all: Vec<Effect> = pivots.iter().flat_map(|pivot| effects(pivot)).collect();
     if all.is_empty() {
-        return pivots.iter().filter_map(|pivot| extremes(pivot)).take(TOLD_MAX).collect();
+        let is_first = |(at, pivot): &(usize, &&Pivot)| !pivots[..*at].iter().any(|one| one.value == pivot.value);
+        let pivots = pivots.iter().enumerate().filter(is_first);
+        return pivots.filter_map(|(_, pivot)| extremes(pivot)).take(TOLD_MAX).collect();
     }
     let is = |effect: &&Effect, verdict: fn(&Verdict) -> bool| verdict(&effect.ratio.verdict);
     let mut found: Vec<&Effect> =

@@ -170,6 +170,13 @@ impl Samplers {
         is_new.then_some(readings)
     }
 
+    /// Leaves out the first samples of a scope, of which `news` has told.
+    pub fn forget(&mut self, scope: usize, samples: usize) {
+        if let Some(handle) = self.all.get_mut(scope) {
+            handle.shared.lock().expect("samplers do not panic").forget(samples, &mut handle.known);
+        }
+    }
+
     /// Ends sampling; waits briefly for a sample in progress.
     pub fn finish(&self) {
         self.order(Command::Stop);

@@ -176,6 +176,12 @@ impl Shared {
         }
     }
 
+    /// Leaves out the first samples, which must be known already.
+    pub(super) fn forget(&mut self, samples: usize, known: &mut KnownScope) {
+        self.scope.forget(samples);
+        known.forget(samples);
+    }
+
     /// What is new, and whether anything is. A metric that was finally read is not absent.
     pub(super) fn news(&self, known: &mut KnownScope) -> (ScopeReadings, bool) {
         let (readings, has_grown) = known.news(&self.scope);
@@ -368,6 +374,30 @@ mod tests {
     use assay_record::Telemetry;
 
     use super::*;
+
+    #[test]
+    fn what_is_forgotten_here_and_there_leaves_the_rest_together() {
+        let (mut shared, mut known) = (Shared::new(ScopeKind::Server, 0), KnownScope::default());
+        let (mut telemetry, mut readings) = (Telemetry::default(), Readings::default());
+        for at in 1..=4 {
+            readings.put("commits", "a", at);
+            if at == 4 {
+                readings.put("deadlocks", "b", 9);
+            }
+            shared.keep((Nanos(at), Nanos(at)), &mut readings, Nanos(1));
+            let scopes = vec![shared.news(&mut known).0];
+            let (cost, interventions, plans) = (shared.cost, Vec::new(), Vec::new());
+            assay_record::Readings { full: false, every_ns: 1, cost, interventions, plans, scopes }
+                .put_into(&mut telemetry);
+            if at == 3 {
+                shared.forget(2, &mut known);
+                telemetry.scopes[0].forget(2);
+            }
+        }
+        let scope = telemetry.scopes.remove(0);
+        let values: Vec<&[Option<u64>]> = scope.series.iter().map(|series| series.values.as_slice()).collect();
+        assert_eq!((&scope.began_ns[..], &values[..]), (&[3, 4][..], &[&[Some(3), Some(4)][..], &[None, Some(9)]][..]));
+    }
 
     #[test]
     fn a_series_that_begins_late_or_pauses_has_gaps() {

@@ -41,6 +41,8 @@ const SHARE: u32 = 250;
 const LOOK: Duration = Duration::from_millis(250);
 /// A run that has left no event for this long is shown as silent.
 const SILENT: Duration = Duration::from_secs(15);
+/// Samples that are kept of a server without a load, one per second: six hours.
+const SAMPLES_KEPT: usize = 6 * 3600;
 /// Lines for the user that are kept.
 const NOTICES_MAX: usize = 50;
 
@@ -212,6 +214,14 @@ impl Watched {
                 let Some(readings) = sampled.samplers.news() else { return false };
                 let telemetry = sampled.record.telemetry.get_or_insert_default();
                 readings.put_into(telemetry);
+                for (number, scope) in telemetry.scopes.iter_mut().enumerate() {
+                    // A tenth more, so that it is rarely done.
+                    if scope.began_ns.len() > SAMPLES_KEPT + SAMPLES_KEPT / 10 {
+                        let surplus = scope.began_ns.len() - SAMPLES_KEPT;
+                        scope.forget(surplus);
+                        sampled.samplers.forget(number, surplus);
+                    }
+                }
                 // What the kernel says about processes and files comes without the server.
                 let is_asked =
                     |series: &&Series| !series.source.starts_with("/proc") && !series.source.starts_with("blocks of ");

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use assay_fleet::{Answer, Bus, Presence};
-use assay_record::{Record, Status};
+use assay_record::{Fold, Follow, Record, Status};
 use nix::sys::signal::Signal;
 use testkit::{Kind, Machines, Nats, NatsProgram};
 
@@ -274,10 +274,20 @@ fn stages_of_a_ladder_change_together_and_an_interrupt_ends_all_with_a_report() 
 
     let mut run = lab.folder.start(&lab.line("run sleepy.lua --sessions 4 --time 1h --record y.json", 2));
     run.wait_for_interval(4);
+    // Others can follow the record, as that of one process.
+    let mut follow = Follow::open(&lab.folder.path().join("y.json")).unwrap();
+    let mut followed = Fold::default();
+    while followed.record().and_then(|record| record.stages.first()).is_none_or(|stage| stage.intervals.len() < 2) {
+        follow.news().unwrap().into_iter().for_each(|event| followed.take(event));
+        std::thread::yield_now();
+    }
     run.signal(Signal::SIGINT);
     let ran = run.finish();
     assert_eq!(ran.code, Some(130), "{}", ran.shown());
     assert!(ran.stdout.contains("interrupted after"), "{}", ran.stdout);
+    follow.news().unwrap().into_iter().for_each(|event| followed.take(event));
+    let followed = followed.record().unwrap();
+    assert_eq!((followed.status, followed.stages[0].sessions), (Status::Interrupted, 4));
     let record = lab.record("y.json");
     assert_eq!(record.status, Status::Interrupted);
     assert!(record.agents.iter().all(|agent| agent.status == Status::Interrupted && agent.stages.len() == 1));
