@@ -576,6 +576,9 @@ fn records_become_pivot_tables_with_ratios() {
     16MB                    761  43%
     128MB                 1,363  77%
     1GB                  1,764  100%
+
+    Percentages: of the best in the table.
+    No confidence intervals: a single trial stands for its cell.
     ");
     insta::assert_snapshot!(shown_csv(&shown[..1]), @r"
     table,sessions,shared_buffers,value,low,high,of_best,ratio,ratio_low,ratio_high,verdict

@@ -26,7 +26,7 @@ fn markup(page: &str) -> String {
 #[test]
 fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     insta::assert_snapshot!(summary(&told(vec![example()])).join("\n"), @r"
-    shop.lua ran on 2 servers with 16, 64 sessions, one after another (Poisson 2,000 tx/s, 2 s each). The run was interrupted before it was complete.
+    shop.lua ran on 2 servers (PostgreSQL 15.14) with 16, 64 sessions, one after another (Poisson 2,000 tx/s, 2 s each). The run was interrupted before it was complete.
     The highest throughput was with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
     Steady state unknown: needs at least 30 s (this run: 2 s).
     12 transactions failed; 18 errors, most often deadlock 40P01.
@@ -328,7 +328,7 @@ fn every_interval_is_a_row_of_the_csv() {
     // Two stages of two intervals: total, two types, three classes.
     assert_eq!(lines.len(), 1 + 4 * 6);
     assert!(lines[0].ends_with(",cpus_used,type,class,time,server,load,seed,option_items,option_refund_share,option_regions,option_secondary,option_table"));
-    let settings = "2026-03-14T15:09:26.635Z,2 servers,\"Poisson 2,000 tx/s\",18446744073709551615,100000,0.25,\"north,south\",false,orders";
+    let settings = "2026-03-14T15:09:26.635Z,2 servers (PostgreSQL 15.14),\"Poisson 2,000 tx/s\",18446744073709551615,100000,0.25,\"north,south\",false,orders";
     let interval = "shop.lua,r0.json.zst,0,shop.lua,0,16,0,1000000000";
     assert_eq!(
         lines[1],
@@ -453,7 +453,7 @@ fn a_picture_says_what_it_is_of_and_looks_as_asked() {
     let plain = svg(chart, &PictureOptions::default());
     assert!(plain.contains(">Throughput over time</text>"), "{plain}");
     assert!(
-        plain.contains(">shop.lua · 2 servers · 16, 64 sessions · Poisson 2,000 tx/s · 2026-03-14</text>"),
+        plain.contains(">shop.lua · 2 servers (PostgreSQL 15.14) · 16, 64 sessions · Poisson 2,000 tx/s · 2026-03-14</text>"),
         "{plain}"
     );
     assert!(plain.contains("width=\"960\" height=\"460\"") && plain.contains("fill=\"#ffffff\""), "{plain}");

@@ -116,8 +116,8 @@ fn a_ladder_is_a_table_of_stages_and_the_details_of_the_last() {
     let text = text(&findings(&example()));
     narrow_and_plain(&text);
     insta::assert_snapshot!(text, @"
-    shop.lua · 2 servers · 16, 64 sessions · Poisson 2,000 tx/s · 2 s each
-    warm-up 0.1 s
+    shop.lua · 2 servers (PostgreSQL 15.14) · 16, 64 sessions · Poisson 2,000 tx/s
+    2 s each · warm-up 0.1 s
     120,000 spm with 64 sessions · 2,400 tx/s · shop p95 4.80 · p99 4.96 ms
     no knee: throughput still grows at the last step
 
@@ -804,8 +804,8 @@ fn every_warning_is_put_in_words() {
     let text = text(&all);
     narrow_and_plain(&text);
     insta::assert_snapshot!(text.split_once("\nwith 64 sessions, for").unwrap().0, @"
-    shop.lua · 2 servers · 16, 64 sessions · Poisson 2,000 tx/s · 2 s each
-    warm-up 0.1 s
+    shop.lua · 2 servers (PostgreSQL 15.14) · 16, 64 sessions · Poisson 2,000 tx/s
+    2 s each · warm-up 0.1 s
     120,000 spm with 64 sessions · 2,400 tx/s · shop p95 4.80 · p99 4.96 ms
     no knee: throughput still grows at the last step
 

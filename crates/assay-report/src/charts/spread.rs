@@ -10,7 +10,7 @@ use crate::findings::metric::{TrialsFindings, trials_findings};
 use crate::findings::report::{Report, Setting};
 use crate::findings::stage::StageFindings;
 use crate::plain::clean;
-use crate::words::run::sessions;
+use crate::words::run::step;
 
 const BOXES_MAX: usize = 48;
 const OUTSIDE_MAX: usize = 60;
@@ -105,7 +105,7 @@ pub(crate) fn boxed(values: Vec<f64>) -> Option<Boxed> {
     })
 }
 
-/// A line per setting and number of sessions; if there are too many, for the best number of sessions of every setting.
+/// A line per setting and step; if there are too many, for the best step of every setting.
 pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
     let all = stages(settings);
     let few = all.len() <= LINES_MAX;
@@ -140,7 +140,7 @@ fn percentile_line(one: &Stages) -> ChartLine {
     line
 }
 
-/// Stages with one number of sessions, from all trials of a setting.
+/// Stages with one number of sessions, or of a search with one rate, from all trials of a setting.
 struct Stages<'a> {
     /// The shortest length that can be distinguished.
     name: String,
@@ -151,21 +151,22 @@ struct Stages<'a> {
 fn stages<'a>(settings: &[Setting<'a>]) -> Vec<Stages<'a>> {
     let mut all = Vec::new();
     for setting in settings {
-        let mut of_setting: Vec<(u32, Stages)> = Vec::new();
-        for stage in setting.trials.iter().flat_map(|trial| trial.findings.stages.iter().take(STAGES_MAX)) {
-            if let Some((_, known)) = of_setting.iter_mut().find(|(sessions, _)| *sessions == stage.sessions) {
-                known.stages.push(stage);
-                continue;
+        let mut of_setting: Vec<Stages> = Vec::new();
+        for findings in setting.trials.iter().map(|trial| &trial.findings) {
+            for stage in findings.stages.iter().take(STAGES_MAX) {
+                let name = step(findings, stage);
+                match of_setting.iter_mut().find(|known| known.name == name) {
+                    Some(known) => known.stages.push(stage),
+                    None => of_setting.push(Stages { name, group: setting.number, stages: vec![stage] }),
+                }
             }
-            let name = String::new();
-            of_setting.push((stage.sessions, Stages { name, group: setting.number, stages: vec![stage] }));
         }
         let ladder = of_setting.len() > 1;
-        all.extend(of_setting.into_iter().map(|(number, one)| {
+        all.extend(of_setting.into_iter().map(|one| {
             let name = match (settings.len() > 1, ladder) {
-                (false, _) => sessions(number),
+                (false, _) => one.name.clone(),
                 (true, false) => setting.name.to_owned(),
-                (true, true) => format!("{}, {}", setting.name, sessions(number)),
+                (true, true) => format!("{}, {}", setting.name, one.name),
             };
             Stages { name: clean(&name, NAME_WIDTH), ..one }
         }));

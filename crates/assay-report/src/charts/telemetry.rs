@@ -142,6 +142,7 @@ pub(super) fn of_entry(entry: &ReportEntry, number: usize) -> Vec<Chart> {
             keys.push((scope.scope, scope.target));
         }
     }
+    let several = entry.findings.targets.len() > 1;
     let mut all = Vec::new();
     for (kind, target) in keys {
         let scope = ScopeOverTime { time, kind, target };
@@ -149,8 +150,8 @@ pub(super) fn of_entry(entry: &ReportEntry, number: usize) -> Vec<Chart> {
             (ScopeKind::Server, 1..) => format!("{name}{}-{}", target.saturating_add(1), number + 1),
             _ => format!("{name}-{}", number + 1),
         };
-        let title = |title: &str| match (kind, target) {
-            (ScopeKind::Server, 1..) => format!("{title}, server {}", target.saturating_add(1)),
+        let title = |title: &str| match kind {
+            ScopeKind::Server if several => format!("{title}, server {}", target.saturating_add(1)),
             _ => title.to_owned(),
         };
         let chart = |name: &str, of: &str, caption: &str, unit: &str, lines: Vec<ChartLine>| {

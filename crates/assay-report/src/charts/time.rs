@@ -8,7 +8,6 @@ use crate::charts::chart::{
 };
 use crate::digits::{change, count, figure, seconds};
 use crate::findings::arithmetic::{median, rolling_median};
-use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::interval::{IntervalFindings, bucket_bounds_ns};
 use crate::findings::latency::LatencyFindings;
 use crate::findings::report::{ReportEntry, Setting};
@@ -202,7 +201,7 @@ impl<'a> TimeLine<'a> {
     pub(super) fn new(findings: &'a Findings) -> TimeLine<'a> {
         let all: usize = findings.stages.iter().map(|stage| stage.intervals.len()).sum();
         let merged = all.div_ceil(POINTS_MAX).max(1);
-        let by_rate = matches!(&findings.capacity, Some(CapacityFindings { of: Capacity::Rate { .. }, .. }));
+        let by_rate = findings.searches_rate();
         let (trial, notes) = (findings.trial.as_ref(), &findings.notes[..]);
         let mut line = TimeLine { parts: Vec::new(), merged, stages: Vec::new(), by_rate, trial, notes };
         let start = findings.stages.first().map_or(0, |stage| stage.started.unix_ms());

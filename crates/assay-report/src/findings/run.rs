@@ -191,6 +191,11 @@ impl Findings {
         self.targets.iter().any(|target| target.place == Place::Embedded)
     }
 
+    /// Whether its stages differ in their rates: it searched for the highest that keeps promises.
+    pub(crate) fn searches_rate(&self) -> bool {
+        matches!(&self.capacity, Some(CapacityFindings { of: Capacity::Rate { .. }, .. }))
+    }
+
     /// The stage for reports that can show only one: for a search, the one with the highest value within capacity;
     /// otherwise the best of several, or the last.
     pub(crate) fn main_stage(&self) -> Option<&StageFindings> {

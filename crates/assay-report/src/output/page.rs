@@ -49,7 +49,7 @@ use crate::words::facts::{Facts, undone};
 use crate::words::isolation::{isolation_examples, isolation_remarks};
 use crate::words::run::{
     client, clients, command_line, growth, host, note_words, number_of, option_value, per, per_second, per_second_of,
-    rate_words, sessions, started,
+    rate_words, sessions, started, step,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
 use crate::words::summary::{capitalized, summary, title};
@@ -286,7 +286,7 @@ fn steadiness(findings: &Findings) -> Markup {
     let several = findings.stages.len() > 1;
     html! {
         @for stage in findings.stages.iter().take(ROWS_MAX) {
-            @if several { h3 { (capitalized(&clients(findings, stage.sessions))) } }
+            @if several { h3 { (capitalized(&step(findings, stage))) } }
             (listed(over_time(stage)))
             @if let Some(table) = work::outages(&stage.outages, &findings.targets) {
                 (table.with_caption("Outages").html())
@@ -312,7 +312,7 @@ fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
                 }
                 @if let Some(used) = statement_uses(scope).filter(|_| std::ptr::eq(stage, main)) {
                     details.setup open {
-                        summary { "Statements by time, in the whole run: " (scope_name(scope)) }
+                        summary { "Statements by time, in the whole run: " (scope_name(scope, findings.targets.len())) }
                         @if let Some(words) = not_all_statements(scope, findings) { p.soft { (words) } }
                         (used.html())
                     }
@@ -320,8 +320,8 @@ fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
                 @if let Some(lines) = log_table(scope) {
                     details.setup open[scope.log.iter().any(|line| line.severity > LogSeverity::Note)] {
                         summary {
-                            "Log, " (number_of(scope.log.len() as u64, "line")) ": " (scope_name(scope))
-                            @if several { ", " (clients(findings, stage.sessions)) }
+                            "Log, " (number_of(scope.log.len() as u64, "line")) ": " (scope_name(scope, findings.targets.len()))
+                            @if several { ", " (step(findings, stage)) }
                             @if scope.log_left_out > 0 { " (more of the run were left out)" }
                         }
                         (lines.html())
@@ -329,8 +329,8 @@ fn telemetry_of(findings: &Findings, kind: ScopeKind) -> Markup {
                 }
                 details.setup {
                     summary {
-                        "All metrics: " (scope_name(scope))
-                        @if several { ", " (clients(findings, stage.sessions)) }
+                        "All metrics: " (scope_name(scope, findings.targets.len()))
+                        @if several { ", " (step(findings, stage)) }
                     }
                     (metrics(scope).html())
                 }
@@ -439,14 +439,16 @@ fn records(report: &Report, charts: &Charts) -> Markup {
 fn tiles(findings: &Findings) -> Markup {
     let Some(stage) = findings.main_stage() else { return Markup::default() };
     let (total, response) = (&stage.total, &stage.total.response);
-    let step = match &findings.capacity {
-        Some(_) => "At capacity",
-        None if stage.best => "The fastest step",
-        None => "The last step",
+    let which = match &findings.capacity {
+        Some(found) if found.low.is_some() => "At capacity".to_owned(),
+        // None was found.
+        Some(_) => capitalized(&step(findings, stage)),
+        None if stage.best => "The fastest step".to_owned(),
+        None => "The last step".to_owned(),
     };
     html! {
         @if findings.stages.len() > 1 {
-            p.caption { (step) ", " (clients(findings, stage.sessions)) ":" }
+            p.caption { (which) ", " (clients(findings, stage.sessions)) ":" }
         }
         dl.figures {
             @if let Some(own) = stage.rates.first() {
@@ -721,7 +723,7 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
         work::targets(&findings.targets, &stage.targets).map(|table| table.with_caption("By server")),
     ];
     html! {
-        @if findings.stages.len() > 1 { h3 { (capitalized(&clients(findings, stage.sessions))) } }
+        @if findings.stages.len() > 1 { h3 { (capitalized(&step(findings, stage))) } }
         (listed(undone(stage)))
         @for table in tables.into_iter().flatten() {
             (table.html())
@@ -729,10 +731,10 @@ fn stage_in_full(stage: &StageFindings, findings: &Findings) -> Markup {
     }
 }
 
-fn scope_name(scope: &ScopeFindings) -> String {
+fn scope_name(scope: &ScopeFindings, servers: usize) -> String {
     match (scope.scope, scope.target) {
         (ScopeKind::Machine, _) => "Machine (load generator and server)".to_owned(),
-        (ScopeKind::Server, 0) => "The server".to_owned(),
+        (ScopeKind::Server, _) if servers < 2 => "The server".to_owned(),
         (ScopeKind::Server, target) => format!("Server {}", target.saturating_add(1)),
     }
 }

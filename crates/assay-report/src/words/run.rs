@@ -6,8 +6,9 @@ use crate::digits::{clock, count, figure, seconds};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::loaded::Loaded;
 use crate::findings::metric::MetricUnit;
-use crate::findings::run::{Findings, Task};
+use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::findings::setting::SettingName;
+use crate::findings::stage::StageFindings;
 use crate::findings::tally::ErrorFindings;
 use crate::plain::clean;
 
@@ -23,6 +24,14 @@ pub(crate) fn sessions(number: u32) -> String {
 /// `3 sessions`; a machine test has threads, and `assay io` a ladder of readers.
 pub(crate) fn clients(findings: &Findings, number: u32) -> String {
     number_of(number.into(), client(findings))
+}
+
+/// What distinguishes a stage from the others of its run: its rate in a search for one, otherwise its clients.
+pub(crate) fn step(findings: &Findings, stage: &StageFindings) -> String {
+    match stage.open.as_ref().filter(|_| findings.searches_rate()) {
+        Some(open) => format!("{} tx/s due", figure(open.rate_per_s)),
+        None => clients(findings, stage.sessions),
+    }
 }
 
 /// Clients of a stage: sessions, threads or readers.
@@ -62,19 +71,32 @@ pub(crate) fn servers(findings: &Findings) -> String {
         [] => "no server".into(),
         [target] if target.product.is_empty() => clean(&target.url, SERVER_WIDTH),
         [target] => clean(&format!("{} {}", target.product, target.version), SERVER_WIDTH),
-        targets => format!("{} servers", targets.len()),
+        targets => several_servers(targets),
     }
 }
 
 /// The same without what packagers append to a version: `PostgreSQL 15.14`, `MariaDB 10.11.14`.
 pub(crate) fn servers_in_short(findings: &Findings) -> String {
     match &findings.targets[..] {
-        [target] if !target.product.is_empty() => {
-            let version = target.version.split([' ', '-', '+']).next().unwrap_or_default();
-            clean(&format!("{} {version}", target.product), SERVER_WIDTH)
-        }
+        [target] if !target.product.is_empty() => in_short(target),
         _ => servers(findings),
     }
+}
+
+fn in_short(target: &ServerFindings) -> String {
+    let version = target.version.split([' ', '-', '+']).next().unwrap_or_default();
+    clean(&format!("{} {version}", target.product), SERVER_WIDTH)
+}
+
+/// `2 servers (PostgreSQL 15.14, PostgreSQL 17.2)`; of many versions, only the number of servers.
+fn several_servers(targets: &[ServerFindings]) -> String {
+    const NAMED_MAX: usize = 3;
+    let mut names: Vec<String> = targets.iter().map(in_short).collect();
+    names.sort();
+    names.dedup();
+    let all = format!("{} servers", targets.len());
+    let is_known = names.len() <= NAMED_MAX && targets.iter().all(|target| !target.product.is_empty());
+    if is_known { format!("{all} ({})", names.join(", ")) } else { all }
 }
 
 /// What distinguishes the servers that were started for the run, by name; settings only if they are not in effect as

@@ -198,11 +198,12 @@ fn generator(findings: &Findings) -> String {
 /// The generator's use of resources in a stage, if known.
 pub(crate) fn generator_figures(stage: &StageFindings) -> Option<String> {
     let generator = stage.generator?;
+    let lag = stage.total.lag.p99_ns.map(|ns| format!(", its lag p99 was {} ms", ms(Some(ns))));
     Some(format!(
-        "it used {} of the machine, its busiest worker was {} busy, its lag p99 was {} ms",
+        "it used {} of the machine, its busiest worker was {} busy{}",
         percent(generator.cpu_share_of_machine),
         percent(generator.busiest_worker),
-        ms(stage.total.lag.p99_ns)
+        lag.unwrap_or_default()
     ))
 }
 
