@@ -2,8 +2,27 @@
 //!
 //! Most of it is one `SHOW GLOBAL STATUS`; a variable that a version does not have is simply missing in the answer.
 
-use assay_telemetry::question::{Asked, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Switched, Waits};
+use assay_telemetry::question::{
+    Asked, Condition, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Switched, Waits,
+};
 use assay_telemetry::{Checkup, LiveQuestions, Questions, Right, StatementQuestions};
+
+/// The schema has the table of status variables. Without the privilege PROCESS, a user sees sessions of its own alone.
+macro_rules! sessions {
+    ($schema:literal) => {
+        concat!(
+            "SELECT * FROM (SELECT ID, USER, DB, HOST, COMMAND, STATE, TIME, LEFT(INFO, 400) \
+             FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() \
+             UNION ALL SELECT 0, 'others', '', '', 'hidden: needs PROCESS', '', NULL, \
+             CONCAT('sessions of other users: ', number) FROM (SELECT (SELECT VARIABLE_VALUE FROM ",
+            $schema,
+            ".GLOBAL_STATUS WHERE VARIABLE_NAME = 'THREADS_CONNECTED') - COUNT(*) AS number, \
+             SUM(USER <> SUBSTRING_INDEX(USER(), '@', 1)) AS others \
+             FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Daemon') AS counted \
+             WHERE number > 0 AND others = 0) AS listed ORDER BY COMMAND = 'Sleep', TIME DESC"
+        )
+    };
+}
 
 /// The questions.
 pub const QUESTIONS: Questions = Questions {
@@ -16,10 +35,11 @@ pub const QUESTIONS: Questions = Questions {
         of_session: true,
         no_counters: "",
     },
-    live: |_, _| LiveQuestions {
-        sessions_sql: "SELECT ID, USER, DB, HOST, COMMAND, STATE, TIME, LEFT(INFO, 400) \
-                       FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() \
-                       ORDER BY COMMAND = 'Sleep', TIME DESC",
+    live: |product, _| LiveQuestions {
+        sessions_sql: match product {
+            "MariaDB" => sessions!("information_schema"),
+            _ => sessions!("performance_schema"),
+        },
         statements_sql: "SELECT CONCAT(COALESCE(SCHEMA_NAME, ''), ':', COALESCE(DIGEST, '')), COUNT_STAR, \
                          SUM_TIMER_WAIT / 1000000, SUM_ROWS_SENT + SUM_ROWS_AFFECTED, NULL, LEFT(DIGEST_TEXT, 400) \
                          FROM performance_schema.events_statements_summary_by_digest \
@@ -95,8 +115,10 @@ fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
                   ON w.THREAD_ID = t.THREAD_ID AND w.END_EVENT_ID IS NULL \
                   WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID() \
                   AND t.PROCESSLIST_COMMAND NOT IN ('Sleep', 'Daemon') GROUP BY 1",
-            condition: "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_current'",
-            refused: "the consumer events_waits_current of the performance schema is off",
+            condition: Some(Condition {
+                sql: "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_current'",
+                refused: "the consumer events_waits_current of the performance schema is off",
+            }),
         }),
         process: ProcessQuestion {
             programs: &["mysqld", "mariadbd"],

@@ -4,7 +4,7 @@
 //! log's position and wait events do not. All databases of the server are added up.
 
 use assay_telemetry::question::{
-    Asked, OWN_IDS, OwnPart, ProcessQuestion, Question, Running, ServerQuestions, Shape, Waits,
+    Asked, Condition, OWN_IDS, OwnPart, ProcessQuestion, Question, Running, ServerQuestions, Shape, Waits,
 };
 use assay_telemetry::{Checkup, LiveQuestions, Questions, Right, StatementQuestions};
 
@@ -88,8 +88,7 @@ fn server_questions(version: &str) -> ServerQuestions {
             // The function below the view pg_stat_activity, which in old versions also reads catalogs for their names.
             sql: "SELECT coalesce(wait_event_type || ':' || wait_event, 'CPU') AS assay_telemetry, count(*) \
                   FROM pg_stat_get_activity(NULL) WHERE state = 'active' AND pid <> pg_backend_pid() GROUP BY 1",
-            condition: "",
-            refused: "",
+            condition: Some(SEES_SESSIONS),
         }),
         running: at_least(12).then_some(RUNNING),
         process: ProcessQuestion {
@@ -134,7 +133,13 @@ fn live_questions(version: &str) -> LiveQuestions {
     }
     let major = major_of(version);
     LiveQuestions {
-        sessions_sql: if major >= 10 { sessions!(" AND backend_type = 'client backend'") } else { sessions!("") },
+        // Of hidden sessions, only their user and database are known.
+        sessions_sql: match major {
+            10.. => {
+                sessions!(" AND (backend_type = 'client backend' OR state IS NULL AND datid <> 0 AND usesysid <> 0)")
+            }
+            _ => sessions!(""),
+        },
         statements_sql: if major >= 13 { statements!("total_exec_time") } else { statements!("total_time") },
         statements_condition: "SELECT 'YES' AS assay_telemetry FROM pg_extension WHERE extname = 'pg_stat_statements'",
         no_statements: "the database has no extension pg_stat_statements",
@@ -339,7 +344,7 @@ fn statements(is_execution: bool) -> Question {
 }
 
 fn activity() -> Question {
-    row(
+    let asked = row(
         &[
             (
                 "pg_stat_activity.state",
@@ -353,8 +358,17 @@ fn activity() -> Question {
             ),
         ],
         "pg_stat_get_activity(NULL)",
-    )
+    );
+    Question { condition: Some(SEES_SESSIONS), ..asked }
 }
+
+/// Of sessions that a user may not see, there is neither state nor snapshot. Background processes have no database or
+/// no user.
+const SEES_SESSIONS: Condition = Condition {
+    sql: "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_stat_get_activity(NULL) WHERE state IS NULL AND datid <> 0 \
+          AND usesysid <> 0 AND query = '<insufficient privilege>') THEN 'NO' ELSE 'YES' END AS assay_telemetry",
+    refused: "sessions of other users are hidden: needs pg_monitor",
+};
 
 fn statement_questions(version: &str) -> StatementQuestions {
     // pg_stat_force_next_flush came with 15; before it, counters arrive up to half a second late.

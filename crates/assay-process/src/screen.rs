@@ -3,11 +3,15 @@
 //! Drawn on stderr, because stdout is for results. While it is taken, other lines for the user wait, and appear when it
 //! is given back, which a panic does, too. A terminal that goes away is an error of the next call.
 
-use std::io::{self, Stderr, Write};
+use std::fs::File;
+use std::io::{self, IsTerminal, Stderr, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assay_top::Key;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -21,6 +25,8 @@ use crate::terminal;
 /// The terminal, taken over. It is given back when this is dropped.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stderr>>,
+    /// Where keys come from.
+    keys: File,
 }
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -31,9 +37,10 @@ impl Screen {
         if !terminal::stderr_is_terminal() {
             return Err(io::Error::other("stderr is not a terminal"));
         }
+        let keys = keys()?;
         take()?;
         match Terminal::with_options(CrosstermBackend::new(io::stderr()), TerminalOptions::default()) {
-            Ok(terminal) => Ok(Screen { terminal }),
+            Ok(terminal) => Ok(Screen { terminal, keys }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -49,7 +56,8 @@ impl Screen {
 
     /// Waits for a key: `Some(None)` is a change of the size, `None` is nothing within the time.
     pub fn key(&mut self, within: Duration) -> io::Result<Option<Option<Key>>> {
-        if !event::poll(within)? {
+        // Keys that were read together with an earlier one are there already.
+        if !self.has_event()? && !(self.is_readable(within)? && self.has_event()?) {
             return Ok(None);
         }
         Ok(match event::read()? {
@@ -57,6 +65,27 @@ impl Screen {
             Event::Resize(..) => Some(None),
             _ => None,
         })
+    }
+
+    /// From a terminal that has gone, the library would read nothing for ever.
+    fn has_event(&self) -> io::Result<bool> {
+        self.is_readable(Duration::ZERO)?;
+        event::poll(Duration::ZERO)
+    }
+
+    /// Whether there is something to read, or a signal came, such as that of a new size.
+    fn is_readable(&self, within: Duration) -> io::Result<bool> {
+        let mut watched = [PollFd::new(self.keys.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+        match poll(&mut watched, timeout) {
+            Err(Errno::EINTR) => return Ok(true),
+            found => found?,
+        };
+        let found = watched[0].revents().unwrap_or(PollFlags::empty());
+        if found.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL) {
+            return Err(io::Error::other("it has gone"));
+        }
+        Ok(found.contains(PollFlags::POLLIN))
     }
 
     /// Gives the terminal back, stops this process until somebody continues it, and takes it over again.
@@ -72,6 +101,12 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// As crossterm chooses it.
+fn keys() -> io::Result<File> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() { Ok(stdin.as_fd().try_clone_to_owned()?.into()) } else { File::open("/dev/tty") }
 }
 
 fn take() -> io::Result<()> {

@@ -453,7 +453,9 @@ fn a_picture_says_what_it_is_of_and_looks_as_asked() {
     let plain = svg(chart, &PictureOptions::default());
     assert!(plain.contains(">Throughput over time</text>"), "{plain}");
     assert!(
-        plain.contains(">shop.lua · 2 servers (PostgreSQL 15.14) · 16, 64 sessions · Poisson 2,000 tx/s · 2026-03-14</text>"),
+        plain.contains(
+            ">shop.lua · 2 servers (PostgreSQL 15.14) · 16, 64 sessions · Poisson 2,000 tx/s · 2026-03-14</text>"
+        ),
         "{plain}"
     );
     assert!(plain.contains("width=\"960\" height=\"460\"") && plain.contains("fill=\"#ffffff\""), "{plain}");

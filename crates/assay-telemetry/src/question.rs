@@ -49,9 +49,16 @@ pub struct Switched {
 pub struct Waits {
     /// Rows of a name and a number of sessions.
     pub sql: &'static str,
-    /// Asked once before: waits are sampled only if the answer is `YES`. Empty: always.
-    pub condition: &'static str,
-    /// The reason to report if they are not sampled.
+    /// `None`: always.
+    pub condition: Option<Condition>,
+}
+
+/// What must hold, or the answers are not the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Asked once, when connected. It holds if the answer is `YES`.
+    pub sql: &'static str,
+    /// The reason to report if it does not.
     pub refused: &'static str,
 }
 
@@ -98,6 +105,8 @@ pub struct Question {
     pub uncounted: bool,
     /// Not asked again if the first answer has no values: only some servers have what it asks for, such as replicas.
     pub of_some: bool,
+    /// `None`: always asked.
+    pub condition: Option<Condition>,
     /// Lists the statements of ours that this question must not count. They replace `OWN_IDS` in it.
     pub own_ids_sql: &'static str,
 }
@@ -182,7 +191,8 @@ impl Asked {
 impl Question {
     /// Asked with every sample.
     pub fn new(sql: String, shape: Shape, asked: Vec<Asked>) -> Question {
-        Question { sql, shape, asked, at_ends: false, late: false, uncounted: false, of_some: false, own_ids_sql: "" }
+        let (at_ends, late, uncounted, of_some) = Default::default();
+        Question { sql, shape, asked, at_ends, late, uncounted, of_some, condition: None, own_ids_sql: "" }
     }
 
     /// The values in an answer, by metric. NULLs, missing values and texts are omitted.

@@ -114,7 +114,9 @@ fn what_ran(findings: &Findings) -> String {
     };
     let each = if findings.stages.len() > 1 { " each" } else { "" };
     let length = findings.stages.first().map(|stage| format!("{}{each}", seconds(stage.measured_ns)));
-    let facts: Vec<String> = [load(findings)].into_iter().chain(length).filter(|fact| !fact.is_empty()).collect();
+    let agents = (!findings.agents.is_empty()).then(|| format!("{} agents", findings.agents.len()));
+    let facts = [load(findings)].into_iter().chain(agents).chain(length);
+    let facts: Vec<String> = facts.filter(|fact| !fact.is_empty()).collect();
     let end = match findings.status {
         Status::Complete => "",
         Status::Running => " Its record has no end.",
@@ -175,7 +177,8 @@ fn troubles(findings: &Findings) -> String {
         (failed, first) => {
             let most = if findings.errors.len() > 1 { "most often " } else { "" };
             let often = first.map(|error| format!(", {most}{}", error_name(error))).unwrap_or_default();
-            format!("{} failed; {}{often}.", number_of(failed, "transaction"), number_of(errors, "error"))
+            let failed = if failed == 0 { "No transaction".to_owned() } else { number_of(failed, "transaction") };
+            format!("{failed} failed; {}{often}.", number_of(errors, "error"))
         }
     }
 }

@@ -3,7 +3,7 @@
 use assay_engine::Target;
 use assay_io::Clock;
 use assay_seam::{Nanos, Rows, StatementId};
-use assay_telemetry::question::{OWN_IDS, Waits};
+use assay_telemetry::question::{Condition, OWN_IDS, Waits};
 use assay_telemetry::{OwnPart, Question, Shape, Switched, buffers_read, pgbouncer};
 
 use super::data_folder::{self, DataFolder};
@@ -167,6 +167,10 @@ impl ServerBeside {
         });
         for question in questions {
             let asked = question.asked.clone();
+            if let Some(refused) = refused(&mut client, question.condition, readings) {
+                asked.iter().for_each(|asked| readings.lack(asked.metric, refused));
+                continue;
+            }
             if question.of_some && is_elsewhere(&mut client, &question, readings) {
                 continue;
             }
@@ -305,6 +309,17 @@ fn choose(
     Ok(Chosen { question, statement: is_prepared.then_some(statement), buffers })
 }
 
+/// Why something is not asked; `None`: it is.
+fn refused(client: &mut Client, condition: Option<Condition>, readings: &mut Readings) -> Option<&'static str> {
+    let condition = condition?;
+    readings.statements += 1;
+    let answer = client.ask(condition.sql, PATIENCE).ok().and_then(|rows| {
+        let last = rows.columns(0).saturating_sub(1);
+        text(&rows, 0, last)
+    });
+    (answer.as_deref() != Some("YES")).then_some(condition.refused)
+}
+
 /// How to observe waits, if the server permits it.
 fn waits(
     client: &mut Client,
@@ -314,13 +329,9 @@ fn waits(
     readings: &mut Readings,
 ) -> Option<Chosen> {
     let waits = waits?;
-    if !waits.condition.is_empty() {
-        readings.statements += 1;
-        let is_on = client.ask(waits.condition, PATIENCE).ok().and_then(|rows| text(&rows, 0, 0));
-        if is_on.as_deref() != Some("YES") {
-            readings.lack("waits", waits.refused);
-            return None;
-        }
+    if let Some(refused) = refused(client, waits.condition, readings) {
+        readings.lack("waits", refused);
+        return None;
     }
     let question = Question::new(waits.sql.to_owned(), Shape::Named, Vec::new());
     match choose(client, explain, question, number, readings) {

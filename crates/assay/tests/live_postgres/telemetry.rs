@@ -131,6 +131,19 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
         let absent: Vec<&str> = of_server.absent.iter().map(|one| one.metric.as_str()).collect();
         assert!(of_server.absent.iter().all(|one| !one.reason.is_empty()), "{:?}", of_server.absent);
         assert!(absent.contains(&"statements"), "{absent:?}");
+        // Its own sessions are all that it sees, and there are no others.
+        series(of_server, "active_sessions");
+        let line = format!("run oltp_point_select --db {} --table-size 5000 --rate 1 --time 0", server.url("app"));
+        let mut other = folder.start(&line);
+        other.wait_for_interval(1);
+        let found = watched(&folder, &format!("oltp_insert --db {} --table-size 5000", server.url_as("plain", "app")));
+        let absent = &scope(&found, ScopeKind::Server).absent;
+        for metric in ["active_sessions", "oldest_snapshot_age", "waits"] {
+            let reason = absent.iter().find(|one| one.metric == metric).map(|one| one.reason.as_str());
+            assert_eq!(reason, Some("sessions of other users are hidden: needs pg_monitor"), "{metric}");
+        }
+        other.signal(Signal::SIGINT);
+        assert_eq!(other.finish().code, Some(0));
     });
 }
 
