@@ -164,6 +164,9 @@ impl From<ReadError> for Trouble {
         };
         match error {
             ReadError::CutOff { .. } => trouble.hint("it was not copied completely: copy it again"),
+            ReadError::Io { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory => {
+                trouble.hint("`assay lab show FOLDER` shows an experiment, `assay library FOLDER` finds records")
+            }
             _ => trouble,
         }
     }

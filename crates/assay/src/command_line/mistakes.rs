@@ -44,6 +44,10 @@ pub(super) fn explain(
         }
         ErrorKind::UnknownArgument if workload.is_some() => Trouble::usage(format!("unexpected argument `{option}`"))
             .hint("a workload's name comes first; option values follow their option"),
+        ErrorKind::UnknownArgument if words.get(1).is_some_and(|word| word == "duel") => {
+            Trouble::usage(format!("unexpected argument `{option}`"))
+                .hint("each side is one argument, in quotes; `--common` has what both share")
+        }
         ErrorKind::UnknownArgument => Trouble::usage(format!("unexpected argument `{option}`"))
             .hint(format!("`{} --help` shows the usage", path(command, workload, words))),
         ErrorKind::InvalidSubcommand => {

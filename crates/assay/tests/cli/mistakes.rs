@@ -406,6 +406,8 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
         "run oltp_read_write --tables 0 --no-record --quiet",
         "prepare oltp_read_write --table-size -5 --db sqlite:a.db",
         "run tpcc --rand-type zipfian --no-record --quiet",
+        "duel oltp_read_write --tables 2",
+        "show .",
     ];
     let told: Vec<String> = cases.iter().map(|line| format!("$ assay {line}\n{}\n", told(line))).collect();
     assert_snapshot!(told.join("\n"), @r"
@@ -481,6 +483,23 @@ fn slips_are_refused_with_their_cause_and_what_to_do() {
     error: --rand-type zipfian has no effect on tpcc
 
     hint: leave it out: the workload itself determines which rows it accesses
+
+
+    $ assay duel oltp_read_write --tables 2
+    exit 2
+    --- stderr
+    error: unexpected argument `2`
+
+    hint: each side is one argument, in quotes; `--common` has what both share
+
+
+    $ assay show .
+    exit 5
+    --- stderr
+    error: cannot read record .
+      Is a directory (os error 21)
+
+    hint: `assay lab show FOLDER` shows an experiment, `assay library FOLDER` finds records
     ");
 }
 
