@@ -32,6 +32,16 @@ fn nothing_a_mysql_server_sends_panics() {
 }
 
 #[test]
+fn nothing_a_mongodb_server_sends_panics() {
+    fuzz("mongodb", "fuzz/seeds/mongodb", assay_mongodb::fuzz_mongodb);
+}
+
+#[test]
+fn no_command_for_mongodb_panics() {
+    fuzz("command", "fuzz/seeds/commands", assay_mongodb::fuzz_statement);
+}
+
+#[test]
 fn nothing_in_a_file_that_is_no_record_panics() {
     fuzz("record", "fuzz/seeds/record", assay_record::fuzz_record);
 }

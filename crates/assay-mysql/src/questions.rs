@@ -50,6 +50,7 @@ pub const QUESTIONS: Questions = Questions {
         end_sql: "KILL {}",
     },
     checkup: Checkup {
+        ping: "SELECT 1",
         limits: &[
             ("connections that the server allows", "SELECT @@GLOBAL.max_connections"),
             ("open now", "SHOW GLOBAL STATUS LIKE 'Threads_connected'"),

@@ -15,6 +15,7 @@ pub const QUESTIONS: Questions = Questions {
     statement: |_, version| statement_questions(version),
     live: |_, version| live_questions(version),
     checkup: Checkup {
+        ping: "SELECT 1",
         limits: &[
             ("connections that the server allows", "SHOW max_connections"),
             ("reserved for superusers", "SHOW superuser_reserved_connections"),

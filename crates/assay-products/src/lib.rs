@@ -40,7 +40,7 @@ pub struct Greeting {
 }
 
 /// Every family, in the order in which it is listed to users.
-pub static FAMILIES: [Family; 3] = [
+pub static FAMILIES: [Family; 4] = [
     Family {
         driver: assay_postgres::DRIVER,
         example: "postgres://USER@HOST/DATABASE",
@@ -62,6 +62,14 @@ pub static FAMILIES: [Family; 3] = [
         example: "sqlite:FILE",
         questions: assay_sqlite::QUESTIONS,
         settings: assay_sqlite::SETTINGS,
+        servers: &[],
+        greeting: None,
+    },
+    Family {
+        driver: assay_mongodb::DRIVER,
+        example: "mongodb://USER@HOST/DATABASE",
+        questions: assay_mongodb::QUESTIONS,
+        settings: assay_mongodb::SETTINGS,
         servers: &[],
         greeting: None,
     },
@@ -96,7 +104,7 @@ pub fn driver(scheme: &str) -> Option<&'static Driver> {
 /// What to write after `--db`, for hints: the database that needs no server first.
 pub fn examples() -> Vec<&'static str> {
     let mut families: Vec<&Family> = FAMILIES.iter().collect();
-    families.sort_by_key(|family| !family.servers.is_empty());
+    families.sort_by_key(|family| family.driver.dialect.name != EMBEDDED.dialect.name);
     families.into_iter().map(|family| family.example).collect()
 }
 

@@ -48,6 +48,7 @@ const fn gauge(name: &'static str, unit: Unit) -> Metric {
 pub const METRICS: &[Metric] = &[
     counter("commits", Unit::Count),
     counter("rollbacks", Unit::Count),
+    counter("write_conflicts", Unit::Count),
     // Pages requested, and those of them that were not in the server's own memory.
     counter("buffer_reads", Unit::Count),
     counter("buffer_misses", Unit::Count),
@@ -96,6 +97,14 @@ pub const METRICS: &[Metric] = &[
     counter("rocksdb_flush_written_bytes", Unit::Bytes),
     counter("rocksdb_wal_bytes", Unit::Bytes),
     counter("rocksdb_wal_syncs", Unit::Count),
+    // Commands of document databases.
+    counter("find_commands", Unit::Count),
+    counter("insert_commands", Unit::Count),
+    counter("update_commands", Unit::Count),
+    counter("delete_commands", Unit::Count),
+    counter("getmore_commands", Unit::Count),
+    counter("aggregate_commands", Unit::Count),
+    gauge("connections", Unit::Count),
     // The pooler in front of the server: clients and server connections, the longest wait of a client, and sums.
     gauge("pooler_clients_active", Unit::Count),
     gauge("pooler_clients_waiting", Unit::Count),

@@ -22,6 +22,8 @@ pub struct Questions {
 /// What a test of a connection asks. Questions that the server refuses are skipped.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkup {
+    /// The shortest query, to time round trips.
+    pub ping: &'static str,
     /// Limits that a run may meet: what they are, and a query with the value in the last column of its first row.
     pub limits: &'static [(&'static str, &'static str)],
     /// Rights without which telemetry is incomplete.
@@ -32,7 +34,7 @@ pub struct Checkup {
 
 impl Checkup {
     /// For a database without users.
-    pub const NONE: Checkup = Checkup { limits: &[], rights: &[], user_sql: "" };
+    pub const NONE: Checkup = Checkup { ping: "SELECT 1", limits: &[], rights: &[], user_sql: "" };
 }
 
 /// A right that telemetry needs.

@@ -13,7 +13,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 37] = [
+const ARROWS: [(&str, &[&str], &[&str]); 38] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -22,6 +22,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 37] = [
     ("assay-wire", &["assay-seam"], &[]),
     ("assay-postgres", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-mysql", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
+    ("assay-mongodb", &["assay-seam", "assay-telemetry"], &[]),
     ("assay-sqlite", &["assay-random", "assay-seam", "assay-telemetry"], &[]),
     ("assay-luajit", &[], &[]),
     ("assay-script", &["assay-isolation", "assay-luajit", "assay-options", "assay-random", "assay-seam"], &[]),
@@ -42,6 +43,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 37] = [
         &[
             "assay-fronts",
             "assay-lab",
+            "assay-mongodb",
             "assay-mysql",
             "assay-postgres",
             "assay-seam",
@@ -164,6 +166,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 37] = [
         &["assay-record", "testkit"],
         &[
             "assay-experiment",
+            "assay-mongodb",
             "assay-mysql",
             "assay-pgbench",
             "assay-postgres",

@@ -19,13 +19,21 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
     ("time", &["assay-io"], &CLOCKS),
     (
         "protocols",
-        &["assay-wire", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite", "postgres-protocol"],
-        &["postgres::", "mysql::"],
+        &[
+            "assay-wire",
+            "assay-mongodb",
+            "assay-mysql",
+            "assay-postgres",
+            "assay-products",
+            "assay-sqlite",
+            "postgres-protocol",
+        ],
+        &["postgres::", "mysql::", "mongodb::"],
     ),
     (
         "databases",
-        &["assay-wire", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite", "rusqlite"],
-        &["mysql", "pgsql", "postgres", "sqlite"],
+        &["assay-wire", "assay-mongodb", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite", "rusqlite"],
+        &["mongodb", "mysql", "pgsql", "postgres", "sqlite"],
     ),
     ("Lua", &["assay-luajit", "assay-script", "mlua-sys"], &["lua_State"]),
     // Options of workloads reach the engine as values, through assay-script.
@@ -36,8 +44,8 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
     ("processes", &["assay-lab", "nix"], &["std::process", "crate::server"]),
     (
         "products",
-        &["assay-fronts", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite"],
-        &["Postgres", "MySql", "MariaDb", "PgBouncer", "HaProxy"],
+        &["assay-fronts", "assay-mongodb", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite"],
+        &["Postgres", "MySql", "MariaDb", "MongoDb", "PgBouncer", "HaProxy"],
     ),
     ("terminals", &["indicatif"], &["is_terminal", "\\x1b", "\\u{1b}"]),
     ("the live types of the engine", &["assay-engine"], &[]),

@@ -569,6 +569,10 @@ impl<I: Io> Links<I> {
         let now = self.io.now();
         let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
         self.links[link].machine.close(&mut exchange);
+        if self.out.is_empty() {
+            // The protocol has no goodbye, to which the server could answer by closing.
+            return false;
+        }
         self.io.send(socket, &self.out);
         self.out.clear();
         self.links[link].doing = LinkDoing::Leaving;

@@ -191,7 +191,7 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     error: bench.db is neither a URL of a database nor the name of one
       known: postgres:, postgresql:, mysql:, mariadb:, sqlite:
 
-    hint: use sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE
+    hint: use sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE, mongodb://USER@HOST/DATABASE
     hint: `assay db list` shows the names
     ");
 }
@@ -285,7 +285,7 @@ fn a_command_without_a_database_says_what_it_needs() {
     --- stderr
     error: prepare needs a database: --db URL
 
-    hint: use --db sqlite:FILE, --db postgres://USER@HOST/DATABASE, --db mysql://USER@HOST/DATABASE
+    hint: use --db sqlite:FILE, --db postgres://USER@HOST/DATABASE, --db mysql://USER@HOST/DATABASE, --db mongodb://USER@HOST/DATABASE
     ");
 }
 

@@ -1,0 +1,15 @@
+//! MongoDB, and servers that speak its protocol: all that is particular to them.
+//!
+//! A statement is a command in MongoDB's extended JSON, with `?` for parameters: `{"find": "users", "filter": {"_id":
+//! ?}}`. Not supported, and refused with the reason: transactions and sessions, retryable writes, unacknowledged
+//! writes, `mongodb+srv://`, compression, tailable cursors and change streams.
+
+#![forbid(unsafe_code)]
+
+mod protocol;
+mod questions;
+mod settings;
+
+pub use protocol::{DRIVER, fuzz_mongodb, fuzz_statement};
+pub use questions::QUESTIONS;
+pub use settings::SETTINGS;

@@ -1,0 +1,118 @@
+//! Many rows as documents of an `insert`, in as few messages as the server accepts.
+//!
+//! Column names are field names; a NULL omits its field. Documents travel in a section of their own, not within the
+//! command. Not atomic: MongoDB keeps the documents before the one that it refuses.
+
+use assay_seam::{Cell, Class, Rows, StatementError, Value};
+
+use crate::protocol::bson;
+use crate::protocol::json::Gap;
+use crate::protocol::login::Limits;
+use crate::protocol::message;
+use crate::protocol::shown;
+use crate::protocol::template::{Additions, Template, write_value};
+
+/// More bytes than this are not sent in one message: the server would only begin when all have arrived.
+const MESSAGE_BYTES: usize = 16 << 20;
+
+/// The command before the documents of a table, and their fields.
+#[derive(Debug)]
+pub(super) struct Head {
+    table: Box<[u8]>,
+    columns: Box<[u8]>,
+    names: Vec<Box<str>>,
+    template: Template,
+}
+
+impl Head {
+    pub(super) fn new(table: &[u8], columns: &[u8], additions: &Additions) -> Result<Head, StatementError> {
+        let text = std::str::from_utf8(columns).map_err(|_| wrong("the names of fields are not UTF-8 text"))?;
+        let names: Vec<Box<str>> = text.split(',').map(|name| name.trim().into()).collect();
+        if names.iter().any(|name| name.is_empty() || name.contains('\0')) {
+            return Err(wrong("the names of fields are separated by commas, and none is empty"));
+        }
+        let mut command = b"{\"insert\": ".to_vec();
+        shown::quoted(table, &mut command);
+        command.extend_from_slice(b", \"ordered\": true}");
+        let template = Template::new(&command, additions)?;
+        Ok(Head { table: table.into(), columns: columns.into(), names, template })
+    }
+
+    /// Whether it is for these.
+    pub(super) fn is_for(&self, table: &[u8], columns: &[u8]) -> bool {
+        *self.table == *table && *self.columns == *columns
+    }
+}
+
+fn wrong(message: &str) -> StatementError {
+    StatementError::client(Class::Syntax, message)
+}
+
+/// Appends a message with rows from `first` on; returns the first that is not in it. Fails, leaving nothing in `out`,
+/// if a value cannot be sent.
+pub(super) fn write(
+    head: &Head,
+    (rows, first): (&Rows, usize),
+    limits: Limits,
+    request: u32,
+    out: &mut Vec<u8>,
+) -> Result<usize, StatementError> {
+    let start = message::begin(request, out);
+    let written = sections(head, (rows, first), limits, start, out);
+    match written {
+        Ok(_) => message::end(start, &mut out[..]),
+        Err(_) => out.truncate(start),
+    }
+    written
+}
+
+fn sections(
+    head: &Head,
+    (rows, first): (&Rows, usize),
+    limits: Limits,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> Result<usize, StatementError> {
+    head.template.write(&[], &mut Vec::new(), out)?;
+    let section = message::begin_sequence("documents", out);
+    let most = limits.message.min(MESSAGE_BYTES);
+    let mut cells = rows.cells_from(0, first);
+    let mut next = first;
+    while next < rows.len(0) && next - first < limits.batch {
+        let before = out.len();
+        let document = bson::begin(out);
+        for (name, cell) in head.names.iter().zip(cells.by_ref()) {
+            let value = match cell {
+                Cell::Null => continue,
+                Cell::Int(value) => Value::Int(value),
+                Cell::Double(value) => Value::Double(value),
+                Cell::Text(text) => Value::Text(text),
+            };
+            write_value(value, Gap::Plain, name.as_bytes(), out)?;
+        }
+        bson::end(document, out);
+        if out.len() - start > most && next > first {
+            out.truncate(before);
+            break;
+        }
+        next += 1;
+    }
+    message::end_sequence(section, out);
+    Ok(next)
+}
+
+impl Head {
+    /// How many values a row must have.
+    pub(super) fn width(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// A load in progress.
+#[derive(Debug)]
+pub(super) struct Load {
+    /// Those that are not sent yet, and perhaps others before them.
+    pub(super) rest: Option<Box<Rows>>,
+    /// Rows before this one have been sent.
+    pub(super) next: usize,
+}

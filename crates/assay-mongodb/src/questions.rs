@@ -1,0 +1,74 @@
+//! What to ask MongoDB during a run: `serverStatus`, whose fields become names and values.
+//!
+//! The names are those of MongoDB 4.4 to 8.0 with WiredTiger; FerretDB counts commands only. What a server does not
+//! have is left out.
+
+use assay_telemetry::question::{Asked, Question, ServerQuestions, Shape};
+use assay_telemetry::{Checkup, LiveQuestions, Questions, StatementQuestions};
+
+/// The questions.
+pub const QUESTIONS: Questions = Questions {
+    products: &["MongoDB", "FerretDB"],
+    server: |product, _| server_questions(product),
+    statement: |_, _| StatementQuestions {
+        no_counters: "the counters of MongoDB are not read for a single statement",
+        ..StatementQuestions::default()
+    },
+    live: |_, _| LiveQuestions::default(),
+    checkup: Checkup { ping: r#"{"ping": 1}"#, limits: &[], rights: &[], user_sql: "" },
+};
+
+/// Counters of commands, which both products have.
+const COMMANDS: [(&str, &str); 6] = [
+    ("find_commands", "metrics.commands.find.total"),
+    ("insert_commands", "metrics.commands.insert.total"),
+    ("update_commands", "metrics.commands.update.total"),
+    ("delete_commands", "metrics.commands.delete.total"),
+    ("getmore_commands", "metrics.commands.getMore.total"),
+    ("aggregate_commands", "metrics.commands.aggregate.total"),
+];
+
+const OF_MONGODB: [(&str, &str); 13] = [
+    // Every write outside of a transaction is one of WiredTiger's.
+    ("commits", "wiredTiger.transaction.transactions committed"),
+    ("rollbacks", "wiredTiger.transaction.transactions rolled back"),
+    ("write_conflicts", "metrics.operation.writeConflicts"),
+    ("buffer_reads", "wiredTiger.cache.pages requested from the cache"),
+    ("buffer_misses", "wiredTiger.cache.pages read into cache"),
+    ("bytes_read", "wiredTiger.cache.bytes read into cache"),
+    ("pages_written", "wiredTiger.cache.pages written from cache"),
+    ("dirty_pages", "wiredTiger.cache.tracked dirty pages in the cache"),
+    ("log_bytes", "wiredTiger.log.log bytes of payload data"),
+    ("log_written_bytes", "wiredTiger.log.log bytes written"),
+    ("log_fsyncs", "wiredTiger.log.log sync operations"),
+    ("connections", "connections.current"),
+    ("active_sessions", "connections.active"),
+];
+
+fn server_questions(product: &str) -> ServerQuestions {
+    let own = OF_MONGODB.iter().filter(|_| product == "MongoDB");
+    let asked = COMMANDS.iter().chain(own).map(|(metric, source)| {
+        let less = u64::from(matches!(*metric, "connections" | "active_sessions"));
+        Asked { less, ..Asked::of(metric, source) }
+    });
+    // Sections that are large and hold none of these.
+    let sql = r#"{"serverStatus": 1, "repl": 0, "locks": 0, "tcmalloc": 0, "mirroredReads": 0, "$db": "admin"}"#;
+    ServerQuestions {
+        questions: vec![Question::new(sql.to_owned(), Shape::Named, asked.collect())],
+        ..ServerQuestions::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_name() {
+        for product in ["MongoDB", "FerretDB"] {
+            let asked = server_questions(product).questions.remove(0).asked;
+            assert!(asked.len() >= COMMANDS.len());
+            asked.iter().for_each(|asked| assert!(assay_telemetry::metric(asked.metric).is_some(), "{}", asked.metric));
+        }
+    }
+}
