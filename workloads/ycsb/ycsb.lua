@@ -1,4 +1,4 @@
---- YCSB's core workloads A to F on tables: key-value reads, updates, inserts and scans.
+--- YCSB's core workloads A to F on tables or documents: key-value reads, updates, inserts and scans.
 --
 --
 -- Options have the names of YCSB's properties; one that is not given has the value of the file `--properties`, else
@@ -136,39 +136,9 @@ end
 
 -- Statements ----------------------------------------------------------------------------------------------------------
 
--- A member of the document, and the document with another value of a member.
-local JSON = {
-  pgsql = { type = "JSONB", get = "body->>'field%d'", set = "jsonb_set(body, '{field%d}', to_jsonb(CAST(? AS TEXT)))", whole = "CAST(? AS JSONB)" },
-  mysql = { type = "JSON", get = "JSON_UNQUOTE(JSON_EXTRACT(body, '$.field%d'))", set = "JSON_SET(body, '$.field%d', ?)", whole = "?" },
-  sqlite = { type = "TEXT", get = "json_extract(body, '$.field%d')", set = "json_set(body, '$.field%d', ?)", whole = "?" },
-}
-
---- The texts of a layout.
+--- The texts of a product.
 local function texts(set, product)
-  local all, opt, fields = { name = set.table }, sysbench.opt, {}
-  local json = opt.layout == "json" and JSON[product]
-  local counted = opt.audit_updates
-  for i = 0, set.fieldcount - 1 do fields[i + 1] = "field" .. i end
-  local more = counted and ", updates BIGINT NOT NULL DEFAULT 0" or ""
-  local body = json and "body " .. json.type .. " NOT NULL" or concat(fields, " TEXT NOT NULL, ") .. " TEXT NOT NULL"
-  all.create = format("CREATE TABLE %s (ycsb_key VARCHAR(64) NOT NULL PRIMARY KEY, %s%s)", set.table, body, more)
-  all.columns = "ycsb_key, " .. (json and "body" or concat(fields, ", "))
-  all.values = json and 1 or set.fieldcount
-  all.marks = json and json.whole or ("?"):rep(set.fieldcount, ", ")
-  all.everything = json and "body" or concat(fields, ", ")
-  function all.one(field) return json and format(json.get, field) or "field" .. field end
-  local also = counted and ", updates = updates + 1" or ""
-  --- What an update sets: one field, or all without one.
-  function all.update(field)
-    local to
-    if field == nil then
-      to = json and "body = " .. json.whole or concat(fields, " = ?, ") .. " = ?"
-    else
-      to = json and "body = " .. format(json.set, field) or format("field%d = ?", field)
-    end
-    return format("UPDATE %s SET %s%s WHERE ycsb_key = ?", set.table, to, also)
-  end
-  return all
+  return assay.share(product == "mongodb" and "ycsb_mongodb" or "ycsb_sql")(set, product)
 end
 
 --- A function that returns a new value of a field; `cell`: as a placeholder for a loader.
@@ -206,8 +176,6 @@ end
 
 -- How many records there are is in a table of its own, for hashed keys do not tell: `at_start`, before the run, stays
 -- the same for all its sessions; `now` is what sessions leave behind.
-local function counts_table(set) return set.table .. "_counts" end
-
 local CHUNK = 10000
 
 local function load()
@@ -215,15 +183,13 @@ local function load()
   local con, product = connect()
   local all = texts(set, product)
   if sysbench.tid == 0 then
-    con:query(all.create)
-    con:query(format("CREATE TABLE %s (at_start BIGINT NOT NULL, now BIGINT NOT NULL)", counts_table(set)))
-    con:query(format("INSERT INTO %s VALUES (%.0f, %.0f)", counts_table(set), set.recordcount, set.recordcount))
+    for _, text in ipairs(all.create) do con:query(text) end
   end
   assay.barrier()
   local values = record_source(set, true)
   local loader = con:loader(set.table, all.columns)
   -- One session at a time may write to an embedded database.
-  while product ~= "sqlite" or sysbench.tid == 0 do
+  while not all.one_writer or sysbench.tid == 0 do
     local first = assay.claim("chunk") * CHUNK
     if first >= set.recordcount then break end
     local last = math.min(first + CHUNK, set.recordcount) - 1
@@ -235,19 +201,21 @@ local function load()
 end
 
 function cleanup()
-  local set, con = settings(), connect()
-  con:query("DROP TABLE IF EXISTS " .. set.table)
-  con:query("DROP TABLE IF EXISTS " .. counts_table(set))
+  local set, con, product = settings(), connect()
+  texts(set, product).drop(con)
 end
 
 sysbench.cmdline.commands = { prepare = { load, sysbench.cmdline.PARALLEL_COMMAND } }
 
 --- Records from 0 on are there under their keys, and there are no more than were inserted.
 function check()
-  local set, con = settings(), connect()
-  local rows = tonumber((con:query_row("SELECT COUNT(*) FROM " .. set.table)))
-  local most = tonumber((con:query_row("SELECT now FROM " .. counts_table(set))))
-  local find = con:prepare(format("SELECT ycsb_key FROM %s WHERE ycsb_key = ?", set.table), "t")
+  local set, con, product = settings(), connect()
+  local all = texts(set, product)
+  if all.exists then con:query(all.exists) end
+  -- No row at all if there is no document.
+  local rows = tonumber((all.totals(con))) or 0
+  local most = tonumber((con:query_row(all.now)))
+  local find = con:prepare(all.look, "t")
   local step, missing = math.max(1, math.floor(set.recordcount / 1000)), 0
   for record = 0, set.recordcount - 1, step do
     if not find:row(key_of(record, set)) then missing = missing + 1 end
@@ -260,24 +228,26 @@ end
 
 -- The run -------------------------------------------------------------------------------------------------------------
 
-local function read_totals(set, con)
-  local updates = sysbench.opt.audit_updates and "COALESCE(SUM(updates), 0)" or "0"
-  local records, done_updates = con:query_row(format("SELECT COUNT(*), %s FROM %s", updates, set.table))
-  assay.total("records", tonumber(records))
-  assay.total("updates", tonumber(done_updates))
-  return tonumber(records)
+local function read_totals(all, con)
+  local records, updates = all.totals(con)
+  records, updates = tonumber(records) or 0, tonumber(updates) or 0
+  assay.total("records", records)
+  assay.total("updates", updates)
+  return records
 end
 
 function init()
-  local set, con = settings(), connect()
+  local set, con, product = settings(), connect()
+  local all = texts(set, product)
+  if all.exists then con:query(all.exists) end
   -- A run that was killed has not stored how many it inserted.
-  local table, records = counts_table(set), read_totals(set, con)
-  con:query(format("UPDATE %s SET now = %.0f WHERE now < %.0f", table, records, records))
-  con:query(format("UPDATE %s SET at_start = now", table))
+  con:query(all.raise_now(read_totals(all, con)))
+  con:query(all.set_at_start(tonumber((con:query_row(all.now)))))
 end
 
 function done()
-  read_totals(settings(), connect())
+  local set, con, product = settings(), connect()
+  read_totals(texts(set, product), con)
 end
 
 local KINDS = { "read", "update", "insert", "scan", "readmodifywrite" }
@@ -342,15 +312,13 @@ function thread_init()
   con, product = connect()
   all = texts(set, product)
   values, value = record_source(set, false), value_source(set, false)
-  next_insert = tonumber((con:query_row("SELECT at_start FROM " .. counts_table(set))))
+  next_insert = tonumber((con:query_row(all.at_start)))
   newest = assay.constant("ycsb newest", function() return { record = next_insert - 1 } end)
   choose = chooser()
-  read = con:prepare(format("SELECT %s FROM %s WHERE ycsb_key = ?", all.everything, set.table), "t")
-  local range = " WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?"
-  scan = con:prepare(format("SELECT %s FROM %s%s", all.everything, set.table, range), "ti")
+  read = con:prepare(all.read(), "t")
+  scan = con:prepare(all.scan(), "ti")
   write = con:prepare(all.update(), ("t"):rep(all.values + 1))
-  insert = con:prepare(format("INSERT INTO %s (%s) VALUES (?, %s)", set.table, all.columns, all.marks),
-    ("t"):rep(all.values + 1))
+  insert = con:prepare(all.insert, ("t"):rep(all.values + 1))
   local sum = 0
   for i, kind in ipairs(KINDS) do
     local share = set[kind .. "proportion"]
@@ -377,16 +345,8 @@ local function of_field(statements, make, types)
   return statement
 end
 
-local function one_read(field)
-  return format("SELECT %s FROM %s WHERE ycsb_key = ?", all.one(field), set.table)
-end
-
-local function one_scan(field)
-  return format("SELECT %s FROM %s WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?", all.one(field), set.table)
-end
-
 local function look_up(key)
-  local statement = set.readallfields and read or of_field(read_one, one_read, "t")
+  local statement = set.readallfields and read or of_field(read_one, all.read, "t")
   local found = statement:execute(key).nrows
   assay.count("looked_up")
   if found == 0 then assay.count("missing") end
@@ -426,7 +386,7 @@ local WORK = {
       local draw = set.scanlengthdistribution == "zipfian" and distributions.zipfian(high - low + 1, distributions.THETA)
       scan_length = draw and function() return low + draw() end or function() return uniform(low, high) end
     end
-    local statement = set.readallfields and scan or of_field(scan_one, one_scan, "ti")
+    local statement = set.readallfields and scan or of_field(scan_one, all.scan, "ti")
     statement:perform(key_of(existing(), set), scan_length())
   end,
   insert = function()
@@ -457,5 +417,5 @@ end
 function thread_done()
   if not set or set.insertproportion == 0 then return end
   local records = newest.record + 1
-  con:query(format("UPDATE %s SET now = %.0f WHERE now < %.0f", counts_table(set), records, records))
+  con:query(all.raise_now(records))
 end

@@ -135,6 +135,8 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc_watch", false),
     workload!("ycsb", "ycsb", true),
     workload!("ycsb", "ycsb_distributions", false),
+    workload!("ycsb", "ycsb_mongodb", false),
+    workload!("ycsb", "ycsb_sql", false),
 ];
 
 #[cfg(test)]
