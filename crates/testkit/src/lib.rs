@@ -28,6 +28,7 @@
 mod browser;
 mod cable;
 mod certificates;
+mod ferretdb;
 mod folder;
 mod image_builder;
 mod interrupts;
@@ -52,6 +53,7 @@ pub use assay_lab::home::free_port;
 pub use browser::{Browser, BrowserView};
 pub use cable::Cable;
 pub use certificates::Certificates;
+pub use ferretdb::{FerretDb, FerretSetup, fetch_ferretdb, missing_ferretdb};
 pub use folder::{cache, home, lab_folder};
 pub use image_builder::ImageBuilder;
 pub use interrupts::accept_interrupts;

@@ -117,14 +117,14 @@ fn buildable(minor: Option<u32>) -> impl Iterator<Item = &'static str> {
     RELEASES.iter().filter(move |(_, needed)| minor.is_some_and(|minor| minor >= *needed)).map(|(release, _)| *release)
 }
 
-fn go() -> Option<PathBuf> {
+pub(crate) fn go() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(GO_FOLDERS.map(PathBuf::from));
     folders.map(|folder| folder.join("go")).find(|path| path.is_file())
 }
 
 /// The `26` of `go version go1.26.8 linux/amd64`.
-fn go_minor() -> Option<u32> {
+pub(crate) fn go_minor() -> Option<u32> {
     let output = Command::new(go()?).arg("version").env("GOTOOLCHAIN", "local").output().ok()?;
     minor_in(&String::from_utf8_lossy(&output.stdout))
 }
@@ -160,7 +160,7 @@ fn build(release: &str) -> Result<NatsProgram> {
     Ok(NatsProgram { version: release.to_owned(), path })
 }
 
-fn last_line(text: &str) -> &str {
+pub(crate) fn last_line(text: &str) -> &str {
     text.trim().lines().last().unwrap_or("no reason given")
 }
 

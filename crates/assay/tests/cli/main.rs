@@ -19,6 +19,7 @@ mod libraries;
 mod lists;
 mod live;
 mod mistakes;
+mod mongodb;
 mod records;
 mod reports;
 mod runs;

@@ -1,0 +1,240 @@
+//! MongoDB's protocol: whole commands against FerretDB, which speaks it.
+
+use insta::assert_snapshot;
+use testkit::{FerretDb, FerretSetup};
+
+use crate::common::{Folder, Ran};
+
+/// Runs the command `go` of a script on `url`, in a folder.
+fn go(folder: &Folder, script: &str, url: &str) -> Ran {
+    let head = "local con = sysbench.sql.driver():connect()";
+    folder.write("it.lua", &format!("sysbench.cmdline.commands = {{go = {{function()\n{head}\n{script}\nend}}}}\n"));
+    folder.run(&format!("exec ./it.lua go --db '{url}'"))
+}
+
+#[test]
+fn ycsb_keeps_its_audit_on_documents() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, url) = (Folder::new(), FerretDb::shared().url("ycsb"));
+    let common = format!("--db {url} --audit-updates on --recordcount 500");
+    folder.expect(&format!("prepare ycsb {common} --sessions 2 --no-record"), 0);
+    // FerretDB loses some of the updates that several clients make to one document at once, and the audit finds that;
+    // the number of records is in such a document.
+    for (mix, rules) in [
+        ("--core-workload a --sessions 1", 3),
+        ("--core-workload b --sessions 1", 3),
+        ("--core-workload c --sessions 4", 3),
+        ("--core-workload d --sessions 1", 3),
+        ("--core-workload e --sessions 1", 2),
+        ("--core-workload f --sessions 1 --readallfields false --writeallfields true", 3),
+    ] {
+        let load = "--transactions 300 --no-record --telemetry off --quiet";
+        let ran = folder.expect(&format!("run ycsb {common} {mix} {load} --check --format json"), 0);
+        let findings = ran.findings();
+        let audit = findings["stages"][0]["audit"].as_array().cloned().unwrap_or_default();
+        assert_eq!(audit.len(), rules, "{mix}: {audit:?}");
+        assert!(audit.iter().all(|rule| rule["verdict"] != "failed"), "{mix}: {audit:?}");
+        assert_eq!(findings["stages"][0]["total"]["transactions"], 300, "{mix}");
+    }
+    folder.expect(&format!("cleanup ycsb --db {url}"), 0);
+    folder.expect(&format!("cleanup ycsb --db {url}"), 0);
+}
+
+#[test]
+fn a_run_on_collections_that_do_not_exist_says_what_to_do() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, server) = (Folder::new(), FerretDb::shared());
+    let ran = folder.run(&format!("run ycsb --db {} --no-record --quiet", server.url("absent")));
+    let shown = ran.shown().replace(&server.port().to_string(), "[PORT]");
+    assert!(shown.starts_with("exit 4"), "{shown}");
+    assert!(shown.contains("are the tables prepared? assay prepare ycsb"), "{shown}");
+    let prepared =
+        folder.run(&format!("run ycsb --db {} --prepare --transactions 10 --no-record", server.url("absent")));
+    assert!(prepared.shown().starts_with("exit 0"), "{}", prepared.shown());
+    let layout = folder.run(&format!("run ycsb --db {} --layout json --no-record --quiet", server.url("absent")));
+    assert!(layout.shown().contains("--layout json is for SQL"), "{}", layout.shown());
+}
+
+#[test]
+fn commands_are_statements() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, url) = (Folder::new(), FerretDb::shared().url("commands"));
+    let ran = go(
+        &folder,
+        r#"
+        con:query('{"dropDatabase": 1}')
+        local insert = con:prepare('{"insert": "t", "documents": [{"_id": ?, "a": ?, "b": {"c": ?}}]}', "iad")
+        for id = 1, 300 do insert:perform(id, id % 7 == 0 and "seven" or id, id / 2) end
+        insert:perform(301, nil, 0.5)
+        local find = con:prepare('{"find": "t", "filter": {"_id": ?}, "projection": {"b.c": 1, "a": 1, "_id": 0}}', "i")
+        print("row", find:row(14))
+        print("null", find:row(301))
+        print("none", find:row(302))
+        local all = con:prepare('{"find": "t", "filter": {"_id": {"$gte": ?}}, "sort": {"_id": 1}}', "i")
+        print("cursor", all:execute(1).nrows)
+        print("batches", con:query('{"find": "t", "filter": {}, "batchSize": 50}').nrows)
+        print("document", con:query_row('{"find": "t", "filter": {"_id": 2}}'))
+        print("count", con:query_row('{"count": "t", "query": {"a": "seven"}}'))
+        print("distinct", con:query('{"distinct": "t", "key": "a"}').nrows)
+        print("sum", con:query_row('{"aggregate": "t", "pipeline": [{"$group": {"_id": null, "n": {"$sum": "$_id"}}}]}'))
+        print("modified", con:query_row('{"findAndModify": "t", "query": {"_id": 1}, "update": {"$set": {"a": "x"}}, "new": true}'))
+        print("deleted", con:query('{"delete": "t", "deletes": [{"q": {"a": "seven"}, "limit": 0}]}'))
+        print("left", con:query_row('{"count": "t"}'))
+        local loader = con:loader("many", "_id, name")
+        for id = 1, 5000 do loader:row(id, "n" .. id) end
+        loader:done()
+        print("loaded", con:query_row('{"count": "many"}'))
+        print("reply", con:query_row('{"ping": 1}'))
+        "#,
+        &url,
+    );
+    assert_snapshot!(ran.shown().replace('\t', " "), @r#"
+    exit 0
+    --- stderr
+    row 7 seven
+    null 0.5 nil
+    none
+    cursor 301
+    batches 301
+    document {"_id":2,"a":2,"b":{"c":1.0}}
+    count 42
+    distinct 260
+    sum nil 45451
+    modified {"_id":1,"a":"x","b":{"c":0.5}}
+    deleted nil
+    left 259
+    loaded 5000
+    reply nil
+    "#);
+}
+
+#[test]
+fn errors_have_the_server_s_words() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, url) = (Folder::new(), FerretDb::shared().url("errors"));
+    let ran = go(
+        &folder,
+        r#"
+        local function try(text)
+          local _, failure = pcall(con.query, con, text)
+          print((tostring(failure):match("[^\n]*"):gsub("^.-: ", "")))
+        end
+        con:query('{"dropDatabase": 1}')
+        con:query('{"insert": "t", "documents": [{"_id": 1}]}')
+        try('{"insert": "t", "documents": [{"_id": 1}]}')
+        try('{"noSuchCommand": 1}')
+        try('{"listIndexes": "nowhere"}')
+        try('SELECT 1')
+        try('{"find": "t", "filter": }')
+        try('{"commitTransaction": 1}')
+        try('{"find": "t", "filter": {"_id": ?}}')
+        print("still", con:query_row('{"count": "t"}'))
+        "#,
+        &url,
+    );
+    assert_snapshot!(ran.shown().replace('\t', " "), @r"
+    exit 0
+    --- stderr
+    SQL error, errno = 11000, state = '': E11000 duplicate key error collection: errors.t
+    SQL error, errno = 59, state = '': no such command: 'noSuchCommand'
+    SQL error, errno = 26, state = '': ns does not exist: errors.nowhere
+    SQL error, errno = 0, state = '': a statement for MongoDB is a command in JSON, and this begins with `SELECT 1`
+    SQL error, errno = 0, state = '': the command is not extended JSON: expected a value at character 25, found `}`
+    SQL error, errno = 0, state = '': transactions of MongoDB are not supported: every command is a transaction of its own
+    SQL error, errno = 0, state = '': the statement has 1 placeholders, and is executed without parameters
+    still 1
+    ");
+}
+
+#[test]
+fn the_example_of_the_document_runs() {
+    if !FerretDb::present() {
+        return;
+    }
+    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mongodb.md")).unwrap();
+    let (_, block) = document.split_once("```lua\n").unwrap();
+    let (folder, url) = (Folder::new(), FerretDb::shared().url("example"));
+    folder.write("example.lua", block.split_once("```").unwrap().0);
+    let users = (1..=1000).map(|id| format!(r#"{{"_id": {id}, "name": "n{id}", "city": "c"}}"#)).collect::<Vec<_>>();
+    go(&folder, &format!("con:query([[{{\"insert\": \"users\", \"documents\": [{}]}}]])", users.join(", ")), &url);
+    let findings =
+        folder.expect(&format!("run ./example.lua --db {url} --transactions 50 --format json"), 0).findings();
+    let total = &findings["stages"][0]["total"];
+    assert_eq!((&total["transactions"], &total["errors"]), (&50.into(), &0.into()), "{total}");
+}
+
+#[test]
+fn users_log_in_with_their_password_over_tls() {
+    if !FerretDb::present() {
+        return;
+    }
+    let folder = Folder::new();
+    let login = Some(("jane", "se%cret"));
+    let server = FerretDb::start(FerretSetup { login, tls: true, ..FerretSetup::default() }).unwrap();
+    let ca = server.certificates().unwrap().ca.display().to_string();
+    let stranger = server.certificates().unwrap().stranger.display().to_string();
+    let at = format!("localhost:{}/d?tls=true&tlsCAFile={ca}&authSource=admin", server.port());
+    let test = |url: &str| folder.run(&format!("db test '{url}'")).shown();
+    let entered = test(&format!("mongodb://jane:se%25cret@{at}"));
+    for part in ["exit 0", "FerretDB 1.24.2 (as MongoDB", "TLSv1.3", "telemetry   1 of 1 questions answered"] {
+        assert!(entered.contains(part), "{part}: {entered}");
+    }
+    assert!(!entered.contains("cret"), "{entered}");
+    for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-1"] {
+        let entered = test(&format!("mongodb://jane:se%25cret@{at}&authMechanism={mechanism}"));
+        assert!(entered.contains("exit 0"), "{entered}");
+    }
+    for (url, part) in [
+        (format!("mongodb://jane:wrong@{at}"), "uthentication"),
+        (format!("mongodb://nobody:x@{at}"), "uthentication"),
+        (
+            format!("mongodb://jane:se%25cret@localhost:{}/d?tls=true&tlsCAFile={stranger}", server.port()),
+            "certificate",
+        ),
+        (format!("mongodb://jane:se%25cret@localhost:{}/d", server.port()), "closed the connection"),
+    ] {
+        let refused = test(&url);
+        assert!(refused.contains("exit 4") && refused.contains(part), "{part}: {refused}");
+        assert!(!refused.contains("cret"), "{refused}");
+    }
+}
+
+#[test]
+fn a_set_s_name_is_checked_and_a_dead_member_is_passed() {
+    if !FerretDb::present() {
+        return;
+    }
+    let folder = Folder::new();
+    let server = FerretDb::start(FerretSetup { replica_set: Some("rs"), ..FerretSetup::default() }).unwrap();
+    let (port, dead) = (server.port(), testkit::free_port().unwrap());
+    let found = folder.run(&format!("db test mongodb://127.0.0.1:{dead},127.0.0.1:{port}/d?replicaSet=rs"));
+    assert!(found.shown().contains("exit 0"), "{}", found.shown());
+    let other = folder.run(&format!("db test mongodb://127.0.0.1:{port}/d?replicaSet=other"));
+    assert!(other.shown().contains("the server is in the replica set rs, and not in other"), "{}", other.shown());
+}
+
+#[test]
+fn a_run_is_recorded_with_its_concerns_and_counters() {
+    if !FerretDb::present() {
+        return;
+    }
+    let folder = Folder::new();
+    let server = FerretDb::shared();
+    let url = format!("{}?w=1&journal=true&readConcernLevel=local", server.url("recorded"));
+    folder.expect(&format!("prepare ycsb --db '{url}' --recordcount 100 --no-record"), 0);
+    let run = format!("run ycsb --db '{url}' --recordcount 100 --transactions 500 --core-workload a --format json");
+    let findings = folder.expect(&format!("{run} --no-record --telemetry full"), 0).findings();
+    let text = findings.to_string();
+    assert!(text.contains("journal=true&readConcernLevel=local&w=1"), "{text}");
+    assert!(text.contains("FerretDB"), "{text}");
+    assert!(text.contains("find_commands"), "{text}");
+    folder.expect(&format!("cleanup ycsb --db '{url}'"), 0);
+}
