@@ -159,6 +159,11 @@ impl Client {
             .map_err(Refused::message)
     }
 
+    /// The same with the server's whole error.
+    pub fn attempt(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, Refused> {
+        self.operate(&Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep }, patience)
+    }
+
     /// The rows of a statement's first result set, if it has one. The error contains the server's code.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, String> {
         let operation = Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep };
@@ -385,7 +390,7 @@ impl Drop for Client {
 }
 
 /// Why there is no answer.
-enum Refused {
+pub enum Refused {
     /// The server's error.
     Server(Box<StatementError>),
     /// The connection was lost, or is no longer waited for.

@@ -28,12 +28,17 @@ macro_rules! sessions {
 pub const QUESTIONS: Questions = Questions {
     products: &["MySQL", "MariaDB"],
     server: |product, version| server_questions(product == "MariaDB", version),
-    statement: |_, _| StatementQuestions {
+    statement: |product, _| StatementQuestions {
         explain: Some("EXPLAIN "),
         explain_json: Some("EXPLAIN FORMAT=JSON "),
         counters: &["SHOW SESSION STATUS WHERE Variable_name RLIKE '^(Bytes|Created_tmp|Handler|Rows|Select|Sort)_'"],
         of_session: true,
         no_counters: "",
+        time_limit: Some(match product {
+            "MariaDB" => |ms: u64| format!("SET SESSION max_statement_time = {}.{:03}", ms / 1000, ms % 1000),
+            // For SELECT only.
+            _ => |ms: u64| format!("SET SESSION max_execution_time = {ms}"),
+        }),
     },
     live: |product, _| LiveQuestions {
         sessions_sql: match product {

@@ -380,6 +380,7 @@ fn statement_questions(version: &str) -> StatementQuestions {
         counters: if is_recent { COUNTERS } else { &[] },
         of_session: false,
         no_counters: "PostgreSQL before version 15 reports counters too late",
+        time_limit: Some(|ms| format!("SET statement_timeout = {ms}")),
     }
 }
 

@@ -18,8 +18,26 @@ pub struct Cases {
     /// Scope of the cases' counters: `session`, or `database`, which includes other sessions; `None`: not read.
     #[serde(default)]
     pub counters_of: Option<String>,
+    /// What `assay olap` did; `None`: they were compared by `assay sql`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<Suite>,
     /// In the order given.
     pub cases: Vec<Case>,
+}
+
+/// Queries of an analytical workload, each executed several times in a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Suite {
+    /// Whether the order of the queries was drawn from the seed.
+    pub random_order: bool,
+    /// Executions of each query.
+    pub runs: u32,
+    /// Time limit of an execution.
+    #[serde(default)]
+    pub timeout_ns: Option<u64>,
+    /// Rows of each table, counted before the first query.
+    #[serde(default)]
+    pub tables: BTreeMap<String, u64>,
 }
 
 /// Preparation before every execution of a cold case.
@@ -68,6 +86,13 @@ pub struct Case {
     /// Why it was given up: the server's message.
     #[serde(default)]
     pub failure: Option<String>,
+    /// Whether an execution took longer than the time limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// Rows of the first execution, to be compared with those of other databases; NULL is null. Empty: none, or too
+    /// large to keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answer: Vec<Vec<Option<String>>>,
 }
 
 /// One timed execution.

@@ -69,8 +69,14 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     varied.manifest.asked = BTreeMap::from([("items".into(), OptionValue::Int(5))]);
     let mut sessions = example();
     sessions.manifest.search = Some(Search::Sessions { max: 64 });
+    let mut queries = example_of_cases();
+    let tables = BTreeMap::from([("ontime".to_owned(), 1000)]);
+    let suite = Suite { random_order: true, runs: 3, timeout_ns: Some(1), tables };
+    queries.cases.as_mut().unwrap().suite = Some(suite);
+    queries.cases.as_mut().unwrap().cases[2].timed_out = true;
     for record in [
         example(),
+        queries,
         closed,
         example_with_telemetry(),
         example_of_cases(),

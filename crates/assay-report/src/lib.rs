@@ -66,6 +66,7 @@ pub use findings::shares::{ShareFindings, Shares, TelemetryPoint};
 pub use findings::stage::{
     GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings, WindowFindings,
 };
+pub use findings::suites::{Disagreement, QueryFindings, QueryTime, SuitesFindings, suites};
 pub use findings::summary::{MetricSummary, SessionsSummary, Summary, summarize};
 pub use findings::tally::{ErrorFindings, TallyFindings, TypeFindings};
 pub use findings::telemetry::{AbsentFindings, SamplingFindings, ScopeFindings, TelemetryFindings, WaitFindings};
@@ -92,6 +93,7 @@ pub use output::progress::{LineOf, Progress, interval_header, interval_line, pro
 pub use output::prometheus::{LiveMetrics, prometheus};
 pub use output::series::{MixedSeries, change_points_csv, intervals_csv, telemetry_csv};
 pub use output::shown::{ShowAsked, Shown, shown, shown_csv, shown_markdown, shown_of, shown_text};
+pub use output::suites::suites_text;
 pub use output::text::{agents_text, text, text_in};
 pub use plain::{View, visible};
 pub use tables::as_text::listing;

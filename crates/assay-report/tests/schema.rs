@@ -135,6 +135,9 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
     let mut asked_otherwise = findings(&asked_otherwise);
     asked_otherwise.warnings.push(Warning::Copies { files: vec!["copy.json".into()] });
     let copied = [asked_otherwise.clone()];
+    let mut queries = example_of_cases();
+    let tables = [("ontime".to_owned(), 1000)].into();
+    queries.cases.as_mut().unwrap().suite = Some(Suite { tables, timeout_ns: Some(1), ..Suite::default() });
     let mut killed = ladder();
     killed.stages[0].generator = None;
     let part = findings_within(&example(), Window::Between { from_ns: 0, to_ns: None }).unwrap();
@@ -146,6 +149,7 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
         ("summary", json(&summarize(Side { name: "copied", records: &names[..1], trials: &copied }))),
         ("findings", json(&watched())),
         ("findings", json(&findings(&example_of_cases()))),
+        ("findings", json(&findings(&queries))),
         ("findings", json(&findings(&example_of_a_fleet()))),
         ("findings", json(&findings(&example_of_isolation()))),
         ("findings", json(&searched(Search::Rate { promises: vec!["p99 < 3ms".into(), "nonsense".into()] }))),

@@ -271,6 +271,17 @@ pub fn of_verify(assignment: &Assignment, process: &ProcessOptions, urls: &[Stri
     Part { entry, sessions: 1, threads: 1, terminals: 0, limit: Limit::default() }.plan(assignment, process, urls)
 }
 
+/// The plan of one session that declares the queries of an analytical workload.
+pub fn of_queries(assignment: &Assignment, process: &ProcessOptions, urls: &[String]) -> Result<Plan, Trouble> {
+    let Assignment { workload, .. } = assignment;
+    if !workload.program.defines("queries") {
+        return Err(Trouble::usage(format!("workload {} has no queries", workload.name))
+            .hint("flights and tpch_like have; a script declares them in `function queries()`: see docs/olap.md"));
+    }
+    let entry = Entry::Function("queries".to_owned());
+    Part { entry, sessions: 1, threads: 1, terminals: 0, limit: Limit::default() }.plan(assignment, process, urls)
+}
+
 /// The parts of a plan that differ between `run` and the commands.
 struct Part {
     entry: Entry,

@@ -10,7 +10,7 @@ use assay_options::{CommandDeclaration, OptionDeclaration, OptionKind, OptionVal
 use assay_seam::Nanos;
 
 use crate::failure::ScriptError;
-use crate::rule::{Declaration, Measure, NamedRate, Rule};
+use crate::rule::{Declaration, Measure, NamedQuery, NamedRate, Rule};
 use crate::stack::{read_option, text_at};
 
 /// What a script's top level left behind.
@@ -139,6 +139,8 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
             b"found" => return Declaration::Found(name, high.unwrap_or_default()),
             b"history" => return Declaration::History(name, high.unwrap_or_default()),
             b"total" => return Declaration::Total(name, high.unwrap_or_default()),
+            b"query" => return Declaration::Query(NamedQuery { name, question: clause, text: part }),
+            b"loaded" => return Declaration::Loaded(name),
             b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
             b"rate" => {
                 return Declaration::Rate(NamedRate {

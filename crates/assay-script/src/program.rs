@@ -9,6 +9,7 @@ use crate::front::ScriptFront;
 use crate::library::{Library, ScriptSource};
 use crate::random::Distribution;
 use crate::request::{Answer, Request};
+use crate::rule::{Declaration, NamedQuery};
 use crate::script::Script;
 use crate::setup::{Entry, Setup};
 use crate::state::{LuaState, Opening};
@@ -22,6 +23,15 @@ pub struct Program {
     /// Empty until the top level has run to its end: see `is_declared`.
     pub(crate) declared: Arc<OnceLock<Declared>>,
     description: Option<String>,
+}
+
+/// What an analytical workload asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queries {
+    /// In the order of their declaration.
+    pub queries: Vec<NamedQuery>,
+    /// The table that says how many rows each table has.
+    pub loaded: Option<String>,
 }
 
 /// What a script's top level sees before its options are known.
@@ -111,6 +121,30 @@ impl Program {
     /// Whether the top level left a function of this name in `sysbench.hooks`.
     pub fn hooks(&self, name: &str) -> bool {
         self.declared().hooks.contains(name)
+    }
+
+    /// What its `queries()` declares for these options and this kind of database, in this order. It may not use the
+    /// database.
+    pub fn queries(&self, setup: &Setup) -> Result<Queries, ScriptError> {
+        let mut state = LuaState::new(self, setup)?;
+        let slot = state.add_session(0)?;
+        let (mut found, mut pool) = (Queries::default(), RowsPool::default());
+        loop {
+            let asked = state.advance(slot, Answer::Done, &mut pool);
+            match state.request(slot, asked, &mut pool) {
+                Request::Declare(Declaration::Query(query)) => found.queries.push(query),
+                Request::Declare(Declaration::Loaded(table)) => found.loaded = Some(table),
+                Request::Finished { .. } => return Ok(found),
+                Request::Died(failure) => return Err(ScriptError::from(&failure)),
+                Request::Declare(_) | Request::Log(_) => {}
+                _ => {
+                    let mut error = ScriptError::from_message("queries() uses the database, or waits", "");
+                    error.file = Some(self.script.source.display.clone());
+                    error.hint = Some("it only declares queries: assay.query{…}".to_owned());
+                    return Err(error);
+                }
+            }
+        }
     }
 
     /// The script's name, without folder and `.lua`.

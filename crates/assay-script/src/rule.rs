@@ -1,4 +1,5 @@
-//! Declarations of a script about its work: audit rules, named rates, columns of a journal, actual table sizes.
+//! Declarations of a script about its work: audit rules, named rates, columns of a journal, actual table sizes,
+//! queries.
 //!
 //! Data only. The engine passes them on unchanged; `assay-report` decides whether a rule holds, from what was measured.
 
@@ -19,6 +20,21 @@ pub enum Declaration {
     Found(String, f64),
     /// `assay.total(…)`: a name, and what the tables contain now.
     Total(String, f64),
+    /// `assay.query{…}`, in `queries()`.
+    Query(NamedQuery),
+    /// `assay.loaded(…)`, in `queries()`: the table that says how many rows each table has.
+    Loaded(String),
+}
+
+/// A query of an analytical workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedQuery {
+    /// Unique in the workload.
+    pub name: String,
+    /// What it asks, in words.
+    pub question: String,
+    /// In the language of the database.
+    pub text: String,
 }
 
 /// How often something must happen, or how long it may take.

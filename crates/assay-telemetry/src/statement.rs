@@ -5,7 +5,7 @@ use assay_seam::{Cell, Rows};
 use crate::literals::plan_without_literals;
 
 /// Questions about statements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StatementQuestions {
     /// Prefix of a statement to get its plan as text. `None`: not supported.
     pub explain: Option<&'static str>,
@@ -17,6 +17,9 @@ pub struct StatementQuestions {
     pub of_session: bool,
     /// Why there are no counters.
     pub no_counters: &'static str,
+    /// The statement after which the server cancels statements of this session that take longer than so many
+    /// milliseconds. `None`: it cannot.
+    pub time_limit: Option<fn(u64) -> String>,
 }
 
 /// A plan as returned by a server.

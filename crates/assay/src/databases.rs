@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub const VARIABLE: &str = "ASSAY_DB";
 
 /// Commands that use `VARIABLE`.
-const COMMANDS: [&str; 6] = ["run", "prepare", "check", "cleanup", "exec", "sql"];
+const COMMANDS: [&str; 7] = ["run", "prepare", "check", "cleanup", "exec", "sql", "olap"];
 
 /// Options that say by themselves which database is used, or that nothing is done.
 const DECIDED: [&str; 7] = ["--db", "--server", "--again", "--spec", "--db-from-agent-env", "--help", "-h"];

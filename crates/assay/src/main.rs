@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use assay::command_line::{self, Subcommand};
 use assay::commands::{
     agent, bisect, child, compare, completions, db, duel, explain, fleet, history, io, lab, library, list, lua, manual,
-    new, note, pgbench, report, run, schema, serve, server, show, sql, sysbench, tag, top,
+    new, note, olap, pgbench, report, run, schema, serve, server, show, sql, sysbench, tag, top,
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
@@ -68,6 +68,7 @@ fn work() -> Result<ExitCode, Trouble> {
         Subcommand::Schema(options) => schema::run(options),
         Subcommand::Server(options) => server::run(options),
         Subcommand::Sql(options) => sql::run(&sql::spec(options)?, &options.result.output(), words),
+        Subcommand::Olap(options) => olap::run(assignment(), options),
         Subcommand::Io(options) => io::run(&options.spec(), &options.result.output(), words),
         Subcommand::Lab(options) => lab::run(options),
         Subcommand::Agent(options) => agent::run(options),

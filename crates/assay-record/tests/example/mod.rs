@@ -427,6 +427,8 @@ pub(crate) fn example_of_cases() -> Record {
         plans: vec![QueryPlan { text: "Result".into(), json: Some("[]".into()), shape: "Result".into() }],
         counters: [("blks_hit".to_owned(), 3)].into(),
         failure: None,
+        timed_out: false,
+        answer: vec![vec![Some("1".into()), None]],
     };
     let refused = Case { name: "c".into(), sql: "SELEC 1".into(), failure: Some("syntax".into()), ..Case::default() };
     record.cases = Some(Cases {
@@ -434,6 +436,7 @@ pub(crate) fn example_of_cases() -> Record {
         warmup: 1,
         cold: Some(Cold::RestartedCachesDropped),
         counters_of: Some("database".into()),
+        suite: None,
         cases: vec![case("a", 0), case("b", 500_000), refused],
     });
     record

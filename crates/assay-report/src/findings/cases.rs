@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::{Case, Cases, Cold};
+use assay_record::{Case, Cases, Cold, Suite};
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, trials};
 use serde::Serialize;
 
@@ -26,6 +26,8 @@ pub struct CasesFindings {
     pub cold: Option<Cold>,
     /// Scope of the cases' counters: `session` or `database`.
     pub counters_of: Option<String>,
+    /// What `assay olap` did; `None`: the cases were compared by `assay sql`.
+    pub suite: Option<Suite>,
     /// In the order given.
     pub cases: Vec<CaseFindings>,
     /// Names of results on which their cases disagree.
@@ -67,6 +69,15 @@ pub struct CaseFindings {
     pub counters: BTreeMap<String, i64>,
     /// Why it was given up.
     pub failure: Option<String>,
+    /// Time of the first execution of a query of `assay olap`.
+    pub first_ns: Option<u64>,
+    /// The shortest of its later ones.
+    pub hot_ns: Option<u64>,
+    /// Whether an execution took longer than the time limit.
+    pub timed_out: bool,
+    /// Rows that it returned, if they were kept.
+    #[serde(skip)]
+    pub(crate) answer: Vec<Vec<Option<String>>>,
 }
 
 /// Ratio of a case's time to the base's.
@@ -149,12 +160,16 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
         warmup: cases.warmup,
         cold: cases.cold,
         counters_of: cases.counters_of.clone(),
+        suite: cases.suite.clone(),
         cases: cases
             .cases
             .iter()
             .zip(&medians)
             .enumerate()
             .map(|(at, (case, found))| of_case(case, found.as_ref(), ratio(at)))
+            .map(
+                |case| if cases.suite.is_some() { case } else { CaseFindings { first_ns: None, hot_ns: None, ..case } },
+            )
             .collect(),
         disagreements: disagreements(&cases.cases),
     }
@@ -208,6 +223,10 @@ fn of_case(case: &Case, found: Option<&assay_stats::TrialCenter>, ratio: Option<
         plans: case.plans.iter().enumerate().map(plan).collect(),
         counters: case.counters.clone(),
         failure: case.failure.clone(),
+        first_ns: case.executions.iter().find(|one| one.round == 1).map(|one| one.elapsed_ns),
+        hot_ns: case.executions.iter().filter(|one| one.round > 1).map(|one| one.elapsed_ns).min(),
+        timed_out: case.timed_out,
+        answer: case.answer.clone(),
     }
 }
 

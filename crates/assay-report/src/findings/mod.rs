@@ -32,6 +32,7 @@ pub(crate) mod run;
 pub(crate) mod setting;
 pub(crate) mod shares;
 pub(crate) mod stage;
+pub(crate) mod suites;
 pub(crate) mod summary;
 pub(crate) mod tally;
 pub(crate) mod telemetry;

@@ -5,6 +5,7 @@
 
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
+use crate::findings::suites::suites as suites_of;
 use crate::output::comparison_text::comparison_text;
 use crate::output::shown::{Shown, shown_markdown};
 use crate::plain::clean;
@@ -13,11 +14,13 @@ use crate::tables::as_markdown::escaped;
 use crate::tables::cases::cases;
 use crate::tables::latency::responses;
 use crate::tables::stages::stages;
+use crate::tables::suites::{queries, side_by_side};
 use crate::tables::work::errors;
 use crate::words::cases::notes;
 use crate::words::explanation::paragraph;
 use crate::words::isolation::isolation_examples;
 use crate::words::run::{command_line, host, per_second, per_second_of, sessions, started};
+use crate::words::suites;
 use crate::words::summary::{generator_figures, summary, title};
 use crate::words::warning::warnings_by_hint;
 
@@ -38,6 +41,13 @@ pub fn markdown(report: &Report, asked: &[Shown]) -> String {
     }
     if !asked.is_empty() {
         text += &format!("\n## Results\n\n{}", shown_markdown(asked));
+    }
+    if let Some(found) = suites_of(report) {
+        text += "\n## Queries side by side\n";
+        for sentence in suites::comparison(&found) {
+            text += &format!("\n{}\n", escaped(&sentence, 1000));
+        }
+        side_by_side(&found).iter().for_each(|table| text += &format!("\n{}", table.markdown()));
     }
     if let [_, _, ..] = &report.entries[..] {
         text += "\n## Records side by side\n\n";
@@ -67,8 +77,12 @@ fn of_entry(entry: &ReportEntry, several: bool, with_agents: bool) -> String {
     let findings = &entry.findings;
     if let Some(found) = &findings.cases {
         let head = if several { format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)) } else { String::new() };
-        let notes: String = notes(found).iter().map(|note| format!("\n{}\n", escaped(note, 1000))).collect();
-        return format!("{head}\n{}{notes}{}", cases(found).markdown(), setup(findings));
+        let (table, notes) = match found.suite {
+            Some(_) => (queries(found), suites::notes(found)),
+            None => (cases(found), notes(found)),
+        };
+        let notes: String = notes.iter().map(|note| format!("\n{}\n", escaped(note, 1000))).collect();
+        return format!("{head}\n{}{notes}{}", table.markdown(), setup(findings));
     }
     let mut text = match several {
         true => format!("\n## {}\n", escaped(&entry.name, TEXT_WIDTH)),

@@ -21,4 +21,5 @@ pub(crate) mod progress;
 pub(crate) mod prometheus;
 pub(crate) mod series;
 pub(crate) mod shown;
+pub(crate) mod suites;
 pub(crate) mod text;

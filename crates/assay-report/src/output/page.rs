@@ -16,11 +16,13 @@ use crate::charts::palette::{self, Theme};
 use crate::charts::picture::{PictureOptions, svg};
 use crate::charts::{Charts, charts};
 use crate::digits::{count, figure, ms, seconds};
+use crate::findings::cases::CasesFindings;
 use crate::findings::comparison::Comparison;
 use crate::findings::explanation::Explanation;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::{Findings, ServerFindings, Task};
 use crate::findings::stage::StageFindings;
+use crate::findings::suites::suites;
 use crate::findings::telemetry::{LogSeverity, ScopeFindings};
 use crate::output::cycle::cycle;
 use crate::output::document::Document;
@@ -33,6 +35,7 @@ use crate::tables::comparison::changes;
 use crate::tables::generator::generator;
 use crate::tables::latency::responses;
 use crate::tables::stages::{looks, stages};
+use crate::tables::suites as suite_tables;
 use crate::tables::table::ROWS_MAX;
 use crate::tables::telemetry::{
     changes as telemetry_changes, log as log_table, metrics, statements as statement_uses, waits as waits_table,
@@ -52,6 +55,7 @@ use crate::words::run::{
     rate_words, sessions, started, step,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
+use crate::words::suites as suite_words;
 use crate::words::summary::{capitalized, summary, title};
 use crate::words::telemetry::{not_all_statements, telemetry};
 use crate::words::verdict::verdict;
@@ -351,15 +355,28 @@ fn ladders(report: &Report, charts: &Charts) -> Markup {
     }
 }
 
-/// Statements compared by `assay sql`.
+/// Statements compared by `assay sql`, and queries of `assay olap`.
 fn statements(report: &Report) -> Markup {
     let several = report.entries.len() > 1;
     let of_cases = report.entries.iter().filter_map(|entry| Some((entry, entry.findings.cases.as_ref()?)));
+    let table = |found: &CasesFindings| if found.suite.is_some() { suite_tables::queries(found) } else { cases(found) };
+    let remarks = |found: &CasesFindings| match found.suite {
+        Some(_) => suite_words::notes(found),
+        None => notes(found),
+    };
     html! {
+        @if let Some(found) = suites(report) {
+            @for words in suite_words::comparison(&found) {
+                p { (shown(&words)) }
+            }
+            @for table in suite_tables::side_by_side(&found) {
+                (table.html())
+            }
+        }
         @for (entry, found) in of_cases.take(ROWS_MAX) {
             @let caption = if several { format!("Times, {}", clean(&entry.name, 80)) } else { "Times".to_owned() };
-            (cases(found).with_caption(caption).html())
-            @for note in notes(found) {
+            (table(found).with_caption(caption).html())
+            @for note in remarks(found) {
                 p { (shown(&note)) }
             }
             @if let Some(counters) = counters(found) {

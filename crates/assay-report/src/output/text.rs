@@ -3,7 +3,7 @@
 //! Combines what `words` and `tables` created, and computes nothing. A run with several stages shows a table of them,
 //! then the details of the best one; the JSON has the details of every stage.
 
-use assay_record::{OptionValue, Status};
+use assay_record::{OptionValue, Status, Suite};
 
 use crate::digits::{count, figure, ms, seconds};
 use crate::findings::cases::CasesFindings;
@@ -29,6 +29,7 @@ use crate::words::run::{
     started, work as work_name,
 };
 use crate::words::steadiness::{latency_intervals, over_time};
+use crate::words::suites;
 use crate::words::telemetry::telemetry;
 use crate::words::verdict::headline;
 use crate::words::warning::warnings_by_hint;
@@ -50,7 +51,10 @@ pub fn text(findings: &Findings) -> String {
 /// then everything else.
 pub fn text_in(findings: &Findings, view: View) -> String {
     if let Some(cases) = &findings.cases {
-        let text = statements(findings, cases, view);
+        let text = match &cases.suite {
+            Some(suite) => queries(findings, (cases, suite), view),
+            None => statements(findings, cases, view),
+        };
         return if view.color { colored(&text, "") } else { text };
     }
     let mut text = isolation_head(findings, view);
@@ -114,6 +118,19 @@ fn isolation(findings: &Findings, view: View) -> String {
         }
     }
     text
+}
+
+/// Queries of `assay olap`.
+fn queries(findings: &Findings, (found, suite): (&CasesFindings, &Suite), view: View) -> String {
+    let facts = [clean(&findings.workload, FACT_WIDTH), encrypted_servers(findings, view)];
+    let mut text = wrap_to(view.width, "", facts.into_iter().chain(suites::how(found, suite)), DOT);
+    text += &below(Some(tables::suites::queries(found)), view);
+    let notes = suites::notes(found);
+    let notes: String = notes.iter().map(|note| wrap_to(view.width, "", note.split(' '), " ")).collect();
+    if !notes.is_empty() {
+        text += &format!("\n{notes}");
+    }
+    text + &format!("\n{}", origin(findings, view))
 }
 
 /// Statements compared by `assay sql`.

@@ -12,6 +12,7 @@ pub(crate) mod figures;
 pub(crate) mod generator;
 pub(crate) mod latency;
 pub(crate) mod stages;
+pub(crate) mod suites;
 pub(crate) mod table;
 pub(crate) mod telemetry;
 pub(crate) mod work;

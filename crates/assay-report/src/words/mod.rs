@@ -15,6 +15,7 @@ pub(crate) mod plans;
 pub(crate) mod run;
 pub(crate) mod steadiness;
 pub(crate) mod subject;
+pub(crate) mod suites;
 pub(crate) mod summary;
 pub(crate) mod telemetry;
 pub(crate) mod trial;

@@ -47,7 +47,7 @@ fn of_run(findings: &Findings) -> Option<String> {
         return Some(isolation_answer(found));
     }
     if let Some(found) = &findings.cases {
-        return cases::conclusion(found);
+        return if found.suite.is_none() { cases::conclusion(found) } else { None };
     }
     let stage = findings.main_stage().filter(|stage| stage.measured_ns > 0);
     let Some(stage) = stage else {

@@ -412,6 +412,25 @@ function assay.total(name, number)
   yield(ask.DECLARE, "total", name, "", "", "", nil, number)
 end
 
+local QUERY_FIELDS = { name = true, question = true, text = true }
+
+--- In `queries()`: a query of an analytical workload.
+function assay.query(query)
+  if type(query) ~= "table" then raise("assay.query needs a table") end
+  local name = text_field("assay.query", query, "name", true)
+  local call = "assay.query \"" .. name .. "\""
+  known_fields(call, query, QUERY_FIELDS)
+  if declared["query " .. name] then raise(call .. ": there are two queries of this name") end
+  declared["query " .. name] = true
+  yield(ask.DECLARE, "query", name, text_field(call, query, "question"), text_field(call, query, "text", true))
+end
+
+--- In `queries()`: the table that `prepare` has left behind, with the name of each table and its number of rows.
+function assay.loaded(name)
+  if type(name) ~= "string" or name == "" then raise("assay.loaded needs the name of a table") end
+  yield(ask.DECLARE, "loaded", name)
+end
+
 local ffi = require("ffi")
 local mark_line = core.bind("mark_line", "void (*)(void *, const double *, size_t)")
 local keeps_journal = core.options and core.options.journal

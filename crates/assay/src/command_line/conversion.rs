@@ -7,7 +7,7 @@ use assay_spec::{
 
 use crate::command_line::{
     CommonCommandOptions, ErrorOptions, FleetOptions, GeneratorOptions, IoOptions, LoadOptions, MeasuredCommandOptions,
-    OutputOptions, RecordOptions, RunOptions, RunServerOptions, Subcommand, TargetOptions,
+    OlapOptions, OutputOptions, RecordOptions, RunOptions, RunServerOptions, Subcommand, TargetOptions,
 };
 
 impl Subcommand {
@@ -19,6 +19,7 @@ impl Subcommand {
             Subcommand::Check(options) => options.spec("check"),
             Subcommand::Cleanup(options) => options.common.spec("cleanup"),
             Subcommand::Exec(options) => options.common.spec(&options.command),
+            Subcommand::Olap(options) => options.spec(),
             _ => return None,
         })
     }
@@ -110,6 +111,23 @@ impl FleetOptions {
             db_from_agent_env: self.db_from_agent_env,
             lease: self.lease,
         })
+    }
+}
+
+impl OlapOptions {
+    /// The workload whose queries are executed, and where.
+    fn spec(&self) -> RunSpec {
+        RunSpec {
+            task: "queries".to_owned(),
+            target: TargetSpec {
+                urls: concealed(&self.db),
+                session_sql: concealed(&self.session_sql),
+                ..TargetSpec::default()
+            },
+            generator: GeneratorSpec { seed: self.result.seed, ..GeneratorSpec::default() },
+            tags: self.result.tags.iter().cloned().collect(),
+            ..RunSpec::default()
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// The commands by purpose.
 const GROUPS: [(&str, &[&str]); 8] = [
-    ("Measure", &["run", "top", "note", "prepare", "check", "cleanup", "exec", "list", "sql", "io"]),
+    ("Measure", &["run", "top", "note", "prepare", "check", "cleanup", "exec", "list", "sql", "olap", "io"]),
     ("Compare", &["show", "compare", "explain", "duel", "bisect", "report", "tag"]),
     ("Many records", &["library", "history", "serve"]),
     ("Servers and machines", &["db", "server", "agent", "fleet"]),
@@ -105,6 +105,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("sql", &[("assay sql --db postgres://app@localhost/bench 'select 1' 'select 2'", "which one is faster?")]),
+    ("olap", &[("assay olap flights --db postgres://app@localhost/bench", "after: assay prepare flights")]),
     ("io", &[("assay io --size 8G --direct", "in this folder, past the page cache")]),
     (
         "lab",

@@ -15,6 +15,7 @@ use crate::command_line::help;
 use crate::command_line::io::IoOptions;
 use crate::command_line::lab::LabOptions;
 use crate::command_line::new::{LuaOptions, NewOptions, SchemaOptions};
+use crate::command_line::olap::OlapOptions;
 use crate::command_line::records::{HistoryOptions, LibraryOptions, ServeOptions};
 use crate::command_line::report::ReportOptions;
 use crate::command_line::run::RunOptions;
@@ -88,6 +89,8 @@ pub enum Subcommand {
     Server(ServerOptions),
     /// Time statements against each other, and compare their rows and plans
     Sql(SqlOptions),
+    /// Time the queries of an analytical workload on one or more databases
+    Olap(OlapOptions),
     /// Measure file I/O with the access pattern of a database engine
     Io(IoOptions),
     /// Run experiments: vary settings, repeat the trials in random order, compare the results

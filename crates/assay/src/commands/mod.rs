@@ -20,6 +20,7 @@ pub mod lua;
 pub mod manual;
 pub mod new;
 pub mod note;
+pub mod olap;
 pub mod pgbench;
 pub mod report;
 pub mod run;

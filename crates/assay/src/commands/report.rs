@@ -120,6 +120,9 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             let view = View { agents: options.agents, ..terminal::view(false) };
             terminal::result(&format!("{}\n", assay_report::text_in(&entry.findings, view)))?;
         }
+        if let Some(compared) = assay_report::suites(&report) {
+            terminal::result(&assay_report::suites_text(&compared, terminal::view(false).width))?;
+        }
     }
     Ok(Exit::Success)
 }

@@ -34,8 +34,9 @@ const TUTORIAL_POSTGRES: &str = "docs/tutorial-postgres.md";
 const TUTORIAL_MYSQL: &str = "docs/tutorial-mysql.md";
 const IDEA: &str = "docs/idea-to-charts.md";
 const ISOLATION: &str = "docs/isolation.md";
+const OLAP: &str = "docs/olap.md";
 const PARQUET: &str = "docs/parquet.md";
-const RUNNABLE: [&str; 12] = [
+const RUNNABLE: [&str; 13] = [
     README,
     LUA,
     SYSBENCH,
@@ -47,6 +48,7 @@ const RUNNABLE: [&str; 12] = [
     TUTORIAL_MYSQL,
     IDEA,
     ISOLATION,
+    OLAP,
     PARQUET,
 ];
 
@@ -310,6 +312,11 @@ fn the_examples_of_tpcc_run() {
 #[test]
 fn the_examples_of_coming_from_pgbench_run() {
     run(PGBENCH);
+}
+
+#[test]
+fn the_examples_of_analytical_queries_run() {
+    run(OLAP);
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn without_a_command_the_help_is_shown() {
       exec         Run another command of a workload
       list         List the built-in workloads, or the metrics of reports and recipes
       sql          Time statements against each other, and compare their rows and plans
+      olap         Time the queries of an analytical workload on one or more databases
       io           Measure file I/O with the access pattern of a database engine
     Compare:
       show         Print the report of a record
@@ -74,6 +75,7 @@ fn the_built_in_workloads_are_listed() {
     assert_snapshot!(names.join("\n"), @r"
     bulk_insert
     connects
+    flights
     insert_benchmark
     isolation
     oltp_delete
@@ -92,6 +94,7 @@ fn the_built_in_workloads_are_listed() {
     tpcb_select_only
     tpcb_simple_update
     tpcc
+    tpch_like
     ycsb
 
     Examples, made to be copied and changed (commands: check, cleanup, prepare, run):
@@ -155,6 +158,7 @@ fn the_examples_of_every_help_work() {
     }
     let tables = "--db sqlite:bench.db --table-size 100 --quiet --no-record";
     folder.expect(&format!("prepare oltp_read_only {tables} --tables 1"), 0);
+    folder.expect("prepare flights --db sqlite:bench.db --flights 500 --quiet --no-record", 0);
     for (_, examples) in assay::command_line::help::EXAMPLES {
         for (example, _) in *examples {
             let line = example.strip_prefix("assay ").unwrap();

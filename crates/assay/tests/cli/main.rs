@@ -20,6 +20,7 @@ mod lists;
 mod live;
 mod mistakes;
 mod mongodb;
+mod olap;
 mod records;
 mod reports;
 mod runs;

@@ -59,6 +59,8 @@ fn every_workload_lives_on(kind: Kind) {
             name if name.starts_with("select") => "--table-size 300",
             "insert_benchmark" => "--rows 300",
             "ycsb" => "--recordcount 300",
+            "flights" => "--flights 300",
+            "tpch_like" => "--scale 0.001",
             _ => "",
         };
         for command in ["prepare", "check", "run", "check", "cleanup"] {

@@ -369,6 +369,12 @@ function assay.executed() end
 ---@param number number
 function assay.total(name, number) end
 
+---@param query {name: string, question?: string, text: string}
+function assay.query(query) end
+
+---@param name string
+function assay.loaded(name) end
+
 function assay.rolled_back() end
 
 ---@param rule Rule

@@ -289,14 +289,14 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
+pub(in crate::commands) fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
     Client::open_as_session(target, clock, LOGIN, Some(client::USER)).map_err(|words| {
         Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })
 }
 
 /// The lab's running server with this URL.
-fn server_of(url: &str) -> Result<Server, Trouble> {
+pub(in crate::commands) fn server_of(url: &str) -> Result<Server, Trouble> {
     let home = assay_products::home();
     let leads_to = |server: &Server| {
         let own = server.url("");

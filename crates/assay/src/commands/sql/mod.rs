@@ -3,7 +3,7 @@
 //! Each case runs once per round, in an order drawn from the seed, on one connection. Only the statement itself is
 //! timed, from sending it to its last row. The record is like that of a run, with the cases as its transaction types.
 
-mod bench;
+pub(super) mod bench;
 
 use std::path::Path;
 
@@ -115,6 +115,7 @@ pub fn run(spec: &SqlSpec, output: &OutputSpec, words: &[String]) -> Result<Exit
             warmup: spec.warmup_rounds().try_into().unwrap_or(u32::MAX),
             cold,
             counters_of,
+            suite: None,
             cases,
         }),
         ..record_of::begun_now()
@@ -222,7 +223,7 @@ fn base(spec: &SqlSpec) -> Result<Option<String>, Trouble> {
 }
 
 /// The cases as transactions, for comparisons.
-fn stage(cases: &[record::Case], started: Time) -> record::Stage {
+pub(super) fn stage(cases: &[record::Case], started: Time) -> record::Stage {
     let times = |case: &record::Case| -> Vec<u64> { case.executions.iter().map(|one| one.elapsed_ns).collect() };
     let tally = |case: &record::Case| {
         let found = latencies(&times(case));

@@ -1,0 +1,69 @@
+//! Tables of the queries of `assay olap`: of one database, and of several side by side.
+
+use crate::digits::{figure, ms};
+use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::suites::{QueryFindings, QueryTime, SuitesFindings};
+use crate::plain::clean;
+use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
+
+/// A row per query: its first execution, the shortest of the later ones, and its rows.
+pub(crate) fn queries(found: &CasesFindings) -> Table {
+    let columns = [
+        TableColumn::words("query", NAME_WIDTH),
+        TableColumn::figures("first ms"),
+        TableColumn::figures("hot ms"),
+        TableColumn::figures("rows"),
+        TableColumn::words("", 40),
+    ];
+    let row = |case: &CaseFindings| {
+        let remark = match case {
+            CaseFindings { timed_out: true, .. } => "timed out",
+            CaseFindings { failure: Some(_), .. } => "failed",
+            CaseFindings { result_changed: true, .. } => "rows changed",
+            _ => "",
+        };
+        [
+            TableCell::foreign(&case.name),
+            TableCell::ns(case.first_ns),
+            TableCell::ns(case.hot_ns),
+            TableCell::of(case.rows, TableCell::Count),
+            TableCell::words(remark),
+        ]
+    };
+    Table::new(columns).with_rows(found.cases.iter().map(row))
+}
+
+/// A column per database: the later executions, and the first ones. The last row is the score.
+pub(crate) fn side_by_side(found: &SuitesFindings) -> Vec<Table> {
+    type Times = fn(&QueryFindings) -> &Vec<QueryTime>;
+    let all: [(&str, Times, &Vec<Option<f64>>); 2] = [
+        ("Hot: the shortest of the later executions, ms × relative time", |query| &query.hot, &found.hot_score),
+        ("First execution, ms × relative time", |query| &query.first, &found.first_score),
+    ];
+    let heads = || found.databases.iter().map(|name| TableColumn::figures(clean(name, NAME_WIDTH)));
+    let table = |(caption, times, score): &(&str, Times, &Vec<Option<f64>>)| {
+        let is_empty = found.queries.iter().flat_map(times).all(|time| time.elapsed_ns.is_none());
+        let row = |query: &QueryFindings| {
+            let cells = times(query).iter().map(time);
+            [TableCell::foreign(&query.name)].into_iter().chain(cells).collect::<Vec<_>>()
+        };
+        let last = score.iter().map(|score| TableCell::of(*score, |score| TableCell::words(factor(score))));
+        let last: Vec<TableCell> = [TableCell::words("geometric mean")].into_iter().chain(last).collect();
+        let table = Table::new([TableColumn::words("query", NAME_WIDTH)].into_iter().chain(heads()));
+        (!is_empty).then(|| table.with_rows(found.queries.iter().map(row)).with_rows([last]).with_caption(*caption))
+    };
+    all.iter().filter_map(table).collect()
+}
+
+fn time(time: &QueryTime) -> TableCell {
+    let relative = time.relative.map_or(String::new(), |relative| format!(" {}", factor(relative)));
+    TableCell::words(match time {
+        QueryTime { elapsed_ns: Some(ns), .. } => format!("{}{relative}", ms(Some(*ns))),
+        QueryTime { timed_out: true, .. } => format!("timed out{relative}"),
+        _ => format!("no result{relative}"),
+    })
+}
+
+fn factor(ratio: f64) -> String {
+    format!("×{}", figure(ratio))
+}

@@ -1,0 +1,106 @@
+//! The queries of `assay olap`, in words.
+
+use assay_record::{Cold, Suite};
+
+use crate::digits::{count, figure, length};
+use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::suites::{Disagreement, SuitesFindings};
+use crate::plain::clean;
+
+/// Length of a name, and of an error.
+const NAME_WIDTH: usize = 40;
+const LINE_WIDTH: usize = 400;
+
+/// How they were executed: after the name of the workload and the server.
+pub(crate) fn how(found: &CasesFindings, suite: &Suite) -> Vec<String> {
+    let rows = suite.tables.iter().map(|(table, rows)| format!("{} {}", count(*rows), clean(table, NAME_WIDTH)));
+    let rows: Vec<String> = rows.collect();
+    let runs = if suite.runs == 1 { "once".to_owned() } else { format!("{} times in a row", suite.runs) };
+    let order = if suite.random_order { "random order" } else { "the workload's order" };
+    let mut facts = vec![format!("rows: {}", rows.join(", "))];
+    if rows.is_empty() {
+        facts.clear();
+    }
+    facts.push(format!("{} queries in {order}, each {runs}", found.cases.len()));
+    facts.push(match found.cold {
+        None => "first execution lukewarm: nothing was dropped from any cache".to_owned(),
+        Some(Cold::Restarted) => "first execution after a restart of the server, OS cache warm".to_owned(),
+        Some(Cold::RestartedCachesDropped) => {
+            "first execution cold: server restarted, then OS cache emptied".to_owned()
+        }
+    });
+    facts.extend(suite.timeout_ns.map(|ns| format!("time limit {}", length(ns))));
+    facts
+}
+
+/// Remarks below the table.
+pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
+    let of_case = |case: &CaseFindings| {
+        let name = clean(&case.name, NAME_WIDTH);
+        let failure = case.failure.as_ref().map(|failure| match case.timed_out {
+            true => format!("{name} took too long: {}.", clean(failure, LINE_WIDTH)),
+            false => format!("{name} failed: {}.", clean(failure, LINE_WIDTH)),
+        });
+        let changed = case.result_changed.then(|| format!("{name} did not return the same rows every time."));
+        failure.into_iter().chain(changed)
+    };
+    found.cases.iter().flat_map(of_case).collect()
+}
+
+/// Which database is the fastest and by how much, and whether all of them returned the same rows.
+pub(crate) fn comparison(found: &SuitesFindings) -> Vec<String> {
+    let mut words = Vec::new();
+    for (table, rows) in &found.tables {
+        let rows = found.databases.iter().zip(rows).map(|(name, rows)| {
+            let rows = rows.map_or("no".to_owned(), count);
+            format!("{rows} rows on {}", clean(name, NAME_WIDTH))
+        });
+        let rows: Vec<String> = rows.collect();
+        words.push(format!(
+            "The databases hold different data, so their times and rows cannot be compared: {} has {}.",
+            clean(table, NAME_WIDTH),
+            rows.join(", ")
+        ));
+    }
+    for (what, score) in [("hot", &found.hot_score), ("in the first execution", &found.first_score)] {
+        let mut order: Vec<(f64, &String)> =
+            score.iter().zip(&found.databases).filter_map(|(score, name)| Some(((*score)?, name))).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let listed = order.iter().map(|(score, name)| format!("{} ×{}", clean(name, NAME_WIDTH), figure(*score)));
+        let listed: Vec<String> = listed.collect();
+        if !listed.is_empty() {
+            words.push(format!("Relative time {what}, geometric mean over the queries: {}.", listed.join(", ")));
+        }
+    }
+    if found.queries.iter().flat_map(|query| &query.first).any(|time| time.elapsed_ns.is_none()) {
+        words.push(
+            "A query without a result counts as twice its slowest time on any database, or twice the time limit."
+                .to_owned(),
+        );
+    }
+    if !found.unanswered.is_empty() {
+        let names: Vec<String> = found.unanswered.iter().map(|name| clean(name, NAME_WIDTH)).collect();
+        words.push(format!("No database answered {}: left out of the means.", names.join(", ")));
+    }
+    words.extend(found.disagreements.iter().map(disagreement));
+    if found.disagreements.is_empty() && found.tables.is_empty() {
+        words.push("All databases returned the same rows.".to_owned());
+    }
+    words
+}
+
+fn disagreement(found: &Disagreement) -> String {
+    let [one, other] = found.databases.each_ref().map(|name| clean(name, NAME_WIDTH));
+    let query = clean(&found.query, NAME_WIDTH);
+    match (&found.value, found.rows) {
+        (Some((row, column, [a, b])), _) => format!(
+            "Different results of {query}: in row {row}, column {column}, {one} has {} and {other} has {}.",
+            clean(a, NAME_WIDTH),
+            clean(b, NAME_WIDTH)
+        ),
+        (None, [a, b]) if a != b => {
+            format!("Different results of {query}: {} rows on {one}, {} on {other}.", count(a), count(b))
+        }
+        _ => format!("Different results of {query}: the hashes of the rows of {one} and {other} differ."),
+    }
+}

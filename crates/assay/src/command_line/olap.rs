@@ -1,0 +1,43 @@
+//! Options of `assay olap`.
+
+use assay_seam::Nanos;
+use assay_spec::values;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::command_line::shared::{ResultOptions, at_least_one};
+
+/// Options of `olap`.
+#[derive(Args, Clone)]
+pub struct OlapOptions {
+    /// Analytical workload: flights, tpch_like, or a Lua file that declares queries
+    #[arg(value_name = "WORKLOAD")]
+    pub workload: String,
+    /// Database: postgres://…, mysql://…, mariadb://…, sqlite:FILE, or a name (see `assay db`); may be repeated: one
+    /// after the other, and compared [default: ASSAY_DB]
+    #[arg(long, value_name = "URL")]
+    pub db: Vec<String>,
+    /// Executions of each query, one after the other; the first is shown separately
+    #[arg(long, value_name = "N", default_value = "3", value_parser = at_least_one)]
+    pub runs: u64,
+    /// Order of the queries; random: drawn from the seed
+    #[arg(long, value_name = "fixed|random", hide_possible_values = true, default_value = "fixed",
+          value_parser = PossibleValuesParser::new(["fixed", "random"]))]
+    pub order: String,
+    /// Queries to execute, such as Q1,Q5 [default: all]
+    #[arg(long = "query", value_name = "NAME,…", value_delimiter = ',')]
+    pub queries: Vec<String>,
+    /// Time limit of an execution; a query that takes longer is given up, which is its result [default: none]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    pub timeout: Option<Nanos>,
+    /// Restart the server before the first execution of each query, and as root also drop the page cache; needs a
+    /// server started by `assay server`
+    #[arg(long)]
+    pub cold: bool,
+    /// Statement to run on every new connection; may be repeated
+    #[arg(long, value_name = "SQL")]
+    pub session_sql: Vec<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub result: ResultOptions,
+}
