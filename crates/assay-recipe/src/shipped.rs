@@ -15,6 +15,7 @@ macro_rules! recipe {
 /// Names and texts of all recipes in the folder `recipes/`, sorted by name.
 pub fn shipped() -> &'static [(&'static str, &'static str)] {
     &[
+        recipe!("analytics"),
         recipe!("backup"),
         recipe!("best-settings"),
         recipe!("binlog"),

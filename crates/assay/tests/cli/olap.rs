@@ -255,6 +255,21 @@ end } }
 function event() end
 "#;
 
+/// The recipe has the queries as text: it times statements, and has no workload.
+#[test]
+fn the_recipe_has_the_queries_of_the_workload() {
+    let folder = Folder::new();
+    let [one, _] = two_copies(&folder);
+    folder.expect(&format!("olap flights --db {one} --runs 1 --record a.json"), 0);
+    let words = |sql: &Value| sql.as_str().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let record = record(&folder, "a.json");
+    let cases = record["cases"]["cases"].as_array().unwrap().iter();
+    let of_workload: Vec<String> = cases.map(|case| words(&case["sql"])).collect();
+    let recipe: toml::Table = include_str!("../../../../recipes/analytics.toml").parse().unwrap();
+    let cases = recipe["run"]["case"].as_array().unwrap().iter();
+    assert_eq!(cases.map(|case| case["sql"].as_str().unwrap().to_owned()).collect::<Vec<_>>(), of_workload);
+}
+
 /// The example of docs/olap.md.
 #[test]
 fn a_lua_file_declares_queries_of_its_own() {
