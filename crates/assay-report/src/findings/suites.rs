@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::findings::cases::{CaseFindings, CasesFindings};
-use crate::findings::report::Report;
+use crate::findings::report::{Report, ReportEntry};
+use crate::findings::run::ServerFindings;
 
 /// Several databases, query by query.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,6 +29,8 @@ pub struct SuitesFindings {
     pub unanswered: Vec<String>,
     /// Tables whose numbers of rows differ; rows by database.
     pub tables: BTreeMap<String, Vec<Option<u64>>>,
+    /// Queries whose rows were compared: those that at least two databases have answered.
+    pub compared: usize,
     /// Results that differ.
     pub disagreements: Vec<Disagreement>,
 }
@@ -77,11 +80,29 @@ const TOLERANCE: f64 = 1e-6;
 /// The databases of a report; `None` if fewer than two of its records are of `assay olap`.
 pub fn suites(report: &Report) -> Option<SuitesFindings> {
     let found = report.entries.iter().filter_map(|entry| {
-        let cases = entry.findings.cases.as_ref()?;
-        cases.suite.is_some().then_some((entry.name.as_str(), cases))
+        let cases = entry.findings.cases.as_ref().filter(|cases| cases.suite.is_some())?;
+        Some((product(entry), entry.name.as_str(), cases))
     });
-    let found: Vec<(&str, &CasesFindings)> = found.collect();
+    let found: Vec<(String, &str, &CasesFindings)> = found.collect();
+    let mut products: Vec<&String> = found.iter().map(|(product, ..)| product).collect();
+    products.sort();
+    products.dedup();
+    let differ = products.len() == found.len();
+    let name = |(product, name, _): &(String, &str, &CasesFindings)| match differ {
+        true => product.clone(),
+        false => (*name).to_owned(),
+    };
+    let names: Vec<String> = found.iter().map(name).collect();
+    let found: Vec<(&str, &CasesFindings)> =
+        names.iter().map(String::as_str).zip(found.iter().map(|(.., cases)| *cases)).collect();
     (found.len() > 1).then(|| of_databases(&found))
+}
+
+/// `PostgreSQL 17.2`: without the version of the package.
+fn product(entry: &ReportEntry) -> String {
+    let server = entry.findings.targets.first();
+    let version = |server: &ServerFindings| server.version.split([' ', '-', '+']).next().unwrap_or_default().to_owned();
+    server.map_or(String::new(), |server| format!("{} {}", server.product, version(server)))
 }
 
 fn of_databases(found: &[(&str, &CasesFindings)]) -> SuitesFindings {
@@ -126,7 +147,14 @@ fn of_databases(found: &[(&str, &CasesFindings)]) -> SuitesFindings {
         // Other data has other results.
         false => Vec::new(),
     };
+    let answers = |name: &str| {
+        let case = |(_, cases): &&(&str, &CasesFindings)| {
+            cases.cases.iter().any(|case| case.name == name && case.rows.is_some() && case.failure.is_none())
+        };
+        found.iter().filter(case).count()
+    };
     SuitesFindings {
+        compared: if tables.is_empty() { names.iter().filter(|name| answers(name) > 1).count() } else { 0 },
         databases: found.iter().map(|(name, _)| (*name).to_owned()).collect(),
         unanswered: queries.iter().filter(is_unanswered).map(|query| query.name.clone()).collect(),
         queries,

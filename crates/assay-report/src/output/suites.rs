@@ -10,7 +10,7 @@ pub fn suites_text(found: &SuitesFindings, width: usize) -> String {
     let words = comparison(found);
     let mut text: String = words.iter().map(|words| wrap_to(width, "", words.split(' '), " ")).collect();
     for table in side_by_side(found) {
-        text += &format!("\n{}", table.text(width));
+        text += &format!("\n{}{}", wrap_to(width, "", table.caption.split(' '), " "), table.text(width));
     }
     text
 }

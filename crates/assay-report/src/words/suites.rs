@@ -83,7 +83,7 @@ pub(crate) fn comparison(found: &SuitesFindings) -> Vec<String> {
         words.push(format!("No database answered {}: left out of the means.", names.join(", ")));
     }
     words.extend(found.disagreements.iter().map(disagreement));
-    if found.disagreements.is_empty() && found.tables.is_empty() {
+    if found.disagreements.is_empty() && found.compared > 0 {
         words.push("All databases returned the same rows.".to_owned());
     }
     words

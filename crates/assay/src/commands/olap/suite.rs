@@ -156,14 +156,15 @@ impl<'a> Suite<'a> {
         }
         let case = &self.cases[case];
         if !self.options.result.quiet && !interrupt::control().is_stopped() {
-            let times = case.executions.iter().map(|one| assay_report::ms(Some(one.elapsed_ns)));
-            let times: Vec<String> = times.collect();
+            let times = case.executions.iter().map(|one| format!("{} ms", assay_report::ms(Some(one.elapsed_ns))));
             let end = match (&case.failure, case.timed_out) {
                 (Some(_), true) => "timed out".to_owned(),
                 (Some(_), false) => "failed".to_owned(),
+                (None, _) if case.rows == Some(1) => "1 row".to_owned(),
                 (None, _) => format!("{} rows", assay_report::count(case.rows.unwrap_or(0))),
             };
-            terminal::say(&format!("{}: {} ms, {end}\n", case.name, times.join(", ")));
+            let words: Vec<String> = times.chain([end]).collect();
+            terminal::say(&format!("{}: {}\n", case.name, words.join(", ")));
         }
         Ok(())
     }
