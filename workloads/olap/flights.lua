@@ -230,7 +230,7 @@ local function flight_source()
   end
 end
 
---- Days are shared by the sessions; each has random numbers of its own, so that the rows do not depend on who loads them.
+--- Days are shared by the sessions; each has random numbers of its own, so that rows do not depend on who loads them.
 local function generate(con, opt)
   local days, make, row, rows = calendar(opt), flight_source(), {}, 0
   local loader = con:loader("ontime", table.concat(NAMES, ", "))

@@ -79,7 +79,7 @@ end
 
 -- Rows ----------------------------------------------------------------------------------------------------------------
 
--- Rows of the tables at scale 1, but for partsupp, which has four per part, and lineitem, which has one to seven per order.
+-- Rows of the tables at scale 1, but for partsupp, which has four per part, and lineitem: one to seven per order.
 local BASE = { supplier = 10000, part = 200000, customer = 150000, orders = 1500000 }
 
 local function rows_of(name, scale) return math.max(1, floor(BASE[name] * scale + 0.5)) end

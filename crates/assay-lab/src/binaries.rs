@@ -313,7 +313,9 @@ pub fn fetch(
     whole(home, &folder, |draft| {
         say(&format!("downloading {what} from the Maven repository"));
         let mut maven = Command::new("mvn");
-        maven.args(["-B", "-q", "-Dstyle.color=never", &format!("{PLUGIN}:copy")]).arg(format!("-Dartifact={}", artifact.coordinates));
+        maven
+            .args(["-B", "-q", "-Dstyle.color=never", &format!("{PLUGIN}:copy")])
+            .arg(format!("-Dartifact={}", artifact.coordinates));
         output(&format!("fetch {what}"), maven.arg(format!("-DoutputDirectory={}", draft.display())))?;
         let mut parts = artifact.coordinates.rsplit(':');
         let (version, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());

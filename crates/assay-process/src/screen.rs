@@ -57,7 +57,8 @@ impl Screen {
     /// Waits for a key: `Some(None)` is a change of the size, `None` is nothing within the time.
     pub fn key(&mut self, within: Duration) -> io::Result<Option<Option<Key>>> {
         // Keys that were read together with an earlier one are there already.
-        if !self.has_event()? && !(self.is_readable(within)? && self.has_event()?) {
+        let is_there = self.has_event()? || self.is_readable(within)? && self.has_event()?;
+        if !is_there {
             return Ok(None);
         }
         Ok(match event::read()? {

@@ -61,7 +61,7 @@ impl FerretDb {
         let data = folder.join("data");
         fs::create_dir(&data)?;
         account.own(&data)?;
-        let mut command = account.command(&program());
+        let mut command = account.command(program());
         command.args(["--handler=sqlite", "--telemetry=disable", "--debug-addr=-", "--log-level=warn"]);
         command.arg(format!("--sqlite-url=file:{}/", data.display()));
         command.arg(format!("--state-dir={}", data.display()));

@@ -17,7 +17,7 @@ use assay_spec::{Format, OutputSpec};
 
 use crate::command_line::OlapOptions;
 use crate::commands::sql::stage;
-use suite::{Ended, Suite};
+use suite::{Declared, Ended, Suite};
 
 /// Executes the queries, prints the results, and writes a record for each database.
 pub fn run(assignment: &Assignment, options: &OlapOptions) -> Result<Exit, Trouble> {
@@ -73,13 +73,6 @@ pub fn run(assignment: &Assignment, options: &OlapOptions) -> Result<Exit, Troub
         }
     }
     conclude(&records, &output)
-}
-
-/// The queries of the workload for a database, as far as they are wanted, and the table with its numbers of rows.
-struct Declared {
-    plan: assay_engine::Plan,
-    queries: Vec<NamedQuery>,
-    loaded: Option<String>,
 }
 
 fn declared(assignment: &Assignment, url: &str, options: &OlapOptions) -> Result<Declared, Trouble> {

@@ -14,13 +14,20 @@ use assay_record::{self as record, Case, Cases, Cold, Execution, Record};
 use assay_run::assignment::Assignment;
 use assay_run::client::{Client, Refused, text};
 use assay_run::{lab, next, plan, record_of};
+use assay_script::NamedQuery;
 use assay_seam::{Class, ConnectOptions, Nanos, Rows, ServerFacts};
 use assay_telemetry::StatementQuestions;
 use sha2::{Digest, Sha256};
 
-use super::Declared;
 use crate::command_line::OlapOptions;
 use crate::commands::sql::bench::{connect, server_of};
+
+/// The queries of the workload for a database, as far as they are wanted, and the table with its numbers of rows.
+pub(super) struct Declared {
+    pub(super) plan: assay_engine::Plan,
+    pub(super) queries: Vec<NamedQuery>,
+    pub(super) loaded: Option<String>,
+}
 
 /// A database whose tables are complete, ready for its queries.
 pub(super) struct Suite<'a> {
