@@ -52,7 +52,7 @@ fn an_error_without_a_code_is_named_by_its_class() {
     (total.errors[0].number, total.errors[0].count) = (0, 1);
     total.transactions.iter_mut().for_each(|one| one.failed = 0);
     let troubles = summary(&told(vec![record])).into_iter().find(|words| words.contains("error")).unwrap();
-    assert_eq!(troubles, "0 transactions failed; 1 error, connection.");
+    assert_eq!(troubles, "No transaction failed; 1 error, connection.");
 }
 
 #[test]
