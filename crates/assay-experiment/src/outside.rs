@@ -272,9 +272,15 @@ mod tests {
     /// Its parent may have ended: only the variable tells.
     #[test]
     fn what_a_step_has_started_is_known_by_its_environment() {
+        use std::io::{Read, Write};
         use std::process::{Command, Stdio};
         let is_known = |value: &str| {
-            let mut started = Command::new("cat").env(OWNER, value).stdin(Stdio::piped()).spawn().unwrap();
+            let mut cat = Command::new("cat");
+            cat.env(OWNER, value).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut started = cat.spawn().unwrap();
+            // Before its first answer it may still be on its way from the old program to the new one.
+            started.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+            started.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             let known = is_owned(started.id(), 50);
             drop(started.stdin.take());
             started.wait().unwrap();
