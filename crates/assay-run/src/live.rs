@@ -149,7 +149,7 @@ impl Live {
 
     /// Other processes measure: the file follows their intervals, and their records take its place at the end.
     pub fn of_several(mut self) -> Live {
-        self.shared = Some(Vec::new());
+        self.shared = self.file.is_some().then(Vec::new);
         self
     }
 

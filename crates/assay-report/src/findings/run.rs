@@ -185,6 +185,14 @@ pub struct ServerFindings {
     pub facts: BTreeMap<String, String>,
 }
 
+impl ServerFindings {
+    /// Its product and version, without what packagers append: `PostgreSQL 17.2`.
+    pub(crate) fn in_short(&self) -> String {
+        let version = self.version.split([' ', '-', '+']).next().unwrap_or_default();
+        format!("{} {version}", self.product)
+    }
+}
+
 impl Findings {
     /// Whether a database ran inside the generator, on its workers.
     pub(crate) fn is_embedded(&self) -> bool {

@@ -101,8 +101,7 @@ pub fn suites(report: &Report) -> Option<SuitesFindings> {
 /// `PostgreSQL 17.2`: without the version of the package.
 fn product(entry: &ReportEntry) -> String {
     let server = entry.findings.targets.first();
-    let version = |server: &ServerFindings| server.version.split([' ', '-', '+']).next().unwrap_or_default().to_owned();
-    server.map_or(String::new(), |server| format!("{} {}", server.product, version(server)))
+    server.map_or(String::new(), ServerFindings::in_short)
 }
 
 fn of_databases(found: &[(&str, &CasesFindings)]) -> SuitesFindings {

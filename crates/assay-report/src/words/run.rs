@@ -78,20 +78,15 @@ pub(crate) fn servers(findings: &Findings) -> String {
 /// The same without what packagers append to a version: `PostgreSQL 15.14`, `MariaDB 10.11.14`.
 pub(crate) fn servers_in_short(findings: &Findings) -> String {
     match &findings.targets[..] {
-        [target] if !target.product.is_empty() => in_short(target),
+        [target] if !target.product.is_empty() => clean(&target.in_short(), SERVER_WIDTH),
         _ => servers(findings),
     }
-}
-
-fn in_short(target: &ServerFindings) -> String {
-    let version = target.version.split([' ', '-', '+']).next().unwrap_or_default();
-    clean(&format!("{} {version}", target.product), SERVER_WIDTH)
 }
 
 /// `2 servers (PostgreSQL 15.14, PostgreSQL 17.2)`; of many versions, only the number of servers.
 fn several_servers(targets: &[ServerFindings]) -> String {
     const NAMED_MAX: usize = 3;
-    let mut names: Vec<String> = targets.iter().map(in_short).collect();
+    let mut names: Vec<String> = targets.iter().map(|target| clean(&target.in_short(), SERVER_WIDTH)).collect();
     names.sort();
     names.dedup();
     let all = format!("{} servers", targets.len());
