@@ -139,6 +139,7 @@ fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
             },
             file_sql: "SELECT @@pid_file",
             folder_sql: "SELECT @@datadir",
+            ..ProcessQuestion::default()
         },
         switched: Some(flushes()),
         unwatch_sql: "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()",

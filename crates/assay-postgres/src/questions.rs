@@ -97,6 +97,7 @@ fn server_questions(version: &str) -> ServerQuestions {
             own_sql: "SELECT pg_backend_pid()",
             file_sql: "",
             folder_sql: "SHOW data_directory",
+            ..ProcessQuestion::default()
         },
         // Before 15, a backend publishes its counters at most twice per second, and cannot be asked to.
         publish_sql: if at_least(15) { "SELECT pg_stat_force_next_flush() AS assay_telemetry" } else { "" },

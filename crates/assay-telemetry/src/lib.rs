@@ -17,6 +17,7 @@ pub mod pgbouncer;
 pub mod procfs;
 mod product;
 pub mod question;
+mod replica_set;
 pub mod settings;
 pub mod statement;
 

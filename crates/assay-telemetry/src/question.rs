@@ -3,6 +3,7 @@
 use assay_seam::{Cell, Rows};
 
 use crate::innodb::checkpoint_age;
+use crate::replica_set::lag_us;
 
 /// Everything to ask one server.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +86,19 @@ pub struct ProcessQuestion {
     pub file_sql: &'static str,
     /// Answers the data directory.
     pub folder_sql: &'static str,
+    /// For servers that answer names and values instead of all this: the server's process id.
+    pub pid: NamedAnswer,
+    /// Likewise: the data directory.
+    pub folder: NamedAnswer,
+}
+
+/// A value among rows of a name and a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamedAnswer {
+    /// Empty: there is none.
+    pub sql: &'static str,
+    /// Its name.
+    pub name: &'static str,
 }
 
 /// One query.
@@ -129,6 +143,9 @@ pub enum Shape {
     MostOfColumns,
     /// Any number of rows with whole seconds in `maxwait` and the rest in `maxwait_us`; the longest counts.
     LongestWait,
+    /// The reply to MongoDB's `replSetGetStatus` as names and values: how far the last secondary is behind the primary,
+    /// in microseconds.
+    ReplicaSetStatus,
 }
 
 /// A metric in an answer.
@@ -220,6 +237,7 @@ impl Question {
                 });
                 self.asked.iter().copied().zip(waits.max()).collect()
             }
+            Shape::ReplicaSetStatus => self.asked.iter().copied().zip(lag_us(rows)).collect(),
         }
     }
 

@@ -10,7 +10,7 @@ use assay_record::without_secrets;
 use assay_seam::Nanos;
 use assay_telemetry::facts::{cgroup_path, chosen, command_line, field, limit};
 use assay_telemetry::procfs::{self, Mount, Sum};
-use assay_telemetry::question::ProcessQuestion;
+use assay_telemetry::question::{NamedAnswer, ProcessQuestion};
 
 use super::hardware::Hardware;
 use super::sampler::{self, Readings};
@@ -66,11 +66,19 @@ enum Cgroup {
 
 /// Finds the process of the server behind this connection, or the reason why it cannot be identified.
 pub(super) fn find(client: &mut Client, how: &ProcessQuestion) -> Result<Found, String> {
-    let mut answer = |sql: &str| client.ask(sql, PATIENCE).ok().and_then(|rows| text(&rows, 0, 0));
-    let folder = (!how.folder_sql.is_empty()).then(|| answer(how.folder_sql)).flatten();
+    let by_names = !how.pid.sql.is_empty();
+    let named = [how.pid, how.folder].map(|of| named(client, of));
+    let mut answer = |sql: &str| {
+        if sql.is_empty() { None } else { client.ask(sql, PATIENCE).ok().and_then(|rows| text(&rows, 0, 0)) }
+    };
+    let [pid, folder] = named;
+    let folder = folder.or_else(|| answer(how.folder_sql));
     let is_server = |pid: &u32| program(*pid).is_some_and(|program| how.programs.contains(&program.as_str()));
     let own: Option<u32> = answer(how.own_sql).and_then(|own| own.parse().ok());
-    let root = if how.file_sql.is_empty() {
+    let root = if by_names {
+        // In a container the process ids differ.
+        pid.and_then(|pid| pid.parse().ok()).filter(is_server).or_else(|| only_one(how.programs, folder.as_deref()))
+    } else if how.file_sql.is_empty() {
         // In a container the process ids differ: our child must be a server's, and so must its parent.
         own.filter(is_server).and_then(|child| Some(stat(child)?.parent)).filter(is_server)
     } else {
@@ -84,8 +92,9 @@ pub(super) fn find(client: &mut Client, how: &ProcessQuestion) -> Result<Found, 
     };
     let root = root.ok_or("the server's process was not found on this machine")?;
     let folder = folder.filter(|folder| Path::new(folder).is_dir()).or_else(|| {
-        // Both products work in their data directory.
-        fs::read_link(format!("/proc/{root}/cwd")).ok().map(|folder| folder.display().to_string())
+        // The servers of SQL work in their data directory.
+        let works_there = (!by_names).then(|| fs::read_link(format!("/proc/{root}/cwd")).ok()).flatten();
+        works_there.map(|folder| folder.display().to_string())
     });
     let (device, mut facts) = drive(folder.as_deref());
     facts.extend(facts_of(root));
@@ -94,6 +103,16 @@ pub(super) fn find(client: &mut Client, how: &ProcessQuestion) -> Result<Found, 
     let own = own.filter(|own| told.is_none_or(|told| told == *own)).and_then(|own| Own::of(root, own));
     let tree = Tree { root, waited: Sum::default(), cgroup: Cgroup::of(root), hardware: None };
     Ok(Found { tree, device, folder: folder.map(PathBuf::from), facts, own })
+}
+
+/// A value by its name.
+fn named(client: &mut Client, of: NamedAnswer) -> Option<String> {
+    if of.sql.is_empty() {
+        return None;
+    }
+    let rows = client.ask(of.sql, PATIENCE).ok()?;
+    let row = (0..rows.len(0)).find(|row| text(&rows, *row, 0).as_deref() == Some(of.name))?;
+    text(&rows, row, 1)
 }
 
 impl Own {

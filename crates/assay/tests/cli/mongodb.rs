@@ -231,10 +231,17 @@ fn a_run_is_recorded_with_its_concerns_and_counters() {
     let url = format!("{}?w=1&journal=true&readConcernLevel=local", server.url("recorded"));
     folder.expect(&format!("prepare ycsb --db '{url}' --recordcount 100 --no-record"), 0);
     let run = format!("run ycsb --db '{url}' --recordcount 100 --transactions 500 --core-workload a --format json");
-    let findings = folder.expect(&format!("{run} --no-record --telemetry full"), 0).findings();
+    let findings = folder.expect(&format!("{run} --record r.json --telemetry full"), 0).findings();
     let text = findings.to_string();
     assert!(text.contains("journal=true&readConcernLevel=local&w=1"), "{text}");
     assert!(text.contains("FerretDB"), "{text}");
     assert!(text.contains("find_commands"), "{text}");
+    let record = assay_record::Record::read(&folder.path().join("r.json")).unwrap();
+    let of_server = &record.telemetry.as_ref().unwrap().scopes[0];
+    for (metric, least) in [("cpu_us", 1), ("processes", 1), ("data_bytes", 100_000)] {
+        let series = of_server.series.iter().filter(|series| series.metric == metric);
+        let most = series.flat_map(|series| series.values.iter().copied().flatten()).max();
+        assert!(most.is_some_and(|most| most >= least), "{metric} {most:?}: {:?}", of_server.absent);
+    }
     folder.expect(&format!("cleanup ycsb --db '{url}'"), 0);
 }
