@@ -1,8 +1,8 @@
 //! MongoDB, and servers that speak its protocol: all that is particular to them.
 //!
 //! A statement is a command in MongoDB's extended JSON, with `?` for parameters: `{"find": "users", "filter": {"_id":
-//! ?}}`. Not supported, and refused with the reason: transactions and sessions, retryable writes, unacknowledged
-//! writes, `mongodb+srv://`, compression, tailable cursors and change streams.
+//! ?}}`. Not supported, and refused with the reason: retryable writes, unacknowledged writes, `mongodb+srv://`,
+//! compression, tailable cursors and change streams.
 
 #![forbid(unsafe_code)]
 

@@ -276,6 +276,13 @@ pub(super) fn end(start: usize, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
+/// Appends elements to the document that begins at `start` and ends where `out` ends.
+pub(super) fn extend(start: usize, elements: &[u8], out: &mut Vec<u8>) {
+    out.pop();
+    out.extend_from_slice(elements);
+    end(start, out);
+}
+
 /// Type and name of the next element. `name` has no zero.
 pub(super) fn name(kind: u8, name: &[u8], out: &mut Vec<u8>) {
     out.push(kind);

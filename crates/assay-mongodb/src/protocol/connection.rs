@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Operation, Progress, Reply, Rows, RowsWanted, ServerFacts, StatementError,
-    StatementId, TlsFacts, TlsMode, Value,
+    Class, Connection, Effect, Exchange, Operation, Progress, Reply, Retry, Rows, RowsWanted, ServerFacts,
+    StatementError, StatementId, TlsFacts, TlsMode, Value,
 };
 
 use crate::protocol::answer::{Fault, Sheet};
@@ -18,6 +18,7 @@ use crate::protocol::message::{self, Inbound, malformed};
 use crate::protocol::refusal::{self, violation};
 use crate::protocol::server::MongoServer;
 use crate::protocol::template::{Reading, Template};
+use crate::protocol::transaction::{self, Control, Transaction};
 
 /// What the next message must be.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ enum Job {
     /// Place in `statements`, which does not change meanwhile.
     Execute(usize),
     Load(Load),
+    /// `abortTransaction`, whatever its answer is.
+    RollBack,
 }
 
 #[derive(Debug)]
@@ -69,6 +72,7 @@ pub(super) struct MongoConnection {
     statements: Vec<Statement>,
     /// The table that was loaded last.
     head: Option<Head>,
+    transaction: Transaction,
     effect: Effect,
     /// The reply as far as it has arrived.
     reply: Reply,
@@ -93,6 +97,7 @@ impl MongoConnection {
             cipher: None,
             statements: Vec::new(),
             head: None,
+            transaction: Transaction::default(),
             effect: Effect::Reads,
             reply: Reply::default(),
             counts: false,
@@ -111,6 +116,15 @@ impl MongoConnection {
         self.request
     }
 
+    /// Sends a command of ours that belongs to the transaction, if there is one.
+    fn send_within(&mut self, mut command: Vec<u8>, exchange: &mut Exchange<'_>) {
+        if let Some(elements) = self.transaction.elements(false) {
+            bson::extend(0, elements, &mut command);
+        }
+        self.send(&command, exchange);
+        self.transaction.on_sent();
+    }
+
     /// Sends a command of ours.
     fn send(&mut self, command: &[u8], exchange: &mut Exchange<'_>) {
         let request = self.next_request();
@@ -122,7 +136,7 @@ impl MongoConnection {
         match &self.job {
             Job::Setup(_, template) | Job::Query(template) => template,
             Job::Execute(at) => &self.statements[*at].template,
-            Job::None | Job::Load(_) => unreachable!("this job has no statement"),
+            Job::None | Job::Load(_) | Job::RollBack => unreachable!("this job has no statement"),
         }
     }
 
@@ -131,10 +145,14 @@ impl MongoConnection {
         let request = self.next_request();
         let start = message::begin(request, exchange.out);
         let mut opened = std::mem::take(&mut self.opened);
+        let mut transaction = std::mem::take(&mut self.transaction);
         let template = self.template();
-        let written = template.write(parameters, &mut opened, exchange.out);
+        let ends =
+            matches!(template.control, Some(Control::Commit { concern: false } | Control::Abort { concern: false }));
+        let written = template.write_within(transaction.elements(ends), parameters, &mut opened, exchange.out);
         let effect = template.effect;
         self.opened = opened;
+        self.transaction = transaction;
         self.effect = effect;
         let length = exchange.out.len() - start;
         let result = written.and_then(|()| match length <= self.limits.message {
@@ -149,6 +167,63 @@ impl MongoConnection {
             return self.answered(Some(Box::new(error)), exchange);
         }
         message::end(start, exchange.out);
+        self.transaction.on_sent();
+        self.phase = Phase::Answer;
+        Progress::Pending
+    }
+
+    /// Executes the job's statement, which may be one about the transaction.
+    fn execute_job(&mut self, parameters: &[Value<'_>], exchange: &mut Exchange<'_>) -> Progress {
+        match &self.template().control {
+            None => return self.send_job(parameters, exchange),
+            Some(Control::Start { first, last }) => {
+                if let Some(error) = self.refuse_start() {
+                    return self.answered(Some(error), exchange);
+                }
+                let (first, last) = (first.clone(), last.clone());
+                self.transaction.start(&first, &last);
+            }
+            Some(Control::Commit { .. }) if !self.transaction.is_open() => {
+                let error = StatementError::client(Class::Other, "there is no transaction to commit");
+                return self.answered(Some(Box::new(error)), exchange);
+            }
+            Some(_) if self.transaction.is_sent() => return self.send_job(parameters, exchange),
+            // Nothing was done in it.
+            Some(_) => self.transaction.end(),
+        }
+        self.effect = Effect::Reads;
+        self.answered(None, exchange)
+    }
+
+    /// Why no transaction can begin here and now.
+    fn refuse_start(&self) -> Option<Box<StatementError>> {
+        // FerretDB calls itself a member of a set, if it is told to, and ignores what makes a transaction.
+        let ignores = self.server.version.get().is_some_and(|(product, _)| product == "FerretDB");
+        let (message, hint) = if self.transaction.is_open() {
+            ("a transaction is open already", "end it with {\"commitTransaction\": 1} or {\"abortTransaction\": 1}")
+        } else if self.limits.transactions && !ignores {
+            return None;
+        } else {
+            (
+                "this server has no transactions: only members of a replica set of MongoDB and mongos have them",
+                "start mongod with `--replSet NAME`, and make it a set of one with rs.initiate(); or do without \
+                 transactions (built-in workloads: `--skip-trx on`)",
+            )
+        };
+        let mut error = StatementError::client(Class::Other, message);
+        error.hint = Some(hint.to_owned());
+        Some(Box::new(error))
+    }
+
+    /// Aborts the transaction, if the server knows of one.
+    fn roll_back(&mut self, exchange: &mut Exchange<'_>) -> Progress {
+        self.effect = Effect::Reads;
+        if !self.transaction.is_sent() {
+            self.transaction.end();
+            return Progress::Reply(Reply::default());
+        }
+        self.job = Job::RollBack;
+        self.send_within(abort(), exchange);
         self.phase = Phase::Answer;
         Progress::Pending
     }
@@ -169,6 +244,10 @@ impl MongoConnection {
             return Ok(Progress::Ready);
         };
         let template = compiled(text.as_bytes(), &server)?;
+        if template.control.is_some() {
+            let error = StatementError::client(Class::Other, "a session does not begin within a transaction");
+            return Err(Box::new(error));
+        }
         self.counts = true;
         self.job = Job::Setup(index, Box::new(template));
         Ok(self.send_job(&[], exchange))
@@ -224,6 +303,10 @@ impl MongoConnection {
                 if let Some(error) = refusal::of_reply(reply)? {
                     return self.on_error(error, reply, exchange);
                 }
+                if matches!(self.job, Job::RollBack) {
+                    self.transaction.end();
+                    return Ok(self.answered(None, exchange));
+                }
                 if matches!(self.job, Job::Load(_)) {
                     self.on_loaded(reply, exchange)
                 } else {
@@ -246,12 +329,38 @@ impl MongoConnection {
         reply: Document<'_>,
         exchange: &mut Exchange<'_>,
     ) -> Result<Progress, Box<StatementError>> {
+        let control = match &self.job {
+            Job::Query(template) => template.control.as_ref(),
+            Job::Execute(at) => self.statements[*at].template.control.as_ref(),
+            _ => None,
+        };
+        let (commits, aborts) = match control {
+            Some(Control::Commit { .. }) => (true, false),
+            Some(Control::Abort { .. }) => (false, true),
+            _ => (false, matches!(self.job, Job::RollBack)),
+        };
+        if commits && transaction::is_in_doubt(reply)? {
+            let message = format!("whether the transaction was committed is not known: {}", error.message);
+            return Err(Box::new(StatementError {
+                class: Class::Connection,
+                retry: Retry::Reconnect,
+                message,
+                ..*error
+            }));
+        }
         // Another server must be asked.
         if error.class == Class::Connection {
             if refusal::NOT_PRIMARY.contains(&error.code.number) {
                 self.effect = Effect::Reads;
             }
             return Err(error);
+        }
+        if commits || aborts {
+            self.transaction.end();
+        }
+        // Whatever was wrong with it, the transaction is over: most often an earlier error has ended it.
+        if aborts {
+            return Ok(self.answered(None, exchange));
         }
         // Writes before the one that failed were done.
         if !matches!(self.job, Job::Setup(..)) {
@@ -265,8 +374,12 @@ impl MongoConnection {
         let template: &Template = match &self.job {
             Job::Setup(_, template) | Job::Query(template) => template,
             Job::Execute(at) => &self.statements[*at].template,
-            Job::None | Job::Load(_) => unreachable!("this job has no statement"),
+            Job::None | Job::Load(_) | Job::RollBack => unreachable!("this job has no statement"),
         };
+        if template.control.is_some() {
+            self.transaction.end();
+            return Ok(self.answered(None, exchange));
+        }
         let labels = matches!(self.job, Job::Query(_));
         if template.reading == Reading::Written {
             self.reply.affected = number(reply, "n")?;
@@ -317,7 +430,7 @@ impl MongoConnection {
             }
             (Ok(()), Some((id, database, collection))) => {
                 let command = get_more(id, database, collection);
-                self.send(&command, exchange);
+                self.send_within(command, exchange);
                 Ok(Progress::Pending)
             }
             (Err(Fault::Malformed), _) => Err(malformed()),
@@ -329,7 +442,7 @@ impl MongoConnection {
                     None => Ok(self.answered(Some(error), exchange)),
                     Some((id, database, collection)) => {
                         let command = kill_cursor(id, database, collection);
-                        self.send(&command, exchange);
+                        self.send_within(command, exchange);
                         self.phase = Phase::Killed(error);
                         Ok(Progress::Pending)
                     }
@@ -351,8 +464,10 @@ impl MongoConnection {
     fn send_rows(&mut self, rows: &Rows, first: usize, exchange: &mut Exchange<'_>) -> Progress {
         let request = self.next_request();
         let head = self.head.as_ref().expect("a load has a head");
-        match load::write(head, (rows, first), self.limits, request, exchange.out) {
+        let transaction = self.transaction.elements(false);
+        match load::write(head, (rows, first), self.limits, (request, transaction), exchange.out) {
             Ok(next) => {
+                self.transaction.on_sent();
                 let rest = (next < rows.len(0)).then(|| Box::new(rows.clone()));
                 self.job = Job::Load(Load { rest, next });
                 self.phase = Phase::Answer;
@@ -461,14 +576,22 @@ fn kill_cursor(id: i64, database: &[u8], collection: &[u8]) -> Vec<u8> {
     out
 }
 
+fn abort() -> Vec<u8> {
+    let mut out = Vec::new();
+    let start = bson::begin(&mut out);
+    bson::int_element("abortTransaction", 1, &mut out);
+    bson::text_element("$db", b"admin", &mut out);
+    bson::end(start, &mut out);
+    out
+}
+
 fn refuse(class: Class, message: String) -> Progress {
     Progress::Reply(Reply::failed(StatementError::client(class, message)))
 }
 
 impl Connection for MongoConnection {
-    /// There are none.
     fn in_transaction(&self) -> bool {
-        false
+        self.transaction.is_open()
     }
 
     fn server(&self) -> ServerFacts {
@@ -507,6 +630,7 @@ impl Connection for MongoConnection {
         self.cipher = None;
         self.reply = Reply::default();
         self.farewell = None;
+        self.transaction.on_closed();
         false
     }
 
@@ -529,7 +653,7 @@ impl Connection for MongoConnection {
             {
                 Ok(template) => {
                     self.job = Job::Query(Box::new(template));
-                    self.send_job(&[], exchange)
+                    self.execute_job(&[], exchange)
                 }
                 Err(error) => Progress::Reply(Reply { error: Some(error), ..Reply::default() }),
             },
@@ -547,7 +671,7 @@ impl Connection for MongoConnection {
             Operation::Execute { statement, parameters, .. } => match self.find(statement) {
                 Ok(at) => {
                     self.job = Job::Execute(at);
-                    self.send_job(parameters, exchange)
+                    self.execute_job(parameters, exchange)
                 }
                 Err(_) => refuse(Class::Other, format!("there is no prepared statement {}", statement.0)),
             },
@@ -557,7 +681,7 @@ impl Connection for MongoConnection {
                 }
                 Progress::Reply(Reply::default())
             }
-            Operation::RollBack => Progress::Reply(Reply::default()),
+            Operation::RollBack => self.roll_back(exchange),
             Operation::Load { table, columns, rows, .. } => self.load((table, columns, rows), exchange),
         }
     }

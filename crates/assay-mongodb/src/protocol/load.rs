@@ -49,16 +49,16 @@ fn wrong(message: &str) -> StatementError {
 }
 
 /// Appends a message with rows from `first` on; returns the first that is not in it. Fails, leaving nothing in `out`,
-/// if a value cannot be sent.
+/// if a value cannot be sent. `transaction`: the elements that travel with the command.
 pub(super) fn write(
     head: &Head,
     (rows, first): (&Rows, usize),
     limits: Limits,
-    request: u32,
+    (request, transaction): (u32, Option<&[u8]>),
     out: &mut Vec<u8>,
 ) -> Result<usize, StatementError> {
     let start = message::begin(request, out);
-    let written = sections(head, (rows, first), limits, start, out);
+    let written = sections(head, (rows, first), limits, (start, transaction), out);
     match written {
         Ok(_) => message::end(start, &mut out[..]),
         Err(_) => out.truncate(start),
@@ -70,10 +70,10 @@ fn sections(
     head: &Head,
     (rows, first): (&Rows, usize),
     limits: Limits,
-    start: usize,
+    (start, transaction): (usize, Option<&[u8]>),
     out: &mut Vec<u8>,
 ) -> Result<usize, StatementError> {
-    head.template.write(&[], &mut Vec::new(), out)?;
+    head.template.write_within(transaction, &[], &mut Vec::new(), out)?;
     let section = message::begin_sequence("documents", out);
     let most = limits.message.min(MESSAGE_BYTES);
     let mut cells = rows.cells_from(0, first);

@@ -22,11 +22,13 @@ pub(super) struct Limits {
     pub(super) message: usize,
     /// Writes in a command.
     pub(super) batch: usize,
+    /// Whether it has transactions.
+    pub(super) transactions: bool,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { message: 48_000_000, batch: 100_000 }
+        Limits { message: 48_000_000, batch: 100_000, transactions: false }
     }
 }
 
@@ -270,6 +272,7 @@ fn check(hello: Document<'_>, server: &MongoServer) -> Result<Limits, Box<Statem
     let topology = &server.topology;
     let text = |name: &str| hello.text(name).map(|text| text.map(|text| String::from_utf8_lossy(text).into_owned()));
     let set = text("setName")?;
+    let is_member = set.is_some();
     if let Some(wanted) = &topology.set
         && set.as_ref() != Some(wanted)
     {
@@ -304,7 +307,9 @@ fn check(hello: Document<'_>, server: &MongoServer) -> Result<Limits, Box<Statem
         hello.integer(name).map(|found| found.and_then(|n| usize::try_from(n).ok()).unwrap_or(usual).clamp(1, usual))
     };
     let usual = Limits::default();
+    let has_sessions = hello.integer("logicalSessionTimeoutMinutes")?.is_some();
     Ok(Limits {
+        transactions: has_sessions && (is_member || is_router),
         message: limit("maxMessageSizeBytes", usual.message)?,
         batch: limit("maxWriteBatchSize", usual.batch)?,
     })

@@ -1,7 +1,7 @@
 //! MongoDB's wire protocol as a state machine.
 //!
 //! `database` implements the seam, `server` reads where to connect and as whom, `connection` is the machine for one
-//! connection; `login` (with the proofs of `scram`), `answer`, `load`, `refusal` and the framing of `message` are its
+//! connection; `login` (with the proofs of `scram`), `answer`, `load`, `refusal`, `transaction` and the framing of `message` are its
 //! parts. `json` reads a statement, `template` makes a BSON message with gaps of it, `bson` reads what the server
 //! sends, `shown` writes that as text. TLS is done by the event loop.
 
@@ -19,6 +19,7 @@ mod scram;
 mod server;
 mod shown;
 mod template;
+mod transaction;
 #[cfg(test)]
 mod transcripts;
 

@@ -11,6 +11,7 @@ use assay_seam::{Class, Effect, StatementError, Value};
 
 use crate::protocol::bson;
 use crate::protocol::json::{self, Gap, Node};
+use crate::protocol::transaction::Control;
 
 /// What the URL adds to commands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +24,18 @@ pub(super) struct Additions {
     pub(super) read_concern: Option<Node>,
     /// Of commands that read.
     pub(super) read_preference: Option<Node>,
+}
+
+impl Additions {
+    pub(super) fn reads_secondaries(&self) -> bool {
+        let mode = self.read_preference.as_ref().and_then(|preference| preference.field("mode"));
+        matches!(mode, Some(Node::Text(mode)) if mode == "secondary")
+    }
+
+    /// Within a transaction only its first command and its commit have concerns, and the primary executes all.
+    fn within_a_transaction(&self) -> Additions {
+        Additions { database: self.database.clone(), ..Additions::default() }
+    }
 }
 
 /// How the answer is read.
@@ -43,14 +56,24 @@ pub(super) enum Reading {
 /// A compiled statement.
 #[derive(Debug)]
 pub(super) struct Template {
-    steps: Box<[Step]>,
-    /// What is copied, and names.
-    bytes: Box<[u8]>,
+    body: Body,
+    /// Within a transaction; `None`: the same.
+    within: Option<Body>,
     gaps: usize,
+    /// What it does to the transaction.
+    pub(super) control: Option<Control>,
     pub(super) reading: Reading,
     pub(super) effect: Effect,
     /// Fields that become columns; empty: a row has the document as text.
     pub(super) columns: Box<[Box<str>]>,
+}
+
+/// How a command is written.
+#[derive(Debug)]
+struct Body {
+    steps: Box<[Step]>,
+    /// What is copied, and names.
+    bytes: Box<[u8]>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -93,18 +116,22 @@ impl Template {
             },
             _ => Vec::new(),
         };
-        add(&mut command, &name, additions);
-        let mut compiler = Compiler::default();
-        compiler.document(&command);
-        compiler.copy_rest();
-        Ok(Template {
-            steps: compiler.steps.into(),
-            bytes: compiler.bytes.into(),
-            gaps: compiler.gaps,
-            reading,
-            effect: effect(&name, &command),
-            columns: columns.into(),
-        })
+        let control = Control::of(&name, &command, additions)?;
+        if control.is_some() {
+            add_field(&mut command, "$db", &Node::Text("admin".to_owned()));
+        }
+        let compiled = |additions: &Additions| {
+            let mut command = command.clone();
+            add(&mut command, &name, additions);
+            let mut compiler = Compiler::default();
+            compiler.document(&command);
+            compiler.copy_rest();
+            (Body { steps: compiler.steps.into(), bytes: compiler.bytes.into() }, compiler.gaps)
+        };
+        let (body, gaps) = compiled(additions);
+        let within = additions.within_a_transaction();
+        let within = (within != *additions && control.is_none()).then(|| compiled(&within).0);
+        Ok(Template { within, body, gaps, control, reading, effect: effect(&name, &command), columns: columns.into() })
     }
 
     /// How many parameters it has.
@@ -112,10 +139,22 @@ impl Template {
         self.gaps
     }
 
-    /// Appends the command. `opened` is scratch space. Fails, leaving an incomplete command in `out`, if a parameter is
-    /// missing or its value cannot have the type of its gap. Allocates nothing if `out` and `opened` have room.
+    /// Appends the command, outside of a transaction: see `write_within`.
     pub(super) fn write(
         &self,
+        parameters: &[Value<'_>],
+        opened: &mut Vec<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StatementError> {
+        self.write_within(None, parameters, opened, out)
+    }
+
+    /// Appends the command. `transaction`: the elements that travel with it in a transaction. `opened` is scratch
+    /// space. Fails, leaving an incomplete command in `out`, if a parameter is missing or its value cannot have the
+    /// type of its gap. Allocates nothing if `out` and `opened` have room.
+    pub(super) fn write_within(
+        &self,
+        transaction: Option<&[u8]>,
         parameters: &[Value<'_>],
         opened: &mut Vec<usize>,
         out: &mut Vec<u8>,
@@ -125,22 +164,29 @@ impl Template {
                 format!("the statement has {} placeholders, {} parameters were given", self.gaps, parameters.len());
             return Err(StatementError::client(Class::Syntax, message));
         }
+        let body = self.within.as_ref().filter(|_| transaction.is_some()).unwrap_or(&self.body);
         let mut values = parameters.iter();
         opened.clear();
-        for step in &self.steps {
+        let start = out.len();
+        for step in &body.steps {
             match step {
-                Step::Copy(range) => out.extend_from_slice(self.slice(range)),
+                Step::Copy(range) => out.extend_from_slice(body.slice(range)),
                 Step::Open => opened.push(bson::begin(out)),
                 Step::Close => bson::end(opened.pop().expect("a document was opened"), out),
                 Step::Gap(gap, range) => {
                     let value = values.next().expect("there are as many parameters as gaps");
-                    write_value(*value, *gap, self.slice(range), out)?;
+                    write_value(*value, *gap, body.slice(range), out)?;
                 }
             }
         }
+        if let Some(elements) = transaction {
+            bson::extend(start, elements, out);
+        }
         Ok(())
     }
+}
 
+impl Body {
     fn slice(&self, range: &Range<u32>) -> &[u8] {
         &self.bytes[range.start as usize..range.end as usize]
     }
@@ -227,12 +273,12 @@ fn refused(message: &str, hint: &str) -> StatementError {
 
 /// What would be sent as asked, and answered in a way that this driver does not follow.
 fn refuse_unsupported(name: &str, command: &Node) -> Result<(), StatementError> {
-    let has = |field: &str| command.field(field).is_some();
     let of_transaction = ["startTransaction", "autocommit", "txnNumber", "lsid"];
-    if matches!(name, "committransaction" | "aborttransaction") || of_transaction.into_iter().any(has) {
-        return Err(refused(
-            "transactions of MongoDB are not supported: every command is a transaction of its own",
-            "change one document per command, which is atomic, or several with one `update` or `findAndModify`",
+    let has = |field: &&str| command.field(field).is_some() && name != field.to_ascii_lowercase();
+    if let Some(field) = of_transaction.into_iter().find(has) {
+        return Err(refused_value(
+            format!("`{field}` is added to the commands of a transaction, and cannot be given"),
+            r#"begin the transaction with the statement {"startTransaction": 1}, and end it with {"commitTransaction": 1}"#,
         ));
     }
     if command.field("tailable").is_some_and(|value| !value.is_false()) {
@@ -256,6 +302,8 @@ pub(super) const UNACKNOWLEDGED: &str = "w=0 is not supported: without an answer
 fn effect(name: &str, command: &Node) -> Effect {
     match name {
         "insert" | "update" | "delete" | "findandmodify" => Effect::ChangesRows,
+        "starttransaction" => Effect::Begins,
+        "committransaction" => Effect::Commits,
         "find"
         | "count"
         | "distinct"
@@ -277,7 +325,8 @@ fn effect(name: &str, command: &Node) -> Effect {
         | "hostinfo"
         | "connectionstatus"
         | "replsetgetstatus"
-        | "getdefaultrwconcern" => Effect::Reads,
+        | "getdefaultrwconcern"
+        | "aborttransaction" => Effect::Reads,
         "aggregate" => {
             let stages = match command.field("pipeline") {
                 Some(Node::Array(stages)) => stages.as_slice(),
@@ -335,9 +384,8 @@ fn add(command: &mut Node, name: &str, additions: &Additions) {
             | "renamecollection"
     );
     let mut adds = |field: &str, value: Option<&Node>| {
-        let Node::Document(fields) = &mut *command else { return };
-        if let Some(value) = value.filter(|_| fields.iter().all(|(known, _)| known != field)) {
-            fields.push((field.to_owned(), value.clone()));
+        if let Some(value) = value {
+            add_field(command, field, value);
         }
     };
     if reads {
@@ -351,6 +399,21 @@ fn add(command: &mut Node, name: &str, additions: &Additions) {
         adds("cursor", Some(&Node::Document(Vec::new())));
     }
     adds("$db", Some(&Node::Text(additions.database.clone())));
+}
+
+/// Adds a field, unless there is one of this name.
+fn add_field(command: &mut Node, field: &str, value: &Node) {
+    let Node::Document(fields) = command else { return };
+    if fields.iter().all(|(known, _)| known != field) {
+        fields.push((field.to_owned(), value.clone()));
+    }
+}
+
+/// These fields as elements; `None` if there are gaps in them.
+pub(super) fn elements_of(fields: &[(&str, &Node)]) -> Option<Box<[u8]>> {
+    let mut compiler = Compiler::default();
+    fields.iter().for_each(|(name, value)| compiler.element(name, value));
+    (compiler.gaps == 0).then(|| compiler.bytes.into())
 }
 
 #[derive(Default)]
@@ -572,8 +635,13 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_with_the_reason() {
         let error = |text: &str, parameters: &[Value<'_>]| sent(text, parameters).unwrap_err().message;
-        assert!(error(r#"{"commitTransaction": 1}"#, &[]).starts_with("transactions of MongoDB are not supported"));
-        assert!(error(r#"{"insert": "t", "autocommit": false}"#, &[]).starts_with("transactions of MongoDB"));
+        assert!(error(r#"{"insert": "t", "autocommit": false}"#, &[]).starts_with("`autocommit` is added to"));
+        assert!(error(r#"{"insert": "t", "startTransaction": true}"#, &[]).starts_with("`startTransaction` is added"));
+        assert_eq!(error(r#"{"startTransaction": 1, "x": 1}"#, &[]), "startTransaction has no field `x`");
+        assert_eq!(
+            error(r#"{"startTransaction": 1, "readConcern": {"level": ?}}"#, &[]),
+            "startTransaction has no parameters: it is not sent"
+        );
         assert!(error(r#"{"find": "t", "tailable": true}"#, &[]).starts_with("tailable cursors"));
         assert!(error(r#"{"aggregate": "t", "pipeline": [{"$changeStream": {}}]}"#, &[]).starts_with("change streams"));
         assert!(error(r#"{"insert": "t", "writeConcern": {"w": 0}}"#, &[]).starts_with("w=0 is not supported"));

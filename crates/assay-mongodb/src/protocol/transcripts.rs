@@ -481,6 +481,169 @@ fn what_nobody_asked_for_ends_the_connection() {
     assert!(show(play.answer_to(request + 1, r#"{"ok": 1}"#)).contains("another request"));
 }
 
+const MEMBER: &str = r#"{"isWritablePrimary": true, "setName": "rs", "logicalSessionTimeoutMinutes": 30, "maxWireVersion": 21, "ok": 1}"#;
+
+impl Play {
+    /// To a member of a replica set.
+    fn log_in_to_a_member(&mut self) {
+        self.with(|connection, exchange| connection.on_connected(exchange));
+        let (request, _) = self.asked();
+        assert!(matches!(self.answer_to(request, MEMBER), Progress::Pending));
+        assert!(matches!(self.answer(r#"{"buildInfo":1,"$db":"admin"}"#, BUILD), Progress::Ready));
+    }
+
+    /// The client sent this command, with the elements of a transaction in place of `TX`, which is answered.
+    fn answer_within(&mut self, command: &str, reply: &str) -> Progress {
+        let (request, mut asked) = self.asked();
+        let begin = r#""lsid":{"id":{"$binary":{"base64":""#;
+        let at = asked.find(begin).expect("a session") + begin.len();
+        asked.replace_range(at..at + 24, "*");
+        let elements = r#""lsid":{"id":{"$binary":{"base64":"*","subType":"04"}}},"txnNumber""#;
+        assert_eq!(asked.replace(elements, "TX").replace(r#","autocommit":false"#, ""), command);
+        self.answer_to(request, reply)
+    }
+
+    fn is_open(&self) -> bool {
+        self.connection.in_transaction()
+    }
+}
+
+const START: &str = r#"{"startTransaction": 1}"#;
+const COMMIT: &str = r#"{"commitTransaction": 1}"#;
+const INSERT: &str = r#"{"insert": "t", "documents": [{"_id": 1}]}"#;
+const INSERTED: &str = r#"{"n": 1, "ok": 1}"#;
+/// An answer to a command of a transaction that the server has ended.
+const GONE: &str = r#"{"ok": 0, "code": 251, "codeName": "NoSuchTransaction", "errmsg": "gone", "errorLabels": ["TransientTransactionError"]}"#;
+
+#[test]
+fn what_a_transaction_does_travels_with_its_number() {
+    at_every_byte(|cut| {
+        let mut play = Play::new("mongodb://h/d?w=majority&readConcernLevel=majority", &[], cut);
+        play.log_in_to_a_member();
+        for number in 1..=2 {
+            assert_eq!(show(play.query(START)), "affected 0");
+            assert!(play.is_open() && play.out.is_empty());
+            play.query(r#"{"find": "t", "batchSize": 1}"#);
+            let first = format!(
+                r#"{{"find":"t","batchSize":1,"$db":"d",TX:{number},"startTransaction":true,"readConcern":{{"level":"majority"}}}}"#
+            );
+            let batch = r#"{"cursor": {"firstBatch": [{"a": 1}], "id": 7, "ns": "d.t"}, "ok": 1}"#;
+            assert!(matches!(play.answer_within(&first, batch), Progress::Pending));
+            let more = format!(r#"{{"getMore":7,"collection":"t","$db":"d",TX:{number}}}"#);
+            play.answer_within(&more, r#"{"cursor": {"nextBatch": [], "id": 0, "ns": "d.t"}, "ok": 1}"#);
+            play.query(INSERT);
+            let insert = format!(r#"{{"insert":"t","documents":[{{"_id":1}}],"$db":"d",TX:{number}}}"#);
+            assert_eq!(show(play.answer_within(&insert, INSERTED)), "affected 1");
+            let mut rows = Rows::default();
+            rows.begin_set(1);
+            rows.push_int(5);
+            let load = Operation::Load { table: b"t", columns: b"_id", rows: &rows, frozen: false };
+            play.with(|it, exchange| it.execute(&load, exchange));
+            let load = format!(r#"{{"insert":"t","ordered":true,"$db":"d",TX:{number}}} documents {{"_id":5}}"#);
+            assert_eq!(show(play.answer_within(&load, INSERTED)), "affected 1");
+            play.query(COMMIT);
+            assert_eq!(play.connection.effect(), Effect::Commits);
+            let commit =
+                format!(r#"{{"commitTransaction":1,"$db":"admin",TX:{number},"writeConcern":{{"w":"majority"}}}}"#);
+            assert_eq!(show(play.answer_within(&commit, r#"{"ok": 1}"#)), "affected 0");
+            assert!(!play.is_open());
+        }
+        play.query(INSERT);
+        let outside = r#"{"insert":"t","documents":[{"_id":1}],"writeConcern":{"w":"majority"},"$db":"d"}"#;
+        assert_eq!(show(play.answer(outside, INSERTED)), "affected 1");
+        play.sent
+    });
+}
+
+#[test]
+fn a_transaction_that_fails_is_open_until_it_is_rolled_back() {
+    let mut play = Play::new("mongodb://h/d", &[], usize::MAX);
+    play.log_in_to_a_member();
+    play.query(START);
+    play.query(INSERT);
+    let conflict =
+        r#"{"ok": 0, "code": 112, "errmsg": "WriteConflict", "errorLabels": ["TransientTransactionError"]}"#;
+    let (request, _) = play.asked();
+    assert_eq!(
+        show(play.answer_to(request, conflict)),
+        "affected 0 error server: WriteConflict (112) serialization AfterBackoff"
+    );
+    assert!(play.is_open());
+    assert!(show(play.query(START)).contains("a transaction is open already"));
+    assert!(matches!(play.with(|it, exchange| it.execute(&Operation::RollBack, exchange)), Progress::Pending));
+    // The error has ended it.
+    assert_eq!(show(play.answer_within(r#"{"abortTransaction":1,"$db":"admin",TX:1}"#, GONE)), "affected 0");
+    assert!(!play.is_open());
+    // One that the server has ended meanwhile.
+    play.query(START);
+    play.query(INSERT);
+    let (request, _) = play.asked();
+    play.answer_to(request, INSERTED);
+    play.query(COMMIT);
+    let (request, _) = play.asked();
+    assert_eq!(show(play.answer_to(request, GONE)), "affected 0 error server: gone (251) serialization AfterBackoff");
+    assert!(!play.is_open());
+}
+
+#[test]
+fn a_transaction_without_commands_needs_no_message() {
+    let mut play = Play::new("mongodb://h/d", &[], usize::MAX);
+    play.log_in_to_a_member();
+    for end in [COMMIT, r#"{"abortTransaction": 1}"#] {
+        play.query(START);
+        assert_eq!(show(play.query(end)), "affected 0");
+        assert!(!play.is_open() && play.out.is_empty());
+    }
+    assert!(show(play.query(COMMIT)).contains("there is no transaction to commit"));
+    play.query(START);
+    assert_eq!(show(play.with(|it, exchange| it.execute(&Operation::RollBack, exchange))), "affected 0");
+    assert!(!play.is_open() && play.out.is_empty());
+}
+
+#[test]
+fn a_commit_may_be_in_doubt() {
+    for (reply, in_doubt) in [
+        (r#"{"ok": 0, "code": 50, "errmsg": "x"}"#, true),
+        (r#"{"ok": 0, "code": 11602, "errmsg": "x", "errorLabels": ["UnknownTransactionCommitResult"]}"#, true),
+        (r#"{"ok": 0, "code": 64, "errmsg": "x", "errorLabels": ["UnknownTransactionCommitResult"]}"#, true),
+        (r#"{"ok": 0, "code": 8, "errmsg": "x"}"#, false),
+        (r#"{"ok": 1, "writeConcernError": {"code": 64, "errmsg": "x"}}"#, false),
+    ] {
+        let mut play = Play::new("mongodb://h/d", &[], usize::MAX);
+        play.log_in_to_a_member();
+        play.query(START);
+        play.query(INSERT);
+        let (request, _) = play.asked();
+        play.answer_to(request, INSERTED);
+        play.query(COMMIT);
+        let (request, _) = play.asked();
+        match play.answer_to(request, reply) {
+            Progress::Failed(error) if in_doubt => {
+                assert!(error.message.starts_with("whether the transaction was committed is not known"), "{error}");
+                assert_eq!((error.class, play.connection.effect()), (Class::Connection, Effect::Commits));
+            }
+            Progress::Reply(reply) if !in_doubt => {
+                assert!(reply.error.is_some() && !play.is_open());
+            }
+            other => panic!("{reply}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_server_without_transactions_is_told_apart() {
+    let mut play = Play::new("mongodb://h/d", &[], usize::MAX);
+    play.log_in();
+    assert!(show(play.query(START)).contains("this server has no transactions"));
+    assert!(!play.is_open());
+    let mut play = Play::new("mongodb://h/d?readPreference=secondary", &[], usize::MAX);
+    play.with(|connection, exchange| connection.on_connected(exchange));
+    let (request, _) = play.asked();
+    play.answer_to(request, r#"{"secondary": true, "setName": "rs", "maxWireVersion": 21, "ok": 1}"#);
+    play.answer(r#"{"buildInfo":1,"$db":"admin"}"#, BUILD);
+    assert!(show(play.query(START)).contains("transactions are executed by the primary"));
+}
+
 #[test]
 fn an_execution_allocates_nothing_once_warm() {
     let mut play = Play::new("mongodb://h/d?w=1", &[], usize::MAX);

@@ -134,7 +134,7 @@ fn errors_have_the_server_s_words() {
         try('{"listIndexes": "nowhere"}')
         try('SELECT 1')
         try('{"find": "t", "filter": }')
-        try('{"commitTransaction": 1}')
+        try('{"startTransaction": 1}')
         try('{"find": "t", "filter": {"_id": ?}}')
         print("still", con:query_row('{"count": "t"}'))
         "#,
@@ -148,7 +148,7 @@ fn errors_have_the_server_s_words() {
     SQL error, errno = 26, state = '': ns does not exist: errors.nowhere
     SQL error, errno = 0, state = '': a statement for MongoDB is a command in JSON, and this begins with `SELECT 1`
     SQL error, errno = 0, state = '': the command is not extended JSON: expected a value at character 25, found `}`
-    SQL error, errno = 0, state = '': transactions of MongoDB are not supported: every command is a transaction of its own
+    SQL error, errno = 0, state = '': this server has no transactions: only members of a replica set and mongos have them
     SQL error, errno = 0, state = '': the statement has 1 placeholders, and is executed without parameters
     still 1
     ");
