@@ -25,7 +25,8 @@ function cleanup()
   local con = sysbench.sql.driver():connect()
   for n = 1, sysbench.opt.threads do
     assay.tell("Dropping table '%s'...", table_name(n))
-    con:query(dialect():drop_table(n))
+    local drop = dialect():drop_table(n)
+    if type(drop) == "function" then drop(con) else con:query(drop) end
   end
   con:disconnect()
   tell_removed()

@@ -68,6 +68,7 @@ sysbench.cmdline.options.step = { "Statement of each transaction", names[1], cho
 local statements, fill
 
 function prepare_statements()
+  if not oltp.dialect_of(drv).is_sql then error("oltp_microbenchmark is for SQL: its statements have no other text", 0) end
   local rows, chosen = opt("range_size"), nil
   if rows < 1 then error("--range-size is at least 1", 0) end
   for _, step in ipairs(STEPS) do

@@ -8,7 +8,7 @@
 local INT = { sysbench.sql.type.INT }
 local C, PAD = { sysbench.sql.type.CHAR, 120 }, { sysbench.sql.type.CHAR, 60 }
 
-local sql = { begin = "BEGIN", begin_read_only = "BEGIN", commit = "COMMIT" }
+local sql = { is_sql = true, begin = "BEGIN", begin_read_only = "BEGIN", commit = "COMMIT" }
 
 --- Kind of statement → its text, with %d for the number of the table, and the types of its parameters.
 sql.statements = {

@@ -41,7 +41,21 @@ local function append_row(loader, id, size)
   loader:row(id, sysbench.rand.default(1, size), c, pad)
 end
 
-local function row_loader(connection, n) return connection:loader(table_name(n), "id,k,c,pad") end
+local function row_loader(connection, n)
+  return connection:loader(table_name(n), dialect_of(sysbench.sql.driver()).columns or "id,k,c,pad")
+end
+
+--- Executes what a dialect has to say: a text, or a function for what takes several.
+local function execute(connection, work)
+  if type(work) == "function" then return work(connection) end
+  return connection:query(work)
+end
+
+--- The same for the first row of the answer.
+local function ask(connection, question)
+  if type(question) == "function" then return question(connection) end
+  return connection:query_row(question)
+end
 
 --- Everything a table gets after its rows.
 local function finish_table(driver, connection, n)
@@ -52,7 +66,7 @@ local function finish_table(driver, connection, n)
     tell("Creating a secondary index on '%s'...", table_name(n))
     connection:query(dialect:create_index(n))
   end
-  connection:query(dialect:analyze_table(n))
+  if dialect.analyze_table then connection:query(dialect:analyze_table(n)) end
 end
 
 --- Creates, fills and indexes table `n`, all of it in this session.
@@ -140,7 +154,7 @@ function cmd_prepare()
 
   if assay.claim("announce") == 0 then assay.expect(tables * opt("table_size")) end
   share_tables("create", function(n)
-    if sysbench.opt.replace then connection:query(dialect_of(driver):drop_table(n)) end
+    if sysbench.opt.replace then execute(connection, dialect_of(driver):drop_table(n)) end
     create_empty_table(driver, connection, n)
   end)
   assay.barrier()
@@ -166,7 +180,7 @@ function cleanup()
   local connection = driver:connect()
   share_tables("drop", function(n)
     tell("Dropping table '%s'...", table_name(n))
-    connection:query(dialect_of(driver):drop_table(n))
+    execute(connection, dialect_of(driver):drop_table(n))
   end)
   connection:disconnect()
 end
@@ -213,7 +227,10 @@ function compare_tables(connection, one)
   local smaller, larger -- name and greatest id of the first such table
   local sizes = {}
   for n = 1, tables do
-    if not existing[table_name(n)] then return end -- the first statement says so
+    if not existing[table_name(n)] then -- the first statement says so, unless it finds no rows there
+      if dialect.must_exist then connection:query(dialect:must_exist(n)) end
+      return
+    end
     local last = tonumber((connection:query_row(dialect:last_id(n)))) or 0
     -- Runs that delete may have removed the last few.
     local is_smaller, is_larger = last < size * 0.9 and expected_rows() == size, last > size and rows_max == size
@@ -268,7 +285,7 @@ end
 --- Compares table `n` with what it should be; reports each difference to `found(what, expected, actual)`.
 local function check_table(driver, connection, n, found)
   local dialect = dialect_of(driver)
-  local rows, id_low, id_high, c, pad, k = connection:query_row(dialect:check_rows(n))
+  local rows, id_low, id_high, c, pad, k = ask(connection, dialect:check_rows(n))
   local rows_min, rows_max, id_min, id_max = expected_rows()
   local function check(what, value, low, high)
     value = tonumber(value)
@@ -285,10 +302,10 @@ local function check_table(driver, connection, n, found)
   check("rows whose pad is not 5 groups of 11 digits", pad, 0, 0)
   check("rows whose k is below 1", k, 0, 0)
   if sysbench.opt.secondary then
-    check("ids that occur twice", connection:query_row(dialect:check_ids(n)), 0, 0)
+    check("ids that occur twice", ask(connection, dialect:check_ids(n)), 0, 0)
   end
   if sysbench.opt.create_secondary and not is_redshift() then
-    local exists = connection:query_row(dialect:check_index(n))
+    local exists = ask(connection, dialect:check_index(n))
     if tonumber(exists) == 0 then found("index", "k_" .. n, "none") end
   end
   return rows
@@ -300,7 +317,7 @@ function cmd_check()
   local connection = driver:connect()
   local existing, right = existing_tables(driver, connection, opt("tables")), true
   -- Nothing was prepared: the server's own error says so, and `run --prepare` knows it.
-  if not next(existing) then connection:query_row(dialect_of(driver):check_rows(1)) end
+  if not next(existing) then ask(connection, dialect_of(driver):check_rows(1)) end
   share_tables("check", function(n)
     local name, right_here = table_name(n), true
     local function found(what, expected, actual)

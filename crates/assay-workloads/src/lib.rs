@@ -76,6 +76,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("oltp", "oltp_delete", true),
     workload!("oltp", "oltp_insert", true),
     workload!("oltp", "oltp_microbenchmark", true),
+    workload!("oltp", "oltp_mongodb", false),
     workload!("oltp", "oltp_mysql", false),
     workload!("oltp", "oltp_pgsql", false),
     workload!("oltp", "oltp_point_select", true),

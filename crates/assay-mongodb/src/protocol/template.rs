@@ -110,6 +110,8 @@ impl Template {
             "findandmodify" => command.field("fields").map(included).unwrap_or_default(),
             "aggregate" => columns_of_pipeline(command.field("pipeline")),
             "count" => vec!["n".into()],
+            "listcollections" => vec!["name".into(), "type".into()],
+            "listindexes" => vec!["name".into(), "key".into()],
             "distinct" => match command.field("key") {
                 Some(Node::Text(key)) => vec![key.as_str().into()],
                 _ => vec!["value".into()],
@@ -629,6 +631,7 @@ mod tests {
         assert_eq!(columns(r#"{"aggregate": "t", "pipeline": [{"$count": "n"}, {"$limit": 1}]}"#), "n");
         assert_eq!(columns(r#"{"aggregate": "t", "pipeline": [{"$project": {"a": "$b"}}]}"#), "a");
         assert_eq!(columns(r#"{"count": "t"}"#), "n");
+        assert_eq!(columns(r#"{"listIndexes": "t"}"#), "name,key");
         assert_eq!(columns(r#"{"distinct": "t", "key": "a"}"#), "a");
     }
 

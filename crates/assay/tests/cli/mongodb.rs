@@ -43,6 +43,68 @@ fn ycsb_keeps_its_audit_on_documents() {
 }
 
 #[test]
+fn oltp_runs_on_documents() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, url) = (Folder::new(), FerretDb::shared().url("oltp"));
+    let tables = format!("--db {url} --tables 2 --table-size 500 --sessions 2");
+    folder.expect(&format!("prepare oltp_point_select {tables} --no-record"), 0);
+    let again = folder.run(&format!("prepare oltp_point_select {tables} --no-record")).shown();
+    assert!(again.contains("table sbtest1 already exists and nothing was changed"), "{again}");
+    let run = "--transactions 60 --seed 7 --no-record --telemetry off --quiet --format json";
+    for (workload, statements) in [
+        ("oltp_point_select", (60, 0, 0)),
+        ("oltp_read_only --skip-trx on", (60 * 14, 0, 0)),
+        ("oltp_read_write --skip-trx on --sessions 1", (60 * 14, 60 * 4, 0)),
+        ("oltp_write_only --skip-trx on --sessions 1", (0, 60 * 4, 0)),
+        ("oltp_update_index --sessions 1", (0, 60, 0)),
+        ("oltp_update_non_index --sessions 1", (0, 60, 0)),
+        ("select_random_points --tables 1", (60, 0, 0)),
+        ("select_random_ranges --tables 1", (60, 0, 0)),
+    ] {
+        let ran = folder.expect(&format!("run {workload} {} {run} --check", overridden(&tables, workload)), 0);
+        let total = &ran.findings()["stages"][0]["total"];
+        let found = ["reads", "writes", "others"].map(|kind| total[kind].as_u64().unwrap_or_default());
+        assert_eq!((found[0], found[1], found[2]), statements, "{workload}: {total}");
+        assert_eq!((&total["transactions"], &total["errors"]), (&60.into(), &0.into()), "{workload}");
+    }
+    folder.expect(&format!("run oltp_insert {tables} {run}"), 0);
+    let larger = folder.run(&format!("check oltp_insert {tables}")).shown();
+    assert!(larger.starts_with("exit 0"), "{larger}");
+    folder.expect(&format!("run oltp_delete {tables} {run}"), 0);
+    let fewer = folder.run(&format!("check oltp_point_select {tables}")).shown();
+    assert!(fewer.starts_with("exit 1") && fewer.contains("rows: expected 500, found"), "{fewer}");
+    let transactions = folder.run(&format!("run oltp_read_write {tables} {run}")).shown();
+    assert!(transactions.contains("this server has no transactions"), "{transactions}");
+    assert!(transactions.contains("--skip-trx"), "{transactions}");
+    let removed = folder.run(&format!("cleanup oltp_point_select {tables}")).shown();
+    assert!(removed.contains("removed 2 of 2 tables"), "{removed}");
+    let gone = folder.run(&format!("run oltp_point_select {tables} {run}")).shown();
+    assert!(gone.starts_with("exit 4") && gone.contains("assay prepare oltp_point_select"), "{gone}");
+    for (workload, reason) in [
+        ("bulk_insert --prepare", "bulk_insert joins rows into statements of SQL"),
+        ("oltp_microbenchmark --prepare", "oltp_microbenchmark is for SQL"),
+        ("oltp_point_select --prepare --secondary on", "--secondary is for SQL"),
+    ] {
+        let refused = folder.run(&format!("run {workload} {tables} {run}")).shown();
+        assert!(refused.starts_with("exit 3") && refused.contains(reason), "{workload}: {refused}");
+    }
+    folder.expect(&format!("cleanup oltp_point_select {tables}"), 0);
+}
+
+/// The options without those that the command has of its own.
+fn overridden(options: &str, command: &str) -> String {
+    let mut words: Vec<&str> = options.split(' ').collect();
+    for name in command.split(' ').filter(|word| word.starts_with("--")) {
+        if let Some(at) = words.iter().position(|word| *word == name) {
+            words.drain(at..at + 2);
+        }
+    }
+    words.join(" ")
+}
+
+#[test]
 fn a_run_on_collections_that_do_not_exist_says_what_to_do() {
     if !FerretDb::present() {
         return;
