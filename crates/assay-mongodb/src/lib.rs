@@ -2,7 +2,7 @@
 //!
 //! A statement is a command in MongoDB's extended JSON, with `?` for parameters: `{"find": "users", "filter": {"_id":
 //! ?}}`. Not supported, and refused with the reason: retryable writes, unacknowledged writes, `mongodb+srv://`,
-//! compression, tailable cursors and change streams.
+//! tailable cursors and change streams.
 
 #![forbid(unsafe_code)]
 

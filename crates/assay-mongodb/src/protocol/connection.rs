@@ -12,6 +12,7 @@ use assay_seam::{
 
 use crate::protocol::answer::{Fault, Sheet};
 use crate::protocol::bson::{self, Bson, Document};
+use crate::protocol::compression;
 use crate::protocol::load::{self, Head, Load};
 use crate::protocol::login::{Limits, Login, Turn};
 use crate::protocol::message::{self, Inbound, malformed};
@@ -81,6 +82,8 @@ pub(super) struct MongoConnection {
     /// Documents that are being written, and text that is being made.
     opened: Vec<usize>,
     scratch: Vec<u8>,
+    /// A message that was compressed.
+    unpacked: Vec<u8>,
     /// What the server did after the answer that came with it.
     farewell: Option<Box<StatementError>>,
 }
@@ -103,6 +106,7 @@ impl MongoConnection {
             counts: false,
             opened: Vec::new(),
             scratch: Vec::new(),
+            unpacked: Vec::new(),
             farewell: None,
         }
     }
@@ -127,8 +131,16 @@ impl MongoConnection {
 
     /// Sends a command of ours.
     fn send(&mut self, command: &[u8], exchange: &mut Exchange<'_>) {
-        let request = self.next_request();
+        let (request, start) = (self.next_request(), exchange.out.len());
         message::write(request, exchange.out, |out| out.extend_from_slice(command));
+        self.compress(start, exchange.out);
+    }
+
+    /// Compresses the message from `start` on, if that was agreed.
+    fn compress(&self, start: usize, out: &mut Vec<u8>) {
+        if let Some(compressor) = self.limits.compressor {
+            compression::compress(compressor, start, out);
+        }
     }
 
     /// The template of the job, which has one.
@@ -150,7 +162,7 @@ impl MongoConnection {
         let ends =
             matches!(template.control, Some(Control::Commit { concern: false } | Control::Abort { concern: false }));
         let written = template.write_within(transaction.elements(ends), parameters, &mut opened, exchange.out);
-        let effect = template.effect;
+        let (effect, is_secret) = (template.effect, template.is_secret);
         self.opened = opened;
         self.transaction = transaction;
         self.effect = effect;
@@ -167,6 +179,9 @@ impl MongoConnection {
             return self.answered(Some(Box::new(error)), exchange);
         }
         message::end(start, exchange.out);
+        if !is_secret {
+            self.compress(start, exchange.out);
+        }
         self.transaction.on_sent();
         self.phase = Phase::Answer;
         Progress::Pending
@@ -279,6 +294,22 @@ impl MongoConnection {
         self.job = Job::None;
         self.phase = Phase::Closed;
         Progress::Failed(error)
+    }
+
+    fn on_compressed(&mut self, message: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
+        let agreed = self.limits.compressor.expect("others were refused");
+        let mut unpacked = std::mem::take(&mut self.unpacked);
+        let progress = match compression::decompress(agreed, message, &mut unpacked) {
+            Ok(()) if unpacked.len() < message::LENGTH_MIN => {
+                Err(violation("sent a compressed message without content"))
+            }
+            Ok(()) => self.on_message(&unpacked, exchange),
+            Err(what) => Err(violation(what)),
+        };
+        unpacked.clear();
+        unpacked.shrink_to(message::KEEP_MAX);
+        self.unpacked = unpacked;
+        progress
     }
 
     fn on_message(&mut self, message: &[u8], exchange: &mut Exchange<'_>) -> Result<Progress, Box<StatementError>> {
@@ -462,11 +493,12 @@ impl MongoConnection {
 
     /// Sends rows from `first` on, as many as the server accepts.
     fn send_rows(&mut self, rows: &Rows, first: usize, exchange: &mut Exchange<'_>) -> Progress {
-        let request = self.next_request();
+        let (request, start) = (self.next_request(), exchange.out.len());
         let head = self.head.as_ref().expect("a load has a head");
         let transaction = self.transaction.elements(false);
         match load::write(head, (rows, first), self.limits, (request, transaction), exchange.out) {
             Ok(next) => {
+                self.compress(start, exchange.out);
                 self.transaction.on_sent();
                 let rest = (next < rows.len(0)).then(|| Box::new(rows.clone()));
                 self.job = Job::Load(Load { rest, next });
@@ -500,8 +532,10 @@ impl MongoConnection {
         let mut progress = Progress::Pending;
         loop {
             inbound.trusted = !matches!(self.phase, Phase::Closed | Phase::Securing | Phase::Login(_));
+            inbound.compressed = inbound.trusted && self.limits.compressor.is_some();
             let result = match inbound.next(&mut bytes) {
                 Ok(None) => return progress,
+                Ok(Some(message)) if message::is_compressed(message) => self.on_compressed(message, exchange),
                 Ok(Some(message)) => self.on_message(message, exchange),
                 Err(error) => Err(error),
             };
@@ -631,6 +665,8 @@ impl Connection for MongoConnection {
         self.reply = Reply::default();
         self.farewell = None;
         self.transaction.on_closed();
+        // The login is never compressed.
+        self.limits = Limits::default();
         false
     }
 

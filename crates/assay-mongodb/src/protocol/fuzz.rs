@@ -16,10 +16,13 @@ use super::template::{Additions, Template};
 /// sent.
 pub fn fuzz_mongodb(data: &[u8]) {
     let [choice, piece, data @ ..] = data else { return };
-    let url = match choice & 3 {
+    let url = match choice & 7 {
         0 => "mongodb://h/d",
         1 => "mongodb://user:secret@h/d",
         2 => "mongodb://user:secret@h/d?authMechanism=SCRAM-SHA-1&readPreference=secondary",
+        4 => "mongodb://h/d?compressors=snappy",
+        5 => "mongodb://h/d?compressors=zlib",
+        6 => "mongodb://h/d?compressors=zstd",
         _ => "mongodb://user:secret@h/d?tls=true&authMechanism=PLAIN",
     };
     let server = server::read(url, &ConnectOptions::default()).expect("these are well written");

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::protocol::bson::{self, Bson, Document};
+use crate::protocol::compression::Compressor;
 use crate::protocol::refusal;
 use crate::protocol::scram::{self, Mechanism, Scram};
 use crate::protocol::server::{Credentials, Method, MongoServer};
@@ -25,11 +26,13 @@ pub(super) struct Limits {
     pub(super) batch: usize,
     /// Whether it has transactions.
     pub(super) transactions: bool,
+    /// How messages are compressed.
+    pub(super) compressor: Option<Compressor>,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { message: 48_000_000, batch: 100_000, transactions: false }
+        Limits { message: 48_000_000, batch: 100_000, transactions: false, compressor: None }
     }
 }
 
@@ -234,6 +237,14 @@ fn hello(name: &str, server: &MongoServer, scram: Option<&Scram>) -> Vec<u8> {
             });
             bson::document_element("os", out, |out| bson::text_element("type", std::env::consts::OS.as_bytes(), out));
         });
+        if !server.compressors.is_empty() {
+            bson::name(bson::ARRAY, b"compression", out);
+            let list = bson::begin(out);
+            for (place, compressor) in server.compressors.iter().enumerate() {
+                bson::text_element(&place.to_string(), compressor.name().as_bytes(), out);
+            }
+            bson::end(list, out);
+        }
         let (Some(scram), Some(credentials)) = (scram, &server.credentials) else { return };
         let user = format!("{}.{}", credentials.source, credentials.user);
         bson::text_element("saslSupportedMechs", user.as_bytes(), out);
@@ -267,6 +278,26 @@ fn payload(reply: Document<'_>) -> Result<&[u8], Box<StatementError>> {
 
 fn refused(message: String) -> Box<StatementError> {
     Box::new(StatementError::client(Class::Authentication, message))
+}
+
+/// The first compressor of the URL that the server has, too. None would not be what was asked for.
+fn agreed(hello: Document<'_>, server: &MongoServer) -> Result<Option<Compressor>, Box<StatementError>> {
+    let offered = hello.inner("compression")?;
+    for compressor in &server.compressors {
+        for element in offered.elements() {
+            if element?.1 == Bson::Text(compressor.name().as_bytes()) {
+                return Ok(Some(*compressor));
+            }
+        }
+    }
+    if server.compressors.is_empty() {
+        return Ok(None);
+    }
+    let names: Vec<&str> = server.compressors.iter().map(|compressor| compressor.name()).collect();
+    let message = format!("the server does not compress messages with {}", names.join(" or "));
+    let mut error = StatementError::client(Class::Other, message);
+    error.hint = Some("leave out `compressors`, or start the server with --networkMessageCompressors".to_owned());
+    Err(Box::new(error))
 }
 
 /// Whether this server may be used, and what it accepts.
@@ -320,6 +351,7 @@ fn check(hello: Document<'_>, server: &MongoServer) -> Result<Limits, Box<Statem
     let has_sessions = hello.integer("logicalSessionTimeoutMinutes")?.is_some();
     Ok(Limits {
         transactions: has_sessions && (is_member || is_router),
+        compressor: agreed(hello, server)?,
         message: limit("maxMessageSizeBytes", usual.message)?,
         batch: limit("maxWriteBatchSize", usual.batch)?,
     })

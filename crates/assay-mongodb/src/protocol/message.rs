@@ -1,17 +1,20 @@
 //! Messages: their framing, and what is refused of it.
 //!
-//! Only OP_MSG is used. Source: MongoDB manual, "MongoDB Wire Protocol".
+//! Only OP_MSG is used, and OP_COMPRESSED around it if that was agreed. Source: MongoDB manual, "MongoDB Wire
+//! Protocol".
 
 use assay_seam::StatementError;
 
 use crate::protocol::bson::{Document, Malformed};
 use crate::protocol::refusal::violation;
 
-const OP_MSG: u32 = 2013;
-const OP_COMPRESSED: u32 = 2012;
-const HEADER_LEN: usize = 16;
+pub(super) const OP_MSG: u32 = 2013;
+pub(super) const OP_COMPRESSED: u32 = 2012;
+pub(super) const HEADER_LEN: usize = 16;
 /// Header, flags, and the kind of the first section.
 const PREFIX_LEN: usize = HEADER_LEN + 5;
+/// With an empty document.
+pub(super) const LENGTH_MIN: usize = PREFIX_LEN + 5;
 
 // Flags.
 const CHECKSUM_PRESENT: u32 = 1;
@@ -20,11 +23,11 @@ const MORE_TO_COME: u32 = 2;
 const REQUIRED_FLAGS: u32 = 0xFFFF;
 
 /// Replies may be a little larger than the largest message that servers accept, 48,000,000 bytes.
-const LENGTH_MAX: usize = 48_000_000 + (1 << 20);
+pub(super) const LENGTH_MAX: usize = 48_000_000 + (1 << 20);
 /// Before the login, nobody has to believe that a server has more to say.
 const LENGTH_MAX_UNTRUSTED: usize = 1 << 20;
 /// Bytes of memory kept from one message to the next.
-const KEEP_MAX: usize = 64 << 10;
+pub(super) const KEEP_MAX: usize = 64 << 10;
 
 /// Appends a message. `write` appends its command, and sections of documents after it.
 pub(super) fn write(request: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
@@ -73,6 +76,8 @@ pub(super) struct Inbound {
     is_used: bool,
     /// The server has let us in.
     pub(super) trusted: bool,
+    /// It may send compressed messages.
+    pub(super) compressed: bool,
 }
 
 impl Inbound {
@@ -122,15 +127,13 @@ impl Inbound {
         let length = word(header, 0) as usize;
         match word(header, 12) {
             OP_MSG => {}
+            OP_COMPRESSED if self.compressed => {}
             OP_COMPRESSED => return Err(violation("sent a compressed message, which was not agreed")),
             _ => return Err(violation("sent something that is not a message of MongoDB's protocol")),
         }
         let most = if self.trusted { LENGTH_MAX } else { LENGTH_MAX_UNTRUSTED };
-        if length < PREFIX_LEN + 5 || length > most {
-            return Err(violation(&format!(
-                "sent a message of {length} bytes, outside of {} to {most}",
-                PREFIX_LEN + 5
-            )));
+        if length < LENGTH_MIN || length > most {
+            return Err(violation(&format!("sent a message of {length} bytes, outside of {LENGTH_MIN} to {most}")));
         }
         Ok(Some(length))
     }
@@ -160,6 +163,11 @@ pub(super) fn document(message: &[u8], request: u32) -> Result<Document<'_>, Box
         },
         _ => Err(violation("sent a message without a document")),
     }
+}
+
+/// Whether a whole message is compressed.
+pub(super) fn is_compressed(message: &[u8]) -> bool {
+    word(message, 12) == OP_COMPRESSED
 }
 
 /// What the server sent is not BSON.

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use assay_seam::url::{HostPort, Url};
 use assay_seam::{ConnectOptions, Endpoint, Nanos, TargetError, TlsMode, TlsSettings};
 
+use crate::protocol::compression::Compressor;
 use crate::protocol::json::Node;
 use crate::protocol::scram::{Mechanism, Salted};
 use crate::protocol::template::{Additions, Templates, UNACKNOWLEDGED};
@@ -24,6 +25,8 @@ pub(super) struct MongoServer {
     pub(super) salted: Salted,
     pub(super) topology: Topology,
     pub(super) additions: Additions,
+    /// Those that may be used, the preferred one first.
+    pub(super) compressors: Vec<Compressor>,
     pub(super) application_name: String,
     pub(super) connect: ConnectOptions,
     pub(super) templates: Templates,
@@ -71,10 +74,11 @@ pub(super) struct Topology {
 }
 
 /// Options that are supported.
-const OPTIONS: [&str; 19] = [
+const OPTIONS: [&str; 21] = [
     "appName",
     "authMechanism",
     "authSource",
+    "compressors",
     "connectTimeoutMS",
     "directConnection",
     "journal",
@@ -91,12 +95,12 @@ const OPTIONS: [&str; 19] = [
     "tlsCertificateKeyFile",
     "w",
     "wtimeoutMS",
+    "zlibCompressionLevel",
 ];
 
 /// Options that are refused, and why.
-const REFUSED: [(&str, &str); 12] = [
+const REFUSED: [(&str, &str); 10] = [
     ("authMechanismProperties", "no supported authMechanism has properties"),
-    ("compressors", "messages are not compressed: leave it out"),
     ("loadBalanced", "load balancers of MongoDB's protocol are not supported: name the servers"),
     ("maxPoolSize", "each session has a connection of its own: use `--sessions`"),
     ("maxStalenessSeconds", "servers are not chosen by how far they lag behind: name one with directConnection=true"),
@@ -106,7 +110,6 @@ const REFUSED: [(&str, &str); 12] = [
     ("socketTimeoutMS", "use \"maxTimeMS\" in commands"),
     ("tlsCertificateKeyFilePassword", "encrypted keys are not supported: decrypt it with `openssl pkey`"),
     ("tlsInsecure", "use tlsAllowInvalidCertificates=true"),
-    ("zlibCompressionLevel", "messages are not compressed: leave it out"),
 ];
 
 pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, TargetError> {
@@ -196,6 +199,7 @@ pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, T
         salted: Salted::default(),
         topology,
         additions,
+        compressors: compressors(&text)?,
         application_name: text("appName").unwrap_or(options.application_name).to_owned(),
         connect: options.clone(),
         templates: Templates::default(),
@@ -364,6 +368,32 @@ fn write_concern<'a>(
     Ok((!fields.is_empty()).then(|| document(&fields)))
 }
 
+fn compressors<'a>(text: &dyn Fn(&str) -> Option<&'a str>) -> Result<Vec<Compressor>, TargetError> {
+    let names = text("compressors");
+    let level = match (text("zlibCompressionLevel"), names.is_some_and(|names| names.split(',').any(|it| it == "zlib")))
+    {
+        (None | Some("-1"), _) => 6,
+        (Some(_), false) => {
+            let message = "zlibCompressionLevel in the database URL, without compressors=zlib".into();
+            return Err(wrong(message, "add compressors=zlib, or leave it out"));
+        }
+        (Some(level), true) => level.parse().ok().filter(|level| *level <= 9).ok_or_else(|| {
+            let message = format!("zlibCompressionLevel in the database URL cannot be `{level}`");
+            wrong(message, "it may be a number from 0 to 9, or -1 for the usual one")
+        })?,
+    };
+    let of = |name: &str| match name {
+        "snappy" => Ok(Compressor::Snappy),
+        "zlib" => Ok(Compressor::Zlib(level)),
+        "zstd" => Ok(Compressor::Zstd),
+        _ => {
+            let message = format!("compressors in the database URL cannot be `{name}`");
+            Err(wrong(message, "it may be zstd, snappy or zlib, or several: the first that the server has is used"))
+        }
+    };
+    names.into_iter().flat_map(|names| names.split(',')).map(of).collect()
+}
+
 fn read_concern(level: &str) -> Result<Node, TargetError> {
     match level {
         "local" | "available" | "majority" | "linearizable" => Ok(document(&[("level", Node::Text(level.to_owned()))])),
@@ -454,9 +484,15 @@ mod tests {
         refused("mongodb://h/d?foo=1", "unknown option `foo` in the database URL", "the options are appName");
         refused("mongodb://h/d?w=0", UNACKNOWLEDGED, "w=1");
         refused("mongodb://h/d?w=-1", "w in the database URL cannot be -1", "majority");
+        refused("mongodb://h/d?compressors=lz4", "compressors in the database URL cannot be `lz4`", "zstd, snappy");
         refused(
-            "mongodb://h/d?compressors=zstd",
-            "the option compressors of MongoDB URLs is not supported",
+            "mongodb://h/d?compressors=zlib&zlibCompressionLevel=10",
+            "zlibCompressionLevel in the database URL cannot be `10`",
+            "0 to 9",
+        );
+        refused(
+            "mongodb://h/d?compressors=zstd&zlibCompressionLevel=1",
+            "zlibCompressionLevel in the database URL, without compressors=zlib",
             "leave it out",
         );
         refused(

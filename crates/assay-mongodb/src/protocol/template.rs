@@ -60,6 +60,8 @@ pub(super) struct Template {
     /// Within a transaction; `None`: the same.
     within: Option<Body>,
     gaps: usize,
+    /// It holds a password: not compressed, as MongoDB wants it.
+    pub(super) is_secret: bool,
     /// What it does to the transaction.
     pub(super) control: Option<Control>,
     pub(super) reading: Reading,
@@ -133,7 +135,16 @@ impl Template {
         let (body, gaps) = compiled(additions);
         let within = additions.within_a_transaction();
         let within = (within != *additions && control.is_none()).then(|| compiled(&within).0);
-        Ok(Template { within, body, gaps, control, reading, effect: effect(&name, &command), columns: columns.into() })
+        Ok(Template {
+            within,
+            body,
+            gaps,
+            is_secret: matches!(&*name, "createuser" | "updateuser" | "saslstart" | "saslcontinue" | "authenticate"),
+            control,
+            reading,
+            effect: effect(&name, &command),
+            columns: columns.into(),
+        })
     }
 
     /// How many parameters it has.

@@ -11,6 +11,7 @@ use assay_seam::{
 };
 
 use super::bson::{Bson, Document};
+use super::compression::{self, Compressor};
 use super::connection::MongoConnection;
 use super::message;
 use super::scram::{self, Mechanism, peer};
@@ -26,6 +27,8 @@ struct Play {
     /// Where everything that the server sends is split in two.
     cut: usize,
     sent: usize,
+    /// How the server compresses what it sends.
+    compressor: Option<Compressor>,
 }
 
 const HELLO: &str = r#"{"isWritablePrimary": true, "maxWireVersion": 21, "ok": 1}"#;
@@ -36,7 +39,7 @@ impl Play {
         let session_sql = session_sql.iter().map(|text| (*text).to_owned()).collect();
         let options = ConnectOptions { session_sql, ..ConnectOptions::default() };
         let connection = MongoConnection::new(Arc::new(server::read(url, &options).unwrap()));
-        Play { connection, out: Vec::new(), pool: RowsPool::default(), cut, sent: 0 }
+        Play { connection, out: Vec::new(), pool: RowsPool::default(), cut, sent: 0, compressor: None }
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut MongoConnection, &mut Exchange<'_>) -> T) -> T {
@@ -75,6 +78,9 @@ impl Play {
         let mut bytes = Vec::new();
         message::write(0, &mut bytes, |out| out.extend_from_slice(&bson(reply)));
         bytes[8..12].copy_from_slice(&request.to_le_bytes());
+        if let Some(compressor) = self.compressor {
+            compression::compress(compressor, 0, &mut bytes);
+        }
         let at = self.cut.checked_sub(self.sent).filter(|at| (1..bytes.len()).contains(at));
         self.sent += bytes.len();
         match at {
@@ -487,6 +493,48 @@ fn older_servers_are_greeted_by_the_name_that_they_know() {
     play.answer_to(request, unknown);
     let (request, _) = play.asked();
     assert!(show(play.answer_to(request, unknown)).starts_with("failed: server: no such command"));
+}
+
+#[test]
+fn messages_are_compressed_once_that_was_agreed() {
+    for (name, compressor) in
+        [("snappy", Compressor::Snappy), ("zlib", Compressor::Zlib(6)), ("zstd", Compressor::Zstd)]
+    {
+        at_every_byte(|cut| {
+            let mut play = Play::new(&format!("mongodb://h/d?compressors={name}"), &[], cut);
+            play.with(|connection, exchange| connection.on_connected(exchange));
+            let (request, hello) = play.asked();
+            assert!(hello.contains(&format!(r#""compression":["{name}"]"#)), "{hello}");
+            let offers = r#"{"isWritablePrimary": true, "maxWireVersion": 21, "compression": ["snappy", "zlib", "zstd"], "ok": 1}"#;
+            play.answer_to(request, offers);
+            assert!(matches!(play.answer(r#"{"buildInfo":1,"$db":"admin"}"#, BUILD), Progress::Ready));
+            for _ in 0..2 {
+                play.query(r#"{"find": "t", "projection": {"a": 1}}"#);
+                let mut sent = Vec::new();
+                compression::decompress(compressor, &play.out, &mut sent).unwrap();
+                play.out = sent;
+                let (request, asked) = play.asked();
+                assert_eq!(asked, r#"{"find":"t","projection":{"a":1},"$db":"d"}"#);
+                play.compressor = Some(compressor);
+                let rows = r#"{"cursor": {"firstBatch": [{"a": 1}, {"a": "xxxxxxxxxxxxxxxx"}], "id": 0, "ns": "d.t"}, "ok": 1}"#;
+                assert_eq!(show(play.answer_to(request, rows)), "affected 0 rows 2 (1) (xxxxxxxxxxxxxxxx)");
+            }
+            // Passwords are not compressed.
+            play.query(r#"{"createUser": "u", "pwd": "p", "roles": []}"#);
+            let (request, _) = play.asked();
+            assert!(matches!(play.answer_to(request, r#"{"ok": 1}"#), Progress::Reply(_)));
+            play.sent
+        });
+    }
+}
+
+#[test]
+fn a_server_that_cannot_compress_is_refused() {
+    let mut play = Play::new("mongodb://h/d?compressors=zstd,snappy", &[], usize::MAX);
+    play.with(|connection, exchange| connection.on_connected(exchange));
+    let (request, _) = play.asked();
+    let refused = show(play.answer_to(request, HELLO));
+    assert!(refused.contains("the server does not compress messages with zstd or snappy"), "{refused}");
 }
 
 #[test]
