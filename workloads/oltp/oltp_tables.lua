@@ -227,9 +227,10 @@ function compare_tables(connection, one)
   local smaller, larger -- name and greatest id of the first such table
   local sizes = {}
   for n = 1, tables do
-    if not existing[table_name(n)] then -- the first statement says so, unless it finds no rows there
-      if dialect.must_exist then connection:query(dialect:must_exist(n)) end
-      return
+    if not existing[table_name(n)] then
+      if not dialect.must_exist then return end -- the first statement says so
+      connection:query(dialect:must_exist(n))
+      error(table_name(n) .. " does not exist; `assay prepare` makes it", 0) -- not all servers say so
     end
     local last = tonumber((connection:query_row(dialect:last_id(n)))) or 0
     -- Runs that delete may have removed the last few.

@@ -208,7 +208,7 @@ const PATH_MAX: usize = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::template::Additions;
+    use crate::protocol::additions::Additions;
     use assay_seam::Cell;
 
     fn bytes(text: &str) -> Vec<u8> {

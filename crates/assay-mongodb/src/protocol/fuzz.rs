@@ -7,9 +7,10 @@ use assay_seam::{
     TlsFacts, Value,
 };
 
+use super::additions::Additions;
 use super::connection::MongoConnection;
 use super::server;
-use super::template::{Additions, Template};
+use super::template::Template;
 
 /// Plays a server that sends `data`, and requests one operation after the other whenever the connection is ready. The
 /// first byte chooses the server, the second how the rest is split. Must neither panic nor hold more memory than was

@@ -5,12 +5,14 @@
 
 use assay_seam::{Cell, Class, Rows, StatementError, Value};
 
+use crate::protocol::additions::Additions;
+use crate::protocol::body::write_value;
 use crate::protocol::bson;
 use crate::protocol::json::Gap;
 use crate::protocol::login::Limits;
 use crate::protocol::message;
 use crate::protocol::shown;
-use crate::protocol::template::{Additions, Template, write_value};
+use crate::protocol::template::Template;
 
 /// More bytes than this are not sent in one message: the server would only begin when all have arrived.
 const MESSAGE_BYTES: usize = 16 << 20;

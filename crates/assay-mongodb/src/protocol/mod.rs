@@ -2,10 +2,13 @@
 //!
 //! `database` implements the seam, `server` reads where to connect and as whom, `connection` is the machine for one
 //! connection; `login` (with the proofs of `scram`), `answer`, `load`, `refusal`, `transaction`, and the framing of
-//! `message` with its `compression` are its parts. `json` reads a statement, `template` makes a BSON message with gaps
-//! of it, `bson` reads what the server sends, `shown` writes that as text. TLS is done by the event loop.
+//! `message` with its `compression` are its parts. `json` reads a statement, `template` makes a command of it with the
+//! `additions` of the URL and a `body` of BSON with gaps, `bson` reads what the server sends, `shown` writes that as
+//! text. TLS is done by the event loop.
 
+mod additions;
 mod answer;
+mod body;
 mod bson;
 mod compression;
 mod connection;

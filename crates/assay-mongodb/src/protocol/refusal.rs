@@ -135,8 +135,9 @@ fn hint(number: u32) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::additions::Additions;
     use crate::protocol::bson;
-    use crate::protocol::template::{Additions, Template};
+    use crate::protocol::template::Template;
 
     /// The error of a reply that is written in extended JSON.
     fn check(reply: &str, expected: &str) {

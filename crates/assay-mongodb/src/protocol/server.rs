@@ -9,10 +9,11 @@ use std::sync::OnceLock;
 use assay_seam::url::{HostPort, Url};
 use assay_seam::{ConnectOptions, Endpoint, Nanos, TargetError, TlsMode, TlsSettings};
 
+use crate::protocol::additions::Additions;
 use crate::protocol::compression::Compressor;
 use crate::protocol::json::Node;
 use crate::protocol::scram::{Mechanism, Salted};
-use crate::protocol::template::{Additions, Templates, UNACKNOWLEDGED};
+use crate::protocol::template::{Templates, UNACKNOWLEDGED};
 
 const DEFAULT_PORT: u16 = 27017;
 const DEFAULT_DATABASE: &str = "test";

@@ -1,42 +1,18 @@
 //! A statement as a BSON command with gaps: compiled once, filled and sent for each execution.
 //!
 //! What the URL says about concerns and preference is added here to the commands that take it, unless the statement
-//! says otherwise. Lengths of documents around a gap are known only once it is filled; everything else is copied.
+//! says otherwise.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use assay_seam::{Class, Effect, StatementError, Value};
+use assay_seam::{Effect, StatementError, Value};
 
+use crate::protocol::additions::{Additions, add, add_field};
+use crate::protocol::body::{Body, refused_value};
 use crate::protocol::bson;
-use crate::protocol::json::{self, Gap, Node};
+use crate::protocol::json::{self, Node};
 use crate::protocol::transaction::Control;
-
-/// What the URL adds to commands.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Additions {
-    /// Where commands are executed.
-    pub(super) database: String,
-    /// Of commands that write.
-    pub(super) write_concern: Option<Node>,
-    /// Of commands that read.
-    pub(super) read_concern: Option<Node>,
-    /// Of commands that read.
-    pub(super) read_preference: Option<Node>,
-}
-
-impl Additions {
-    pub(super) fn reads_secondaries(&self) -> bool {
-        let mode = self.read_preference.as_ref().and_then(|preference| preference.field("mode"));
-        matches!(mode, Some(Node::Text(mode)) if mode == "secondary")
-    }
-
-    /// Within a transaction only its first command and its commit have concerns, and the primary executes all.
-    fn within_a_transaction(&self) -> Additions {
-        Additions { database: self.database.clone(), ..Additions::default() }
-    }
-}
 
 /// How the answer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +35,6 @@ pub(super) struct Template {
     body: Body,
     /// Within a transaction; `None`: the same.
     within: Option<Body>,
-    gaps: usize,
     /// It holds a password: not compressed, as MongoDB wants it.
     pub(super) is_secret: bool,
     /// What it does to the transaction.
@@ -68,26 +43,6 @@ pub(super) struct Template {
     pub(super) effect: Effect,
     /// Fields that become columns; empty: a row has the document as text.
     pub(super) columns: Box<[Box<str>]>,
-}
-
-/// How a command is written.
-#[derive(Debug)]
-struct Body {
-    steps: Box<[Step]>,
-    /// What is copied, and names.
-    bytes: Box<[u8]>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    /// These of `bytes`.
-    Copy(Range<u32>),
-    /// A document begins.
-    Open,
-    /// The document that began last ends.
-    Close,
-    /// The next parameter, with its name in `bytes`.
-    Gap(Gap, Range<u32>),
 }
 
 impl Template {
@@ -127,18 +82,13 @@ impl Template {
         let compiled = |additions: &Additions| {
             let mut command = command.clone();
             add(&mut command, &name, additions);
-            let mut compiler = Compiler::default();
-            compiler.document(&command);
-            compiler.copy_rest();
-            (Body { steps: compiler.steps.into(), bytes: compiler.bytes.into() }, compiler.gaps)
+            Body::new(&command)
         };
-        let (body, gaps) = compiled(additions);
         let within = additions.within_a_transaction();
-        let within = (within != *additions && control.is_none()).then(|| compiled(&within).0);
+        let within = (within != *additions && control.is_none()).then(|| compiled(&within));
         Ok(Template {
             within,
-            body,
-            gaps,
+            body: compiled(additions),
             is_secret: matches!(&*name, "createuser" | "updateuser" | "saslstart" | "saslcontinue" | "authenticate"),
             control,
             reading,
@@ -149,7 +99,7 @@ impl Template {
 
     /// How many parameters it has.
     pub(super) fn gaps(&self) -> usize {
-        self.gaps
+        self.body.gaps()
     }
 
     /// Appends the command, outside of a transaction: see `write_within`.
@@ -162,9 +112,7 @@ impl Template {
         self.write_within(None, parameters, opened, out)
     }
 
-    /// Appends the command. `transaction`: the elements that travel with it in a transaction. `opened` is scratch
-    /// space. Fails, leaving an incomplete command in `out`, if a parameter is missing or its value cannot have the
-    /// type of its gap. Allocates nothing if `out` and `opened` have room.
+    /// Appends the command, as `Body::write` does. `transaction`: the elements that travel with it in a transaction.
     pub(super) fn write_within(
         &self,
         transaction: Option<&[u8]>,
@@ -172,112 +120,14 @@ impl Template {
         opened: &mut Vec<usize>,
         out: &mut Vec<u8>,
     ) -> Result<(), StatementError> {
-        if parameters.len() != self.gaps {
-            let message =
-                format!("the statement has {} placeholders, {} parameters were given", self.gaps, parameters.len());
-            return Err(StatementError::client(Class::Syntax, message));
-        }
         let body = self.within.as_ref().filter(|_| transaction.is_some()).unwrap_or(&self.body);
-        let mut values = parameters.iter();
-        opened.clear();
         let start = out.len();
-        for step in &body.steps {
-            match step {
-                Step::Copy(range) => out.extend_from_slice(body.slice(range)),
-                Step::Open => opened.push(bson::begin(out)),
-                Step::Close => bson::end(opened.pop().expect("a document was opened"), out),
-                Step::Gap(gap, range) => {
-                    let value = values.next().expect("there are as many parameters as gaps");
-                    write_value(*value, *gap, body.slice(range), out)?;
-                }
-            }
-        }
+        body.write(parameters, opened, out)?;
         if let Some(elements) = transaction {
             bson::extend(start, elements, out);
         }
         Ok(())
     }
-}
-
-impl Body {
-    fn slice(&self, range: &Range<u32>) -> &[u8] {
-        &self.bytes[range.start as usize..range.end as usize]
-    }
-}
-
-/// Writes an element. Allocates nothing if `out` has room.
-pub(super) fn write_value(value: Value<'_>, gap: Gap, name: &[u8], out: &mut Vec<u8>) -> Result<(), StatementError> {
-    match (value, gap) {
-        (Value::Null, _) => bson::name(bson::NULL, name, out),
-        (Value::Int(value), Gap::Plain) => match i32::try_from(value) {
-            Ok(value) => {
-                bson::name(bson::INT32, name, out);
-                out.extend_from_slice(&value.to_le_bytes());
-            }
-            Err(_) => {
-                bson::name(bson::INT64, name, out);
-                out.extend_from_slice(&value.to_le_bytes());
-            }
-        },
-        (Value::Int(value), Gap::Int32) if i32::try_from(value).is_ok() => {
-            bson::name(bson::INT32, name, out);
-            out.extend_from_slice(&(value as i32).to_le_bytes());
-        }
-        (Value::Int(value), Gap::Int64 | Gap::Date) => {
-            bson::name(if gap == Gap::Date { bson::DATE } else { bson::INT64 }, name, out);
-            out.extend_from_slice(&value.to_le_bytes());
-        }
-        (Value::Int(value), Gap::Double) => {
-            bson::name(bson::DOUBLE, name, out);
-            out.extend_from_slice(&(value as f64).to_le_bytes());
-        }
-        (Value::Double(value), Gap::Plain | Gap::Double) => {
-            bson::name(bson::DOUBLE, name, out);
-            out.extend_from_slice(&value.to_le_bytes());
-        }
-        (Value::Text(text), Gap::Plain) => {
-            if std::str::from_utf8(text).is_err() {
-                let message = format!("the parameter for `{}` is not UTF-8 text", String::from_utf8_lossy(name));
-                let hint = "pass binary data with the type `b`: con:prepare(text, \"b\")";
-                return Err(refused_value(message, hint));
-            }
-            bson::name(bson::TEXT, name, out);
-            bson::text(text, out);
-        }
-        (Value::Text(text), Gap::ObjectId) if json::object_id(text).is_some() => {
-            bson::name(bson::OBJECT_ID, name, out);
-            out.extend_from_slice(&json::object_id(text).expect("it was read above"));
-        }
-        (Value::Bytes(bytes), Gap::Plain) => {
-            bson::name(bson::BINARY, name, out);
-            bson::binary(0, bytes, out);
-        }
-        (value, gap) => {
-            let wanted = match gap {
-                Gap::ObjectId => "a text of 24 hexadecimal digits",
-                Gap::Date => "an integer: milliseconds since 1970",
-                Gap::Int32 => "an integer of 32 bits",
-                Gap::Int64 => "an integer",
-                Gap::Double => "a number",
-                Gap::Plain => "a value",
-            };
-            let found = match value {
-                Value::Null => "NULL",
-                Value::Int(_) => "an integer",
-                Value::Double(_) => "a double",
-                Value::Text(_) => "another text",
-                Value::Bytes(_) => "binary data",
-            };
-            let name = String::from_utf8_lossy(name);
-            return Err(refused_value(format!("the parameter for `{name}` is {found}, and must be {wanted}"), ""));
-        }
-    }
-    Ok(())
-}
-
-fn refused_value(message: String, hint: &str) -> StatementError {
-    let hint = (!hint.is_empty()).then(|| hint.to_owned());
-    StatementError { hint, ..StatementError::client(Class::Syntax, message) }
 }
 
 fn refused(message: &str, hint: &str) -> StatementError {
@@ -376,161 +226,6 @@ fn columns_of_pipeline(pipeline: Option<&Node>) -> Vec<Box<str>> {
         Some((name, Node::Text(field))) if name == "$count" => vec![field.as_str().into()],
         Some((name, _)) if name == "$sortByCount" => vec!["_id".into(), "count".into()],
         _ => Vec::new(),
-    }
-}
-
-/// Adds what the command takes and does not have.
-fn add(command: &mut Node, name: &str, additions: &Additions) {
-    let reads = matches!(name, "find" | "aggregate" | "count" | "distinct");
-    let writes = matches!(
-        name,
-        "insert"
-            | "update"
-            | "delete"
-            | "findandmodify"
-            | "create"
-            | "createindexes"
-            | "drop"
-            | "dropindexes"
-            | "dropdatabase"
-            | "collmod"
-            | "renamecollection"
-    );
-    let mut adds = |field: &str, value: Option<&Node>| {
-        if let Some(value) = value {
-            add_field(command, field, value);
-        }
-    };
-    if reads {
-        adds("readConcern", additions.read_concern.as_ref());
-        adds("$readPreference", additions.read_preference.as_ref());
-    }
-    if writes {
-        adds("writeConcern", additions.write_concern.as_ref());
-    }
-    if name == "aggregate" {
-        adds("cursor", Some(&Node::Document(Vec::new())));
-    }
-    adds("$db", Some(&Node::Text(additions.database.clone())));
-}
-
-/// Adds a field, unless there is one of this name.
-fn add_field(command: &mut Node, field: &str, value: &Node) {
-    let Node::Document(fields) = command else { return };
-    if fields.iter().all(|(known, _)| known != field) {
-        fields.push((field.to_owned(), value.clone()));
-    }
-}
-
-/// These fields as elements; `None` if there are gaps in them.
-pub(super) fn elements_of(fields: &[(&str, &Node)]) -> Option<Box<[u8]>> {
-    let mut compiler = Compiler::default();
-    fields.iter().for_each(|(name, value)| compiler.element(name, value));
-    (compiler.gaps == 0).then(|| compiler.bytes.into())
-}
-
-#[derive(Default)]
-struct Compiler {
-    steps: Vec<Step>,
-    bytes: Vec<u8>,
-    /// `bytes` from here on are not in a step yet.
-    copied: usize,
-    gaps: usize,
-}
-
-impl Compiler {
-    fn copy_rest(&mut self) {
-        if self.copied < self.bytes.len() {
-            self.steps.push(Step::Copy(self.copied as u32..self.bytes.len() as u32));
-            self.copied = self.bytes.len();
-        }
-    }
-
-    /// The value of a document or an array.
-    fn document(&mut self, node: &Node) {
-        let has_gaps = has_gaps(node);
-        let start = match has_gaps {
-            true => {
-                self.copy_rest();
-                self.steps.push(Step::Open);
-                0
-            }
-            false => bson::begin(&mut self.bytes),
-        };
-        match node {
-            Node::Document(fields) => fields.iter().for_each(|(name, value)| self.element(name, value)),
-            Node::Array(items) => {
-                items.iter().enumerate().for_each(|(place, item)| self.element(&place.to_string(), item));
-            }
-            _ => unreachable!("it is a document or an array"),
-        }
-        if has_gaps {
-            self.copy_rest();
-            self.steps.push(Step::Close);
-        } else {
-            bson::end(start, &mut self.bytes);
-        }
-    }
-
-    fn element(&mut self, name: &str, value: &Node) {
-        let name = name.as_bytes();
-        let kind = match value {
-            Node::Gap(gap) => {
-                self.copy_rest();
-                self.bytes.extend_from_slice(name);
-                self.steps.push(Step::Gap(*gap, self.copied as u32..self.bytes.len() as u32));
-                self.copied = self.bytes.len();
-                self.gaps += 1;
-                return;
-            }
-            Node::Document(_) => bson::DOCUMENT,
-            Node::Array(_) => bson::ARRAY,
-            Node::Double(_) => bson::DOUBLE,
-            Node::Int32(_) => bson::INT32,
-            Node::Int64(_) => bson::INT64,
-            Node::Text(_) => bson::TEXT,
-            Node::Bool(_) => bson::BOOL,
-            Node::Null => bson::NULL,
-            Node::ObjectId(_) => bson::OBJECT_ID,
-            Node::Date(_) => bson::DATE,
-            Node::Binary { .. } => bson::BINARY,
-            Node::Timestamp { .. } => bson::TIMESTAMP,
-            Node::Regex { .. } => bson::REGEX,
-            Node::MinKey => bson::MIN_KEY,
-            Node::MaxKey => bson::MAX_KEY,
-        };
-        let out = &mut self.bytes;
-        bson::name(kind, name, out);
-        match value {
-            Node::Document(_) | Node::Array(_) => self.document(value),
-            Node::Double(value) => out.extend_from_slice(&value.to_le_bytes()),
-            Node::Int32(value) => out.extend_from_slice(&value.to_le_bytes()),
-            Node::Int64(value) | Node::Date(value) => out.extend_from_slice(&value.to_le_bytes()),
-            Node::Text(value) => bson::text(value.as_bytes(), out),
-            Node::Bool(value) => out.push((*value).into()),
-            Node::ObjectId(id) => out.extend_from_slice(id),
-            Node::Binary { subtype, bytes } => bson::binary(*subtype, bytes, out),
-            Node::Timestamp { seconds, increment } => {
-                out.extend_from_slice(&increment.to_le_bytes());
-                out.extend_from_slice(&seconds.to_le_bytes());
-            }
-            Node::Regex { pattern, options } => {
-                for text in [pattern, options] {
-                    out.extend_from_slice(text.as_bytes());
-                    out.push(0);
-                }
-            }
-            Node::Null | Node::MinKey | Node::MaxKey | Node::Gap(_) => {}
-        }
-    }
-}
-
-fn has_gaps(node: &Node) -> bool {
-    match node {
-        Node::Gap(_) => true,
-        Node::Document(fields) => fields.iter().any(|(_, value)| has_gaps(value)),
-        Node::Array(items) => items.iter().any(has_gaps),
-        _ => false,
     }
 }
 

@@ -6,9 +6,10 @@
 
 use assay_seam::{Class, StatementError};
 
+use crate::protocol::additions::Additions;
+use crate::protocol::body::elements_of;
 use crate::protocol::bson::{self, Document, Malformed};
 use crate::protocol::json::Node;
-use crate::protocol::template::{Additions, elements_of};
 
 /// What a statement does to the transaction.
 #[derive(Clone, Debug, PartialEq)]

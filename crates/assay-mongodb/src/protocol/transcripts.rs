@@ -10,6 +10,7 @@ use assay_seam::{
     RowsPool, RowsWanted, StatementId, TlsFacts, Value,
 };
 
+use super::additions::Additions;
 use super::bson::{Bson, Document};
 use super::compression::{self, Compressor};
 use super::connection::MongoConnection;
@@ -17,7 +18,7 @@ use super::message;
 use super::scram::{self, Mechanism, peer};
 use super::server;
 use super::shown;
-use super::template::{Additions, Template};
+use super::template::Template;
 
 /// A connection, and the server's side of it.
 struct Play {
