@@ -128,7 +128,7 @@ fn missing_packages() -> Vec<&'static str> {
         ("libaio1", !library("libaio.so.1")),
         ("libnuma1", !library("libnuma.so.1")),
         // To fetch and unpack from the Maven repository. Maven brings a Java runtime along.
-        ("maven", !(unpacked && testkit::missing_java_mongo().is_none()) && !program("mvn")),
+        ("maven", (!unpacked || testkit::missing_java_mongo().is_some()) && !program("mvn")),
         // To compile the program of mongo-java-server.
         ("default-jdk-headless", testkit::missing_java_mongo().is_some() && !program("javac")),
         ("unzip", !unpacked && !program("unzip")),
