@@ -41,9 +41,9 @@ function common.create_loaded(con, loaded)
   con:query("CREATE TABLE " .. loaded .. " (table_name VARCHAR(40) NOT NULL PRIMARY KEY, row_count BIGINT NOT NULL)")
 end
 
-local ANALYZE = { pgsql = "ANALYZE %s", mysql = "ANALYZE TABLE %s", sqlite = "ANALYZE %s" }
+local ANALYZE = { pgsql = "ANALYZE %s", mysql = "ANALYZE TABLE %s", sqlite = "ANALYZE %s", duckdb = "ANALYZE %s" }
 -- MySQL and MariaDB have no statement for this.
-local CHECKPOINT = { pgsql = "CHECKPOINT", sqlite = "PRAGMA wal_checkpoint(TRUNCATE)" }
+local CHECKPOINT = { pgsql = "CHECKPOINT", sqlite = "PRAGMA wal_checkpoint(TRUNCATE)", duckdb = "CHECKPOINT" }
 
 --- Ends a load: statistics, and what is in memory is written to the files, where the product has a statement for that.
 --- Then the numbers of rows: a list of { table, rows }.

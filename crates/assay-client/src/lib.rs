@@ -223,7 +223,12 @@ impl Client {
             progress = match progress {
                 Progress::Ready => return Ok(()),
                 Progress::Reply(_) => return Err("the server answered before it was asked".to_owned()),
-                Progress::Failed(error) => return Err(self.lose(error.to_string())),
+                Progress::Failed(error) => {
+                    // Of a file; what a server refuses is explained by whoever asked.
+                    let hint = error.hint.as_deref().filter(|_| address.is_none());
+                    let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+                    return Err(self.lose(format!("{error}{hint}")));
+                }
                 Progress::Reconnect => self.connect(target, address)?,
                 progress => self.follow(progress, asked, deadline)?,
             };

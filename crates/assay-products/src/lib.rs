@@ -40,7 +40,7 @@ pub struct Greeting {
 }
 
 /// Every family, in the order in which it is listed to users.
-pub static FAMILIES: [Family; 4] = [
+pub static FAMILIES: [Family; 5] = [
     Family {
         driver: assay_postgres::DRIVER,
         example: "postgres://USER@HOST/DATABASE",
@@ -62,6 +62,14 @@ pub static FAMILIES: [Family; 4] = [
         example: "sqlite:FILE",
         questions: assay_sqlite::QUESTIONS,
         settings: assay_sqlite::SETTINGS,
+        servers: &[],
+        greeting: None,
+    },
+    Family {
+        driver: assay_duckdb::DRIVER,
+        example: "duckdb:FILE",
+        questions: assay_duckdb::QUESTIONS,
+        settings: assay_duckdb::SETTINGS,
         servers: &[],
         greeting: None,
     },

@@ -5,10 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assay_seam::url::{Undecodable, decoded};
-use assay_seam::{ConnectOptions, Nanos, TargetError};
-
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use assay_seam::{ConnectOptions, FileUrl, Nanos, TargetError};
 
 /// The database file, and how every connection to it opens it.
 #[derive(Debug)]
@@ -60,13 +57,10 @@ const PARAMETERS: &[(&str, Allowed)] = &[
 impl FileSettings {
     /// Parses a `sqlite:` URL. An error names the part that is wrong.
     pub(crate) fn read(url: &str, options: &ConnectOptions) -> Result<FileSettings, TargetError> {
-        let rest = url.strip_prefix("sqlite:").ok_or_else(|| refuse(format!("{url} is not a sqlite: URL"), None))?;
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let path = file_path(path)?;
+        let FileUrl { path, parameters } =
+            FileUrl::parse(url, "sqlite", "bench.db", "would give every session a database of its own")?;
         let mut values: Vec<Option<PragmaValue>> = PARAMETERS.iter().map(|_| None).collect();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (name, value) = (decode(name)?, decode(value)?);
+        for (name, value) in parameters {
             let Some(index) = PARAMETERS.iter().position(|(known, _)| *known == name) else {
                 let known: Vec<&str> = PARAMETERS.iter().map(|(known, _)| *known).collect();
                 return Err(refuse(
@@ -105,16 +99,11 @@ impl FileSettings {
 
     /// The URL that opens the same file in the same way.
     pub(crate) fn url(&self) -> String {
-        let mut url = format!("sqlite:{}", utf8_percent_encode(&self.path, ESCAPED));
         let parameters = self.parameters.iter().map(|(name, value)| match value {
-            PragmaValue::Word(word) => format!("{name}={word}"),
-            PragmaValue::Number(number) => format!("{name}={number}"),
+            PragmaValue::Word(word) => (*name, (*word).to_owned()),
+            PragmaValue::Number(number) => (*name, number.to_string()),
         });
-        for (i, parameter) in parameters.enumerate() {
-            url.push(if i == 0 { '?' } else { '&' });
-            url.push_str(&parameter);
-        }
-        url
+        FileUrl::shown("sqlite", &self.path, parameters)
     }
 
     /// What to set on a new connection, in this order: `page_size` before `journal_mode`, which creates the file.
@@ -145,43 +134,9 @@ impl Allowed {
     }
 }
 
-fn file_path(written: &str) -> Result<String, TargetError> {
-    const EXAMPLE: &str = "write sqlite:bench.db or sqlite:/var/tmp/bench.db";
-    let path = match written.strip_prefix("//") {
-        None => decode(written)?,
-        Some(rest) if rest.starts_with('/') => decode(rest)?,
-        Some(_) => return Err(refuse("a sqlite: URL has no host".into(), Some(EXAMPLE.into()))),
-    };
-    if path.is_empty() || path.ends_with('/') {
-        return Err(refuse("a sqlite: URL needs a file".into(), Some(EXAMPLE.into())));
-    }
-    if path == ":memory:" {
-        return Err(refuse(
-            "sqlite::memory: would give every session a database of its own".into(),
-            Some("for a database in memory, use a file such as sqlite:/dev/shm/bench.db".into()),
-        ));
-    }
-    if path.contains('\0') {
-        return Err(refuse("a file name cannot contain a NUL byte".into(), None));
-    }
-    Ok(path)
-}
-
 fn refuse(message: String, hint: Option<String>) -> TargetError {
     TargetError { message, hint }
 }
-
-fn decode(text: &str) -> Result<String, TargetError> {
-    decoded(text).map_err(|reason| match reason {
-        Undecodable::Percent => {
-            refuse(format!("{text:?} has a % without two hexadecimal digits"), Some("write %25 for %".into()))
-        }
-        Undecodable::Text => refuse(format!("{text:?} is not UTF-8 once decoded"), None),
-    })
-}
-
-/// Characters that would be misread when the shown URL is parsed again.
-const ESCAPED: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#').add(b'&').add(b' ');
 
 #[cfg(test)]
 mod tests {

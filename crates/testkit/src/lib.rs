@@ -28,6 +28,7 @@
 mod browser;
 mod cable;
 mod certificates;
+mod duckdb;
 mod ferretdb;
 mod folder;
 mod image_builder;
@@ -54,6 +55,7 @@ pub use assay_lab::home::free_port;
 pub use browser::{Browser, BrowserView};
 pub use cable::Cable;
 pub use certificates::Certificates;
+pub use duckdb::{duckdb_libraries, fetch_duckdb, missing_duckdb};
 pub use ferretdb::{FerretDb, FerretSetup, fetch_ferretdb, missing_ferretdb};
 pub use folder::{cache, home, lab_folder};
 pub use image_builder::ImageBuilder;

@@ -2,7 +2,7 @@
 //! FerretDB's, with other commands and other mistakes. Without users and TLS.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
@@ -91,24 +91,29 @@ pub fn missing_java_mongo() -> Option<&'static str> {
 pub fn fetch_java_mongo() -> Result<String> {
     if !program().is_file() {
         let home = home();
-        fs::create_dir_all(&home)?;
-        let dependency = format!(
-            "<dependency><groupId>de.bwaldvogel</groupId><artifactId>mongo-java-server</artifactId><version>{VERSION}</version></dependency>"
-        );
-        let project = format!(
-            "<project><modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>tests</artifactId>\
-             <version>1</version><dependencies>{dependency}</dependencies></project>"
-        );
-        fs::write(home.join("pom.xml"), project)?;
-        let mut maven = Command::new("mvn");
-        maven.current_dir(&home).stdin(Stdio::null());
-        maven.args(["-B", "-q", &format!("{PLUGIN}:copy-dependencies"), "-DincludeScope=runtime"]);
-        maven.arg(format!("-DoutputDirectory={}", home.join("jars").display()));
-        succeeded(maven.output(), "fetch mongo-java-server")?;
+        fetch_jars(&home, "de.bwaldvogel", "mongo-java-server", VERSION)?;
         fs::write(home.join("Serve.java"), PROGRAM)?;
         let mut compiler = Command::new("javac");
         compiler.current_dir(&home).stdin(Stdio::null()).args(["-cp", "jars/*", "Serve.java"]);
         succeeded(compiler.output(), "compile the program of mongo-java-server")?;
     }
     Ok(format!("{VERSION} (Maven)"))
+}
+
+/// Fetches a Java package and what it needs into the folder `jars`.
+pub(crate) fn fetch_jars(home: &Path, group: &str, artifact: &str, version: &str) -> Result<()> {
+    fs::create_dir_all(home)?;
+    let dependency = format!(
+        "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+    );
+    let project = format!(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>tests</artifactId>\
+         <version>1</version><dependencies>{dependency}</dependencies></project>"
+    );
+    fs::write(home.join("pom.xml"), project)?;
+    let mut maven = Command::new("mvn");
+    maven.current_dir(home).stdin(Stdio::null());
+    maven.args(["-B", "-q", &format!("{PLUGIN}:copy-dependencies"), "-DincludeScope=runtime"]);
+    maven.arg(format!("-DoutputDirectory={}", home.join("jars").display()));
+    succeeded(maven.output(), &format!("fetch {artifact}")).map(drop)
 }

@@ -13,7 +13,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 38] = [
+const ARROWS: [(&str, &[&str], &[&str]); 39] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -24,6 +24,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 38] = [
     ("assay-mysql", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-mongodb", &["assay-seam", "assay-telemetry"], &[]),
     ("assay-sqlite", &["assay-random", "assay-seam", "assay-telemetry"], &[]),
+    ("assay-duckdb", &["assay-seam", "assay-telemetry"], &[]),
     ("assay-luajit", &[], &[]),
     ("assay-script", &["assay-isolation", "assay-luajit", "assay-options", "assay-random", "assay-seam"], &[]),
     ("assay-io", &["assay-random", "assay-seam"], &["assay-mysql", "assay-postgres", "testkit"]),
@@ -41,6 +42,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 38] = [
     (
         "assay-products",
         &[
+            "assay-duckdb",
             "assay-fronts",
             "assay-lab",
             "assay-mongodb",
@@ -195,8 +197,8 @@ const OUTSIDERS: [(&str, &[&str]); 7] = [
     ("async-std", &[]),
 ];
 
-/// Crates that need unsafe code: the boundaries to the kernel, to Lua, and to the machine.
-const UNSAFE: [&str; 3] = ["assay-io", "assay-machine", "assay-script"];
+/// Crates that need unsafe code: the boundaries to the kernel, to Lua, to DuckDB, and to the machine.
+const UNSAFE: [&str; 4] = ["assay-duckdb", "assay-io", "assay-machine", "assay-script"];
 
 /// Dependencies that the tables do not allow, and unknown crates.
 pub(super) fn complaints(metadata: &Value) -> Vec<String> {

@@ -21,6 +21,7 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
         "protocols",
         &[
             "assay-wire",
+            "assay-duckdb",
             "assay-mongodb",
             "assay-mysql",
             "assay-postgres",
@@ -32,8 +33,17 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
     ),
     (
         "databases",
-        &["assay-wire", "assay-mongodb", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite", "rusqlite"],
-        &["mongodb", "mysql", "pgsql", "postgres", "sqlite"],
+        &[
+            "assay-wire",
+            "assay-duckdb",
+            "assay-mongodb",
+            "assay-mysql",
+            "assay-postgres",
+            "assay-products",
+            "assay-sqlite",
+            "rusqlite",
+        ],
+        &["duckdb", "mongodb", "mysql", "pgsql", "postgres", "sqlite"],
     ),
     ("Lua", &["assay-luajit", "assay-script", "mlua-sys"], &["lua_State"]),
     // Options of workloads reach the engine as values, through assay-script.
@@ -44,8 +54,16 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
     ("processes", &["assay-lab", "nix"], &["std::process", "crate::server"]),
     (
         "products",
-        &["assay-fronts", "assay-mongodb", "assay-mysql", "assay-postgres", "assay-products", "assay-sqlite"],
-        &["Postgres", "MySql", "MariaDb", "MongoDb", "PgBouncer", "HaProxy"],
+        &[
+            "assay-duckdb",
+            "assay-fronts",
+            "assay-mongodb",
+            "assay-mysql",
+            "assay-postgres",
+            "assay-products",
+            "assay-sqlite",
+        ],
+        &["DuckDb", "Postgres", "MySql", "MariaDb", "MongoDb", "PgBouncer", "HaProxy"],
     ),
     ("terminals", &["indicatif"], &["is_terminal", "\\x1b", "\\u{1b}"]),
     ("the live types of the engine", &["assay-engine"], &[]),

@@ -37,7 +37,7 @@ pub struct DbAddOptions {
     /// Name to use in place of the URL
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// postgres://…, mysql://…, mariadb://…, mongodb://… or sqlite:FILE, without a password
+    /// postgres://…, mysql://…, mariadb://…, mongodb://…, duckdb:FILE or sqlite:FILE, without a password
     #[arg(value_name = "URL")]
     pub url: String,
     /// Shell command that prints the password, such as 'pass show db/prod'; runs whenever the name is used

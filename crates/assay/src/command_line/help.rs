@@ -137,7 +137,7 @@ const BRIEF: &[(&str, &[(&str, &str)])] = &[(
     "run",
     &[
         ("workload", "Built-in workload (see `assay list`) or Lua file"),
-        ("db", "postgres://…, mysql://…, mariadb://…, mongodb://… or sqlite:FILE"),
+        ("db", "postgres://…, mysql://…, mariadb://…, mongodb://…, duckdb:FILE or sqlite:FILE"),
         ("server", "Start a server for this run, such as postgres:17"),
         ("sessions", "Concurrent sessions; a list such as 1,2,4 is a ladder"),
         ("time", "Measured part, such as 30s or 10m [default: 10s]"),

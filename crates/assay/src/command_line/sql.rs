@@ -10,8 +10,8 @@ pub struct SqlOptions {
     /// Statements to time, one case each, or TOML files with named cases
     #[arg(value_name = "SQL|FILE", required = true)]
     pub statements: Vec<String>,
-    /// Database: postgres://…, mysql://…, mariadb://…, mongodb://… or sqlite:FILE; - reads the URL from stdin [default:
-    /// an empty SQLite database]
+    /// Database: postgres://…, mysql://…, mariadb://…, mongodb://…, duckdb:FILE or sqlite:FILE; - reads the URL from
+    /// stdin [default: an empty SQLite database]
     #[arg(long, value_name = "URL")]
     pub db: Option<String>,
     /// Timed runs of each case

@@ -10,8 +10,8 @@ use crate::command_line::shared::at_least_one;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Database")]
 pub struct TargetOptions {
-    /// Database to use: postgres://…, mysql://…, mariadb://…, mongodb://…, sqlite:FILE, or a name (see `assay db`); may
-    /// be repeated: sessions are spread evenly [default: ASSAY_DB]
+    /// Database to use: postgres://…, mysql://…, mariadb://…, mongodb://…, duckdb:FILE, sqlite:FILE, or a name (see
+    /// `assay db`); may be repeated: sessions are spread evenly [default: ASSAY_DB]
     #[arg(long, value_name = "URL")]
     pub db: Vec<String>,
     /// Use protocol-level prepared statements; off for connection poolers that do not support them

@@ -248,8 +248,9 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
 
     Database:
           --db <URL>                    Database to use: postgres://…, mysql://…, mariadb://…,
-                                        mongodb://…, sqlite:FILE, or a name (see `assay db`); may be
-                                        repeated: sessions are spread evenly [default: ASSAY_DB]
+                                        mongodb://…, duckdb:FILE, sqlite:FILE, or a name (see `assay
+                                        db`); may be repeated: sessions are spread evenly [default:
+                                        ASSAY_DB]
           --prepared <on|off>           Use protocol-level prepared statements; off for connection
                                         poolers that do not support them [default: on]
           --session-sql <SQL>           Statement to run on every new connection; may be repeated

@@ -9,6 +9,7 @@ mod common;
 mod comparisons;
 mod databases;
 mod documents;
+mod duckdb;
 mod examples;
 mod experiments;
 mod hangs;
