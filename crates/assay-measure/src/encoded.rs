@@ -1,31 +1,36 @@
-//! A histogram as text, as records hold it.
+//! A histogram as records hold it: HDR V2, deflated and in base64.
 //!
-//! Histograms stay encoded until they are needed: a day of intervals would otherwise fill gigabytes. They are decoded
-//! once when read, so that later code can rely on them. Limits keep a hostile file from using more memory than the file
-//! itself.
+//! A day of intervals would fill gigabytes with open histograms, so they stay encoded in memory, too, but neither
+//! deflated nor in base64: what is read is inflated and checked once, and its values are then found by walking over a
+//! few kilobytes. Limits keep a hostile file from using more memory than the file itself.
 
-use std::io::Read;
+use std::cell::RefCell;
+use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::{Compression, Decompress, FlushDecompress, Status};
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+use serde::de::Visitor;
 use serde::{Deserialize, Serialize};
 
-/// A histogram as HDR V2 (deflate), base64.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct EncodedHistogram(String);
+use crate::bucket::{HDR_BUCKETS, HIGHEST_NS, bounds_of};
 
-/// Highest value of a histogram; values above it are only counted.
-pub(crate) const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// A histogram as HDR V2: a header, then the counts of its buckets, with a negative number for several empty ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedHistogram(Box<[u8]>);
 
-/// Largest decoded V2 payload accepted. Three digits over 64 bits of range need at most 56,320 counts of 9 bytes.
-const PAYLOAD_BYTES_MAX: u64 = 56_320 * 9;
+/// Largest V2 payload accepted. Three digits over 64 bits of range need at most 56,320 counts of 9 bytes.
+const PAYLOAD_BYTES_MAX: usize = 56_320 * 9;
 /// Header of the V2 encoding before its payload.
 const HEADER_BYTES: usize = 40;
 /// Most significant digits accepted: this format writes 3.
 const DIGITS_MAX: u8 = 3;
+/// Begins HDR V2.
+const V2_COOKIE: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
+/// Begins the deflated form of V2; its length and the deflated bytes follow.
+const DEFLATED_COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 
 /// Text that is not a histogram.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,60 +51,255 @@ impl EncodedHistogram {
     pub fn new(histogram: &Histogram<u64>) -> EncodedHistogram {
         assert!(histogram.sigfig() <= DIGITS_MAX, "the format holds histograms of at most 3 digits");
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
-        EncodedHistogram(STANDARD.encode(bytes))
+        V2Serializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
+        EncodedHistogram(bytes.into())
     }
 
-    /// The histogram.
+    /// The histogram. It takes a quarter of a megabyte.
     pub fn decode(&self) -> Histogram<u64> {
-        decode(&self.0).expect("checked when it was made")
+        Deserializer::new().deserialize(&mut &*self.0).expect("checked when it was made")
+    }
+
+    /// The largest value of every bucket that is in use, ascending, and its count.
+    pub fn values(&self) -> Vec<(u64, u64)> {
+        match payload(&self.0) {
+            Some(payload) => {
+                let mut values = Vec::new();
+                let add = |bucket, count| values.push((bounds_of(bucket).1, count));
+                walk(payload, add).expect("checked when it was made");
+                values
+            }
+            None => {
+                let histogram = self.decode();
+                histogram.iter_recorded().map(|one| (one.value_iterated_to(), one.count_at_value())).collect()
+            }
+        }
+    }
+
+    /// Deflated, in base64.
+    fn text(&self) -> String {
+        let mut bytes = DEFLATED_COOKIE.to_vec();
+        bytes.extend([0; 4]);
+        let mut deflate = flate2::write::ZlibEncoder::new(bytes, Compression::default());
+        let mut bytes = deflate.write_all(&self.0).and_then(|()| deflate.finish()).expect("memory takes everything");
+        let length = (bytes.len() - 8) as u32;
+        bytes[4..8].copy_from_slice(&length.to_be_bytes());
+        STANDARD.encode(bytes)
     }
 }
 
-impl TryFrom<String> for EncodedHistogram {
+impl TryFrom<&str> for EncodedHistogram {
     type Error = BadHistogram;
 
-    fn try_from(text: String) -> Result<EncodedHistogram, BadHistogram> {
-        decode(&text)?;
-        Ok(EncodedHistogram(text))
+    fn try_from(text: &str) -> Result<EncodedHistogram, BadHistogram> {
+        INFLATER.with_borrow_mut(|inflater| {
+            let bytes = inflater.inflate(text)?;
+            check(bytes)?;
+            Ok(EncodedHistogram(bytes.into()))
+        })
     }
 }
 
-impl From<EncodedHistogram> for String {
-    fn from(encoded: EncodedHistogram) -> String {
-        encoded.0
+impl Serialize for EncodedHistogram {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
     }
 }
 
-/// Inflates here instead of in `Deserializer`, which trusts any length in a header.
-fn decode(text: &str) -> Result<Histogram<u64>, BadHistogram> {
-    let bytes = STANDARD.decode(text).map_err(|_| BadHistogram("not base64"))?;
-    let deflated = bytes.get(8..).ok_or(BadHistogram("too short"))?;
-    let mut inner = Vec::new();
-    flate2::read::ZlibDecoder::new(deflated)
-        .take(HEADER_BYTES as u64 + PAYLOAD_BYTES_MAX + 1)
-        .read_to_end(&mut inner)
-        .map_err(|_| BadHistogram("not deflated"))?;
-    let word = |at: usize| inner.get(at..at + 4).map(|four| u32::from_be_bytes(four.try_into().expect("4 bytes")));
-    let (Some(payload), Some(digits)) = (word(4), word(12)) else { return Err(BadHistogram("too short")) };
-    if Some(payload as usize) != inner.len().checked_sub(HEADER_BYTES) {
+impl<'de> Deserialize<'de> for EncodedHistogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<EncodedHistogram, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = EncodedHistogram;
+
+            fn expecting(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
+                to.write_str("a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<EncodedHistogram, E> {
+                EncodedHistogram::try_from(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+thread_local! {
+    static INFLATER: RefCell<Inflater> = RefCell::new(Inflater {
+        inflate: Decompress::new(true),
+        deflated: Vec::new(),
+        bytes: Vec::new(),
+    });
+}
+
+/// What inflating needs, kept for the next histogram: a day has hundreds of thousands.
+struct Inflater {
+    inflate: Decompress,
+    deflated: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Inflater {
+    /// The V2 form in this text. Not left to `Deserializer`, which trusts any length in a header.
+    fn inflate(&mut self, text: &str) -> Result<&[u8], BadHistogram> {
+        /// Room to begin with.
+        const ROOM: usize = 16 << 10;
+        self.deflated.clear();
+        STANDARD.decode_vec(text, &mut self.deflated).map_err(|_| BadHistogram("not base64"))?;
+        let deflated = self.deflated.get(8..).ok_or(BadHistogram("too short"))?;
+        self.inflate.reset(true);
+        self.bytes.resize(self.bytes.len().max(ROOM), 0);
+        loop {
+            let (read, written) = (self.inflate.total_in() as usize, self.inflate.total_out() as usize);
+            let status = self.inflate.decompress(&deflated[read..], &mut self.bytes[written..], FlushDecompress::None);
+            let (now_read, now) = (self.inflate.total_in() as usize, self.inflate.total_out() as usize);
+            match status {
+                Ok(Status::StreamEnd) => return Ok(&self.bytes[..now]),
+                _ if now > HEADER_BYTES + PAYLOAD_BYTES_MAX => return Err(BadHistogram("wrong length")),
+                Ok(_) if now == self.bytes.len() => self.bytes.resize(2 * now, 0),
+                Ok(_) if (now_read, now) != (read, written) => {}
+                _ => return Err(BadHistogram("not deflated")),
+            }
+        }
+    }
+}
+
+/// Whether these bytes are a histogram.
+fn check(bytes: &[u8]) -> Result<(), BadHistogram> {
+    let word = |at: usize| bytes.get(at..at + 4).map(|four| u32::from_be_bytes(four.try_into().expect("4 bytes")));
+    let (Some(length), Some(digits)) = (word(4), word(12)) else { return Err(BadHistogram("too short")) };
+    if Some(length as usize) != bytes.len().checked_sub(HEADER_BYTES) || length as usize > PAYLOAD_BYTES_MAX {
         return Err(BadHistogram("wrong length"));
     }
     if digits > u32::from(DIGITS_MAX) {
         return Err(BadHistogram("too many significant digits"));
     }
-    Deserializer::new().deserialize(&mut inner.as_slice()).map_err(|_| BadHistogram("not HDR V2"))
+    let found = match payload(bytes) {
+        Some(payload) => walk(payload, |_, _| ()),
+        None => Deserializer::new().deserialize::<u64, _>(&mut &*bytes).ok().map(drop),
+    };
+    found.ok_or(BadHistogram("not HDR V2"))
+}
+
+/// The counts of a histogram with the buckets of `Latencies`; `None`: it has others.
+fn payload(bytes: &[u8]) -> Option<&[u8]> {
+    let (header, payload) = bytes.split_at_checked(HEADER_BYTES)?;
+    let is = |at: usize, what: &[u8]| header[at..].starts_with(what);
+    let has_our_buckets = is(0, &V2_COOKIE)
+        && is(8, &0_u32.to_be_bytes())
+        && is(12, &u32::from(DIGITS_MAX).to_be_bytes())
+        && is(16, &1_u64.to_be_bytes())
+        && is(24, &HIGHEST_NS.to_be_bytes())
+        && is(32, &1_f64.to_be_bytes());
+    has_our_buckets.then_some(payload)
+}
+
+/// Passes on every bucket in use, ascending, with its count; `None`: these are not counts. Numbers are LEB128 of at
+/// most 9 bytes, the last of which is taken whole, and zigzag.
+fn walk(payload: &[u8], mut take: impl FnMut(usize, u64)) -> Option<()> {
+    let (mut bytes, mut bucket) = (payload.iter(), 0_usize);
+    while let Some(first) = bytes.next() {
+        let (mut number, mut last, mut shift) = (u64::from(first & 0x7f), *first, 7);
+        while last & 0x80 != 0 && shift < 64 {
+            last = *bytes.next()?;
+            let is_ninth = shift == 56;
+            number |= u64::from(if is_ninth { last } else { last & 0x7f }) << shift;
+            shift += if is_ninth { 8 } else { 7 };
+        }
+        let number = (number >> 1) as i64 ^ -((number & 1) as i64);
+        if number < 0 {
+            bucket = bucket.checked_add(usize::try_from(number.unsigned_abs()).ok()?)?;
+            continue;
+        }
+        if number > 0 {
+            (bucket < HDR_BUCKETS).then(|| take(bucket, number as u64))?;
+        }
+        bucket = bucket.checked_add(1)?;
+    }
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// As the deserializer of hdrhistogram has it.
+    fn theirs(of: &EncodedHistogram) -> Vec<(u64, u64)> {
+        of.decode().iter_recorded().map(|one| (one.value_iterated_to(), one.count_at_value())).collect()
+    }
+
+    #[test]
+    fn values_are_those_of_the_histogram_whatever_its_header() {
+        let mut histograms = Vec::new();
+        for (low, high, digits) in [(1, HIGHEST_NS, 3), (1, HIGHEST_NS, 2), (1000, HIGHEST_NS, 3), (1, u64::MAX, 3)] {
+            let mut histogram = Histogram::new_with_bounds(low, high, digits).unwrap();
+            histograms.push(histogram.clone());
+            for at in 0..40 {
+                histogram.saturating_record_n(3_u64.pow(at), 1 << (at * 3 / 2));
+                histograms.push(histogram.clone());
+            }
+            histogram.saturating_record_n(HIGHEST_NS, i64::MAX as u64);
+            histograms.push(histogram);
+        }
+        for histogram in histograms {
+            let encoded = EncodedHistogram::new(&histogram);
+            assert_eq!(encoded.values(), theirs(&encoded));
+            let text = serde_json::to_string(&encoded).unwrap();
+            let mut deflated = Vec::new();
+            hdrhistogram::serialization::V2DeflateSerializer::new().serialize(&histogram, &mut deflated).unwrap();
+            assert_eq!(text, format!("\"{}\"", STANDARD.encode(deflated)), "the form of earlier versions");
+            assert_eq!(serde_json::from_str::<EncodedHistogram>(&text).unwrap(), encoded);
+        }
+    }
+
+    #[test]
+    fn counts_are_accepted_as_by_hdrhistogram() {
+        let good = EncodedHistogram::of([(70_000, 9)].into_iter()).0;
+        let with = |payload: &[u8]| {
+            let mut bytes = good[..HEADER_BYTES].to_vec();
+            bytes[4..8].copy_from_slice(&(payload.len() as u32).to_be_bytes());
+            bytes.extend_from_slice(payload);
+            bytes
+        };
+        let zeros = |number: u32| {
+            let mut bytes = vec![0; 9];
+            let mut rest = u64::from(number) * 2 - 1;
+            let mut length = 0;
+            while rest >= 0x80 {
+                bytes[length] = rest as u8 | 0x80;
+                (rest, length) = (rest >> 7, length + 1);
+            }
+            bytes[length] = rest as u8;
+            bytes.truncate(length + 1);
+            bytes
+        };
+        let payloads: [Vec<u8>; 9] = [
+            vec![],
+            vec![0, 0, 2, 0],
+            vec![0x80],
+            vec![0xff; 8],
+            [&[0xff; 8][..], &[0x7f]].concat(),
+            [&[0xfe; 8][..], &[0xff, 2]].concat(),
+            [zeros(33_791), vec![2]].concat(),
+            [zeros(33_792), vec![2]].concat(),
+            [zeros(33_792), vec![0, 0]].concat(),
+        ];
+        for payload in payloads {
+            let bytes = with(&payload);
+            let read = Deserializer::new().deserialize::<u64, _>(&mut &*bytes);
+            assert_eq!(check(&bytes).is_ok(), read.is_ok(), "{payload:x?}");
+            if read.is_ok() {
+                let encoded = EncodedHistogram(bytes.into());
+                assert_eq!(encoded.values(), theirs(&encoded), "{payload:x?}");
+            }
+        }
+    }
+
     #[test]
     fn a_histogram_whose_header_lies_is_refused() {
         let mut inner = Vec::new();
         let good = EncodedHistogram::of([(5_000, 1)].into_iter());
-        let good = STANDARD.decode(String::from(good)).unwrap();
+        let good = STANDARD.decode(good.text()).unwrap();
         std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(&good[8..]), &mut inner).unwrap();
         let refuse = |inner: &[u8]| {
             let mut bytes = good[..8].to_vec();
@@ -107,7 +307,7 @@ mod tests {
             std::io::Write::write_all(&mut deflate, inner).unwrap();
             deflate.finish().unwrap();
             let text = STANDARD.encode(bytes);
-            EncodedHistogram::try_from(text).unwrap_err().to_string()
+            EncodedHistogram::try_from(&*text).unwrap_err().to_string()
         };
         let with = |at: usize, bytes: &[u8]| {
             let mut changed = inner.clone();

@@ -1,9 +1,8 @@
 //! Latency distributions.
 //!
 //! Every statement and transaction is recorded here several times, so recording must take only a few instructions: the
-//! buckets are those of an HDR histogram with three digits, and the arithmetic to find one is in this file, where it
-//! can be inlined. A distribution that only waits to be read is at rest: encoded, in a few kilobytes instead of a
-//! quarter of a megabyte.
+//! arithmetic to find a bucket is in this crate, where it can be inlined. A distribution that only waits to be read is
+//! at rest: encoded, in a few kilobytes instead of a quarter of a megabyte.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +11,8 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::add_to;
-use crate::encoded::{EncodedHistogram, HIGHEST_NS};
+use crate::bucket::{BUCKETS, HIGHEST_NS, bounds_of, bucket_of};
+use crate::encoded::EncodedHistogram;
 
 /// A latency distribution: buckets of nanoseconds, 1 ns … 1 h, 3 significant digits; with exact minimum, maximum and
 /// sum. An empty one needs no memory.
@@ -54,26 +54,6 @@ struct DistributionForm<'a> {
     sum_ns: u128,
     over: u64,
     histogram: Option<Cow<'a, EncodedHistogram>>,
-}
-
-/// Values below this have a bucket each; above, the width of a bucket is less than a thousandth of its values.
-const EXACT: u64 = 1 << (HALF_BITS + 1);
-/// Two to this power is the number of buckets between two powers of two.
-const HALF_BITS: u32 = 10;
-/// Total number of buckets.
-const BUCKETS: usize = bucket_of(HIGHEST_NS) + 1;
-
-/// The bucket of a value.
-const fn bucket_of(value_ns: u64) -> usize {
-    let shift = (value_ns | (EXACT - 1)).ilog2() - HALF_BITS;
-    ((shift as usize) << HALF_BITS) + (value_ns >> shift) as usize
-}
-
-/// The lowest and the highest value of a bucket.
-fn bounds_of(bucket: usize) -> (u64, u64) {
-    let shift = (bucket >> HALF_BITS).saturating_sub(1);
-    let lead = (bucket - (shift << HALF_BITS)) as u64;
-    (lead << shift, ((lead + 1) << shift) - 1)
 }
 
 impl Latencies {
@@ -138,8 +118,8 @@ impl Latencies {
     }
 
     fn add_encoded(&mut self, histogram: &EncodedHistogram) {
-        for value in histogram.decode().iter_recorded() {
-            add_to(&mut self.counts[bucket_of(value.value_iterated_to().min(HIGHEST_NS))], value.count_at_value());
+        for (value, count) in histogram.values() {
+            add_to(&mut self.counts[bucket_of(value.min(HIGHEST_NS))], count);
         }
     }
 
@@ -192,6 +172,14 @@ impl Latencies {
         let &Latencies { count, min_ns, max_ns, sum_ns, over, .. } = self;
         let histogram = self.encoded().map(Cow::into_owned);
         Latencies { counts: Box::default(), histogram, count, min_ns, max_ns, sum_ns, over }
+    }
+
+    /// The largest value of every bucket in use, ascending, and its count, without `over`; empty if that is not known.
+    pub fn values(&self) -> Vec<(u64, u64)> {
+        match &self.histogram {
+            Some(histogram) if self.counts.is_empty() => histogram.values(),
+            _ => self.filled().map(|(bucket, count)| (bounds_of(bucket).1, count)).collect(),
+        }
     }
 
     /// All values but those in `over`; `None` when empty, or not known.

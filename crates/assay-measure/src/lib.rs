@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bucket;
 mod encoded;
 mod generator;
 mod interval;

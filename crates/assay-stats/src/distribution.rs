@@ -1,15 +1,12 @@
-//! Quantiles of a latency distribution: an HDR histogram with exact minimum and maximum.
+//! Quantiles of a latency distribution: the buckets of an HDR histogram with exact minimum and maximum.
 //!
 //! A histogram knows its values to three digits; the smallest, the largest and the sum are exact. Values above the
 //! histogram's range are counted separately and included in every rank.
 
-use hdrhistogram::Histogram;
-
 /// Many values with the same unit.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
-    /// The largest value of every nonempty bucket, ascending, and its count: walking through a histogram would visit
-    /// tens of thousands of empty ones.
+    /// As in `new`: walking through a histogram would visit tens of thousands of empty ones.
     buckets: Vec<(u64, u64)>,
     in_range: u64,
     over: u64,
@@ -20,12 +17,11 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// `over` values are above the range of `histogram` and not in it; `min`, `max` and `sum` are those of all values.
-    /// An impossible order of `min` and `max` is corrected.
-    pub fn new(histogram: Option<Histogram<u64>>, over: u64, (min, max): (u64, u64), sum: u128) -> Distribution {
-        let recorded = histogram.iter().flat_map(|histogram| histogram.iter_recorded());
-        let buckets = recorded.map(|step| (step.value_iterated_to(), step.count_at_value())).collect();
-        let in_range = histogram.as_ref().map_or(0, Histogram::len);
+    /// `buckets`: the largest value of every nonempty one, ascending, and its count. `over` values are above the range
+    /// of the histogram and in none of them; `min`, `max` and `sum` are those of all values. An impossible order of
+    /// `min` and `max` is corrected.
+    pub fn new(buckets: Vec<(u64, u64)>, over: u64, (min, max): (u64, u64), sum: u128) -> Distribution {
+        let in_range = buckets.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
         Distribution { buckets, in_range, over, min: min.min(max), max: min.max(max), sum }
     }
 
@@ -132,7 +128,13 @@ fn is_supported(count: u64, share: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::Histogram;
+
     use super::*;
+
+    fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+        histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+    }
 
     const PPM: [u32; 6] = [500_000, 900_000, 950_000, 990_000, 999_000, 999_900];
 
@@ -147,7 +149,7 @@ mod tests {
             }
             (min, max, sum) = (min.min(value), max.max(value), sum + u128::from(value));
         }
-        Distribution::new(Some(histogram), over, (min, max), sum)
+        Distribution::new(buckets(&histogram), over, (min, max), sum)
     }
 
     #[test]
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_empty_distribution_has_no_figures() {
-        for empty in [Distribution::default(), Distribution::new(None, 0, (5, 6), 7)] {
+        for empty in [Distribution::default(), Distribution::new(Vec::new(), 0, (5, 6), 7)] {
             assert_eq!((empty.count(), empty.min(), empty.max(), empty.mean()), (0, None, None, None));
             assert_eq!(empty.quantiles(PPM), [None; 6]);
         }
@@ -222,11 +224,11 @@ mod tests {
     fn impossible_figures_of_a_hostile_file_do_no_harm() {
         let mut huge = Histogram::new_with_bounds(1, 1_000, 3).unwrap();
         huge.record_n(5, i64::MAX as u64).unwrap();
-        let mut all = Distribution::new(Some(huge.clone()), u64::MAX, (9, 3), u128::MAX);
-        all.add(&Distribution::new(Some(huge), u64::MAX, (2, 1), u128::MAX));
+        let mut all = Distribution::new(buckets(&huge), u64::MAX, (9, 3), u128::MAX);
+        all.add(&Distribution::new(buckets(&huge), u64::MAX, (2, 1), u128::MAX));
         let mut wide = Histogram::new_with_bounds(1, u64::MAX, 3).unwrap();
         wide.record(u64::MAX).unwrap();
-        all.add(&Distribution::new(Some(wide), 0, (0, u64::MAX), 1));
+        all.add(&Distribution::new(buckets(&wide), 0, (0, u64::MAX), 1));
         assert_eq!(all.count(), u64::MAX);
         assert_eq!(all.quantiles(PPM)[0], Some(5));
         assert!(all.mean().unwrap().is_finite());

@@ -44,9 +44,7 @@ mod tests {
 
     /// Every value from 1 to 1000 as often.
     fn even() -> Distribution {
-        let mut histogram = hdrhistogram::Histogram::new_with_bounds(1, 1000, 3).unwrap();
-        (1..=1000).for_each(|value| histogram.record_n(value, 4).unwrap());
-        Distribution::new(Some(histogram), 0, (1, 1000), 500_500 * 4)
+        Distribution::new((1..=1000).map(|value| (value, 4)).collect(), 0, (1, 1000), 500_500 * 4)
     }
 
     /// Patternless, from −1 to 1, and of sum 0: each value and its opposite.

@@ -139,13 +139,14 @@ fn latency(fate: f64, noise: &mut Noise) -> f64 {
 }
 
 fn distribution(values: impl Iterator<Item = u64>) -> Distribution {
-    let mut histogram = hdrhistogram::Histogram::new_with_bounds(1, 100_000, 3).unwrap();
+    let mut histogram = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 100_000, 3).unwrap();
     let (mut min, mut max, mut sum) = (u64::MAX, 0, 0);
     for value in values {
         histogram.record(value).unwrap();
         (min, max, sum) = (min.min(value), max.max(value), sum + u128::from(value));
     }
-    Distribution::new(Some(histogram), 0, (min, max), sum)
+    let buckets = histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()));
+    Distribution::new(buckets.collect(), 0, (min, max), sum)
 }
 
 #[test]

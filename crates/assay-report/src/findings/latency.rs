@@ -56,7 +56,7 @@ pub(crate) fn curve(response: &Distribution) -> Vec<(f64, u64)> {
 }
 
 pub(crate) fn distribution(latencies: &record::Latencies) -> Distribution {
-    Distribution::new(latencies.histogram(), latencies.over, (latencies.min_ns, latencies.max_ns), latencies.sum_ns)
+    Distribution::new(latencies.values(), latencies.over, (latencies.min_ns, latencies.max_ns), latencies.sum_ns)
 }
 
 pub(crate) fn all<'a>(latencies: impl Iterator<Item = &'a record::Latencies>) -> Distribution {
