@@ -74,6 +74,7 @@ fn reason(error: &ReadError) -> String {
         ReadError::CutOff { .. } => "incomplete: nothing of the run was written, or the file was cut off".to_owned(),
         ReadError::Damaged { .. } => format!("damaged{source}"),
         ReadError::Content { .. } => format!("not a record of assay, or damaged{source}"),
+        ReadError::Event { number, .. } => format!("event {number} cannot be read{source}"),
         ReadError::TooLarge { .. } => "too large for a record".to_owned(),
         ReadError::Format { format, .. } => format!("format {format} of records, which this assay does not know"),
     }

@@ -12,9 +12,9 @@ use crate::trial::{FORMAT, Record, Tool};
 
 /// The default folder for records, below the working directory.
 pub const DEFAULT_FOLDER: &str = "assay-records";
-/// Largest file read.
+/// Largest file read; of a stream, its largest frame.
 pub const COMPRESSED_BYTES_MAX: u64 = 256 << 20;
-/// Largest JSON text read.
+/// Largest JSON text read; of a stream, without the totals that later ones replace.
 pub const DECOMPRESSED_BYTES_MAX: u64 = 1 << 30;
 
 const NAME_LENGTH_MAX: usize = 80;
@@ -100,6 +100,16 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
         /// What, and where.
+        source: serde_json::Error,
+    },
+    /// An event of a stream is not JSON, or does not have the fields of one.
+    #[error("event {number} of record {path} cannot be read")]
+    Event {
+        /// The file.
+        path: PathBuf,
+        /// The line of the stream, from 1.
+        number: u64,
+        /// What, and where in this line.
         source: serde_json::Error,
     },
     /// Written by another version.

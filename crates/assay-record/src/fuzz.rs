@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::event::Event;
 use crate::history::ReadHistory;
+use crate::source::Source;
 use crate::stream;
 use crate::trial::Record;
 
@@ -12,7 +13,7 @@ use crate::trial::Record;
 pub fn fuzz_record(data: &[u8]) {
     let _ = Record::from_bytes(data);
     let _ = ReadHistory::from_bytes(data);
-    if let Ok(found) = stream::read(Path::new("fuzz"), data, stream::Part::Whole) {
+    if let Ok(found) = stream::read(&mut Source::new(Path::new("fuzz"), data), stream::Part::Whole) {
         found.record.to_bytes();
     }
     let _ = serde_json::from_slice::<Record>(data);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use assay_isolation::History;
 use serde::{Deserialize, Serialize};
 
-use crate::stream::{next_frame, put_frame};
+use crate::stream::{Frames, put_frame};
 
 /// Version of the format.
 const FORMAT: u32 = 1;
@@ -97,16 +97,16 @@ impl ReadHistory {
     /// The bytes of a file.
     pub fn from_bytes(mut bytes: &[u8]) -> io::Result<ReadHistory> {
         let foreign = || io::Error::new(io::ErrorKind::InvalidData, "this is not the history of a run");
-        let mut left = BYTES_MAX;
-        let (text, length) = next_frame(bytes, left).map_err(|_| foreign())?;
-        let head: Head = serde_json::from_slice(&text).map_err(|_| foreign())?;
+        let (mut frames, mut left) = (Frames::default(), BYTES_MAX);
+        let (text, length) = frames.next(bytes, left).map_err(|_| foreign())?;
+        let head: Head = serde_json::from_slice(text).map_err(|_| foreign())?;
         if head.history != FORMAT {
             return Err(foreign());
         }
         bytes = &bytes[length..];
         let (mut history, mut end) = (History::new(), None);
         let mut is_whole = true;
-        while let Ok((text, length)) = next_frame(bytes, left) {
+        while let Ok((text, length)) = frames.next(bytes, left) {
             left -= text.len() as u64;
             bytes = &bytes[length..];
             match text.split_first() {
@@ -115,7 +115,7 @@ impl ReadHistory {
                         words.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
                     is_whole &= history.extend(&words.collect::<Vec<u64>>());
                 }
-                _ => end = serde_json::from_slice::<End>(&text).ok(),
+                _ => end = serde_json::from_slice::<End>(text).ok(),
             }
         }
         if !is_whole || end.is_none_or(|end| end.is_partial) {

@@ -24,6 +24,7 @@ mod journal;
 mod note;
 mod public;
 mod secrets;
+mod source;
 mod stage;
 mod started;
 mod status;

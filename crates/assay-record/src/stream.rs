@@ -10,10 +10,11 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use zstd::zstd_safe;
+use zstd::zstd_safe::{self, DCtx};
 
 use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
 use crate::event::{Ended, Event, Fold, Moment, WrittenSoFar};
+use crate::source::Source;
 use crate::status::Status;
 use crate::trial::{FORMAT, Record, Tool};
 
@@ -68,28 +69,56 @@ pub(crate) enum FrameEnd {
     TooLarge,
 }
 
-/// The lines of the next frame, and its length in bytes.
-pub(crate) fn next_frame(bytes: &[u8], text_max: u64) -> Result<(Vec<u8>, usize), FrameEnd> {
-    let begins = bytes.len().min(ZSTD_MAGIC.len());
-    if bytes[..begins] != ZSTD_MAGIC[..begins] {
-        return Err(FrameEnd::Damaged);
-    }
-    let length = zstd_safe::find_frame_compressed_size(bytes).map_err(|_| FrameEnd::Cut)?;
-    let decoder = zstd::Decoder::with_buffer(&bytes[..length]).map_err(|_| FrameEnd::Damaged)?;
-    let mut text = Vec::new();
-    decoder.take(text_max + 1).read_to_end(&mut text).map_err(|_| FrameEnd::Damaged)?;
-    if text.len() as u64 > text_max { Err(FrameEnd::TooLarge) } else { Ok((text, length)) }
+/// Decompresses frames, one after another, into the same memory.
+#[derive(Default)]
+pub(crate) struct Frames {
+    context: DCtx<'static>,
+    text: Vec<u8>,
 }
 
-/// Whether these are the bytes of a stream, compressed or not; false if it is cut within its first frame.
-pub(crate) fn is_stream(bytes: &[u8]) -> bool {
-    if !bytes.starts_with(&ZSTD_MAGIC) {
-        return bytes.starts_with(BEGIN);
+impl Frames {
+    /// The lines of the next frame, and its length in bytes.
+    pub(crate) fn next(&mut self, bytes: &[u8], text_max: u64) -> Result<(&[u8], usize), FrameEnd> {
+        let begins = bytes.len().min(ZSTD_MAGIC.len());
+        if bytes[..begins] != ZSTD_MAGIC[..begins] {
+            return Err(FrameEnd::Damaged);
+        }
+        let length = zstd_safe::find_frame_compressed_size(bytes).map_err(|_| FrameEnd::Cut)?;
+        let decoder = zstd::Decoder::with_context(&bytes[..length], &mut self.context);
+        self.text.clear();
+        decoder.take(text_max + 1).read_to_end(&mut self.text).map_err(|_| FrameEnd::Damaged)?;
+        if self.text.len() as u64 > text_max { Err(FrameEnd::TooLarge) } else { Ok((&self.text, length)) }
     }
-    let mut begin = [0; BEGIN.len()];
-    let is_whole = zstd_safe::find_frame_compressed_size(bytes).is_ok();
-    let decoder = zstd::Decoder::with_buffer(bytes);
-    is_whole && decoder.is_ok_and(|mut text| text.read_exact(&mut begin).is_ok()) && begin == BEGIN
+}
+
+/// The lines of a text, without their ends and without empty ones.
+fn lines_of(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let next = move || {
+        let from = text;
+        let length = text.skip_until(b'\n').expect("memory can be read");
+        (length > 0).then(|| from[..length].strip_suffix(b"\n").unwrap_or(&from[..length]))
+    };
+    std::iter::from_fn(next).filter(|line| !line.is_empty())
+}
+
+/// Whether this is a stream, compressed or not; false if it is cut within its first frame.
+pub(crate) fn is_stream<R: Read>(source: &mut Source<R>) -> Result<bool, ReadError> {
+    loop {
+        let held = source.held();
+        let is_compressed = held.starts_with(&ZSTD_MAGIC);
+        let has_frame = is_compressed && zstd_safe::find_frame_compressed_size(held).is_ok();
+        if has_frame {
+            let mut begin = [0; BEGIN.len()];
+            let is_read = zstd::Decoder::with_buffer(held).is_ok_and(|mut text| text.read_exact(&mut begin).is_ok());
+            return Ok(is_read && begin == BEGIN);
+        }
+        if !is_compressed && held.len() >= BEGIN.len() {
+            return Ok(held.starts_with(BEGIN));
+        }
+        if !source.more()? {
+            return Ok(false);
+        }
+    }
 }
 
 /// A stream that was read.
@@ -99,6 +128,7 @@ pub(crate) struct ReadStream {
     pub(crate) whole_bytes: u64,
     /// Whether something other than a cut frame follows them.
     pub(crate) is_damaged: bool,
+    pub(crate) is_compressed: bool,
 }
 
 /// How much of a record is read.
@@ -106,29 +136,39 @@ pub(crate) struct ReadStream {
 pub(crate) enum Part {
     /// Everything.
     Whole,
+    /// Everything but the histograms of intervals, which are most of the work of reading a long record.
+    Figures,
     /// Without intervals and telemetry, which are most of a record, and with the histograms of response times alone.
     Head,
 }
 
 /// The record of a stream. A cut or damaged one ends with its last whole frame.
-pub(crate) fn read(path: &Path, bytes: &[u8], part: Part) -> Result<ReadStream, ReadError> {
-    let (mut lines, mut at, mut broken, mut left) = (Lines::of(part), 0, None, DECOMPRESSED_BYTES_MAX);
-    if !bytes.starts_with(&ZSTD_MAGIC) {
+pub(crate) fn read<R: Read>(source: &mut Source<R>, part: Part) -> Result<ReadStream, ReadError> {
+    let path = source.path();
+    let too_large = || ReadError::TooLarge { path: path.to_owned(), limit_bytes: DECOMPRESSED_BYTES_MAX };
+    let (mut lines, mut frames) = (Lines::of(part), Frames::default());
+    let (mut at, mut broken) = (0, None);
+    while source.held().len() < ZSTD_MAGIC.len() && source.more()? {}
+    let is_compressed = source.held().starts_with(&ZSTD_MAGIC);
+    if !is_compressed {
         // Decompressed by another program. A line that is cut has no end.
+        while source.more()? {}
+        let bytes = source.held();
         at = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         lines.take(path, &bytes[..at])?;
         broken = (at < bytes.len()).then_some(FrameEnd::Cut);
+        source.pass(source.held().len());
     }
-    while at < bytes.len() && broken.is_none() {
-        match next_frame(&bytes[at..], left) {
+    while broken.is_none() && (!source.held().is_empty() || source.more()?) {
+        let left = DECOMPRESSED_BYTES_MAX.checked_sub(lines.taken_bytes).ok_or_else(too_large)?;
+        match frames.next(source.held(), left) {
             Ok((text, length)) => {
-                left -= text.len() as u64;
+                lines.take(path, text)?;
                 at += length;
-                lines.take(path, &text)?;
+                source.pass(length);
             }
-            Err(FrameEnd::TooLarge) => {
-                return Err(ReadError::TooLarge { path: path.to_owned(), limit_bytes: DECOMPRESSED_BYTES_MAX });
-            }
+            Err(FrameEnd::TooLarge) => return Err(too_large()),
+            Err(FrameEnd::Cut) if source.more()? => {}
             Err(reason) => broken = Some(reason),
         }
     }
@@ -137,7 +177,7 @@ pub(crate) fn read(path: &Path, bytes: &[u8], part: Part) -> Result<ReadStream, 
     if is_damaged && record.status == Status::Running {
         record.failure = Some(format!("the record is damaged after its first {at} bytes: what followed is lost"));
     }
-    Ok(ReadStream { record, whole_bytes: at as u64, is_damaged })
+    Ok(ReadStream { record, whole_bytes: at as u64, is_damaged, is_compressed })
 }
 
 /// Lines on their way into a record.
@@ -145,24 +185,35 @@ struct Lines {
     part: Part,
     fold: Fold,
     /// The last totals of a stage in progress: most are replaced, and need not be decoded.
-    so_far: Option<Vec<u8>>,
+    so_far: Vec<u8>,
+    /// Length of the lines that were decoded: what a reader keeps in memory.
+    taken_bytes: u64,
+    /// Number of lines so far, and the number of that in `so_far`.
+    number: u64,
+    so_far_number: u64,
 }
 
 impl Lines {
     fn of(part: Part) -> Lines {
-        Lines { part, fold: Fold::default(), so_far: None }
+        Lines { part, fold: Fold::default(), so_far: Vec::new(), taken_bytes: 0, number: 0, so_far_number: 0 }
     }
 
     fn take(&mut self, path: &Path, text: &[u8]) -> Result<(), ReadError> {
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in lines_of(text) {
+            self.number += 1;
             match kind_of(line) {
-                b"so_far" => self.so_far = Some(line.to_vec()),
+                b"so_far" => {
+                    self.so_far.clear();
+                    self.so_far.extend_from_slice(line);
+                    self.so_far_number = self.number;
+                }
                 b"interval" | b"readings" if self.part == Part::Head => {}
                 kind => {
                     if kind == b"stage_ended" {
-                        self.so_far = None;
+                        self.so_far.clear();
                     }
-                    if let Some(event) = self.parse(path, line)? {
+                    self.taken_bytes += line.len() as u64;
+                    if let Some(event) = self.parse(path, line, self.number)? {
                         self.fold.take(event);
                     }
                 }
@@ -172,25 +223,32 @@ impl Lines {
     }
 
     fn finish(mut self, path: &Path) -> Result<Option<Record>, ReadError> {
-        if let Some(event) = self.so_far.take().map(|line| self.parse(path, &line)).transpose()?.flatten() {
+        if !self.so_far.is_empty()
+            && let Some(event) = self.parse(path, &self.so_far, self.so_far_number)?
+        {
             self.fold.take(event);
         }
         Ok(self.fold.finish())
     }
 
-    fn parse(&self, path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
-        match self.part {
-            Part::Whole => parse(path, line),
-            Part::Head => parse(path, &with_response_alone(line)),
-        }
+    fn parse(&self, path: &Path, line: &[u8], number: u64) -> Result<Option<Event>, ReadError> {
+        let line = match self.part {
+            Part::Figures if kind_of(line) == b"interval" => without_histograms(line, |_| false),
+            Part::Whole | Part::Figures => Cow::Borrowed(line),
+            // Decoding the others is three quarters of the work of reading a head, and nobody asks a head for them.
+            Part::Head => without_histograms(line, |before| before.ends_with("\"response\":")),
+        };
+        parse(path, &line).map_err(|error| match error {
+            ReadError::Content { path, source } if number > 1 => ReadError::Event { path, number, source },
+            error => error,
+        })
     }
 }
 
-/// The line without the histograms of all but response times. Decoding them is three quarters of the work of reading a
-/// head, and nobody asks a head for them.
+/// The line without its histograms, except for those to `keep`, by the text before the distribution.
 ///
 /// No text of a user is mistaken for one: within a JSON string, quotes are escaped.
-fn with_response_alone(line: &[u8]) -> Cow<'_, [u8]> {
+fn without_histograms(line: &[u8], keep: impl Fn(&str) -> bool) -> Cow<'_, [u8]> {
     const KEY: &str = "\"histogram\":\"";
     let Ok(text) = std::str::from_utf8(line) else { return Cow::Borrowed(line) };
     let (mut kept, mut from, mut at) = (String::new(), 0, 0);
@@ -200,7 +258,7 @@ fn with_response_alone(line: &[u8]) -> Cow<'_, [u8]> {
         let end = begin + length + 1;
         // The figures of a distribution before its histogram are numbers.
         let object = text[..at + found].rfind('{').unwrap_or(0);
-        if !text[..object].ends_with("\"response\":") {
+        if !keep(&text[..object]) {
             kept += &text[from..begin - 1];
             kept += "null";
             from = end;
@@ -430,9 +488,8 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
         return Err(AmendError::Busy);
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed)?;
-    let ReadStream { mut record, whole_bytes, is_damaged } = read(path, &bytes, Part::Whole)?;
+    let ReadStream { mut record, whole_bytes, is_damaged, is_compressed } =
+        read(&mut Source::new(path, &mut file), Part::Figures)?;
     if is_damaged {
         return Err(AmendError::Damaged);
     }
@@ -441,7 +498,7 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     let events = known.since(&record, Moment::StageEnd).0;
     // An incomplete frame of a killed run.
     file.set_len(whole_bytes).map_err(failed)?;
-    let bytes = match bytes.starts_with(&ZSTD_MAGIC) {
+    let bytes = match is_compressed {
         true => frames(&events).map_err(failed)?,
         false => events.iter().map(|event| event.line() + "\n").collect::<String>().into(),
     };
@@ -482,11 +539,12 @@ impl Follow {
     pub fn news(&mut self) -> Result<Vec<Event>, ReadError> {
         let failed = |source| ReadError::Io { path: self.path.clone(), source };
         let (mut events, mut bytes, mut at) = (Vec::new(), Vec::new(), 0);
+        let mut frames = Frames::default();
         // Part of a frame is read again: a writer that could not complete it takes it back.
         self.file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
         self.file.read_to_end(&mut bytes).map_err(failed)?;
         while at < bytes.len() {
-            let (text, length) = match next_frame(&bytes[at..], DECOMPRESSED_BYTES_MAX) {
+            let (text, length) = match frames.next(&bytes[at..], DECOMPRESSED_BYTES_MAX) {
                 Ok(frame) => frame,
                 Err(FrameEnd::Cut) => break,
                 Err(FrameEnd::TooLarge) => {
@@ -494,9 +552,8 @@ impl Follow {
                 }
                 Err(FrameEnd::Damaged) => return Err(ReadError::NotARecord { path: self.path.clone() }),
             };
-            for line in text.as_slice().lines() {
-                let line = line.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
-                events.extend(parse(&self.path, line.as_bytes())?);
+            for line in lines_of(text) {
+                events.extend(parse(&self.path, line)?);
             }
             at += length;
         }

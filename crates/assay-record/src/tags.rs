@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::disk::{COMPRESSED_BYTES_MAX, ReadError, WriteError, bytes_of};
+use crate::disk::{ReadError, WriteError};
 use crate::file::json_of;
+use crate::source::Source;
 use crate::started::without_earlier_fields;
 use crate::stream::{self, AmendError};
 use crate::trial::Record;
@@ -51,7 +52,7 @@ pub fn tag(path: &Path, tags: &BTreeMap<String, String>) -> Result<(), ChangeErr
 
 /// Applies `with` to what is known of the record at `path` apart from its measurements, which must stay as they are.
 pub fn change(path: &Path, with: impl FnOnce(&mut Record)) -> Result<(), ChangeError> {
-    if stream::is_stream(&bytes_of(path, COMPRESSED_BYTES_MAX)?) {
+    if stream::is_stream(&mut Source::open(path)?)? {
         return stream::amend(path, with).map_err(|error| match error {
             AmendError::Read(error) => error.into(),
             AmendError::Write(error) => error.into(),

@@ -276,3 +276,51 @@ fn events_that_are_added_later_are_passed_over() {
     let refused = read(newer.as_bytes()).unwrap_err().to_string();
     assert!(refused.contains("was written by assay 3.0.0 in format 7"), "{refused}");
 }
+
+#[test]
+fn a_broken_histogram_in_the_middle_is_reported_with_its_place_by_those_who_need_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json.zst");
+    let whole = long(3);
+    let text = String::from_utf8(zstd::decode_all(whole.to_bytes().as_slice()).unwrap()).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let numbers = || (0..lines.len()).filter(|number| lines[*number].starts_with("{\"interval\":"));
+    let number = numbers().nth(numbers().count() / 2).unwrap();
+    lines[number] = lines[number].replace("\"histogram\":\"", "\"histogram\":\"no");
+    let text = lines.join("\n") + "\n";
+    for bytes in [text.clone().into_bytes(), zstd::encode_all(text.as_bytes(), 3).unwrap()] {
+        fs::write(&path, bytes).unwrap();
+        let error = Record::read(&path).unwrap_err();
+        assert_eq!(error.to_string(), format!("event {} of record {} cannot be read", number + 1, path.display()));
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.starts_with("histogram is damaged: not base64 at line 1 column "), "{source}");
+        // Who asks for figures and heads alone does not decode it.
+        let figures = Record::read_figures(&path).unwrap();
+        assert_eq!(figures.telemetry, whole.telemetry);
+        let intervals = |record: &Record| {
+            let all = record.stages.iter().flat_map(|stage| &stage.intervals);
+            all.map(|one| (one.start_ns, one.transactions.clone(), one.response.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(intervals(&figures), intervals(&whole));
+        for (stage, of) in figures.stages.iter().zip(&whole.stages) {
+            assert_eq!((&stage.total, &stage.targets), (&of.total, &of.targets));
+            assert!(stage.intervals.iter().all(|one| one.response.histogram().is_none()));
+        }
+        assert!(Record::read_head(&path).unwrap().stages.iter().all(|stage| stage.intervals.is_empty()));
+    }
+}
+
+#[test]
+fn totals_that_are_replaced_are_not_decoded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json.zst");
+    let record = long(1);
+    let totals = Totals::of(&record, 0).unwrap();
+    let text = String::from_utf8(zstd::decode_all(record.to_bytes().as_slice()).unwrap()).unwrap();
+    let broken = Event::SoFar(Box::new(totals)).line().replace("\"histogram\":\"", "\"histogram\":\"no");
+    let (head, rest) = text.split_at(text.find("{\"stage_ended").unwrap());
+    fs::write(&path, format!("{head}{broken}\n{rest}")).unwrap();
+    assert_same(&Record::read(&path).unwrap(), &record, "followed by those of the end");
+    fs::write(&path, format!("{head}{broken}\n")).unwrap();
+    assert!(Record::read(&path).unwrap_err().to_string().contains("cannot be read"));
+}
