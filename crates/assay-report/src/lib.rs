@@ -62,7 +62,7 @@ pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Report, ReportEntry, report, report_of_cells};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
-pub use findings::shares::{ShareFindings, Shares, TelemetryPoint};
+pub use findings::shares::{Points, ShareFindings, Shares, TelemetryPoint};
 pub use findings::stage::{
     GeneratorFindings, LatencyIntervals, OpenFindings, QueueFindings, StageFindings, WindowFindings,
 };

@@ -672,7 +672,7 @@ fn missing(metric: &str, reason: &str) -> Vec<crate::grid::Cell> {
 
 /// The last value, if the last sample has one.
 fn now_of(one: &TelemetryFindings) -> Option<f64> {
-    one.points.last().and_then(|point| point.value)
+    one.points.iter().next_back().and_then(|point| point.value)
 }
 
 fn is_of_replicas(name: &str) -> bool {

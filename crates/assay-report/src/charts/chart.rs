@@ -240,6 +240,15 @@ pub(crate) const LINES_MAX: usize = 16;
 /// Points of a line; of more, several are merged into one. A day of seconds is 86,400: no screen has that many columns.
 pub const POINTS_MAX: usize = 7_200;
 
+/// Points of a line of one of this many records: a page with a hundred of them must open, too.
+pub(crate) fn points_max(records: usize) -> usize {
+    /// As many as columns of a heat map.
+    const LEAST: usize = 300;
+    /// Of all records together.
+    const OF_ALL: usize = 5 * POINTS_MAX;
+    (OF_ALL / records.max(1)).clamp(LEAST, POINTS_MAX)
+}
+
 pub(crate) const STAGES_MAX: usize = 200;
 
 pub(crate) const NAME_WIDTH: usize = 76;
@@ -377,4 +386,15 @@ pub(crate) fn rounded(value: f64) -> f64 {
     }
     let scale = 10f64.powf(4.0 - value.abs().log10().floor());
     if scale.is_finite() { (value * scale).round() / scale } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_fewer_points_where_there_are_many_records() {
+        let found = [0, 1, 5, 6, 10, 100, 200].map(points_max);
+        assert_eq!(found, [POINTS_MAX, POINTS_MAX, POINTS_MAX, 6_000, 3_600, 360, 300]);
+    }
 }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::charts::chart::Chart;
+use crate::charts::chart::{Chart, points_max};
+use crate::charts::time::TimeLine;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
 use crate::words::run::{TRANSACTIONS_PER_SECOND, rate_words_of};
@@ -33,6 +34,7 @@ pub struct Charts {
 /// Every chart for which `report` has data.
 pub fn charts(report: &Report) -> Charts {
     let several = report.entries.len() > 1;
+    let points = points_max(report.entries.len());
     let of_entry = |(number, entry): (usize, &ReportEntry)| {
         let (subject, name) = (subject([&entry.findings]), slug(entry, several));
         let named = |chart: Chart| {
@@ -40,7 +42,8 @@ pub fn charts(report: &Report) -> Charts {
             Chart { subject: subject.clone(), file: format!("{name}-{what}"), ..chart }.of_records([&entry.findings])
         };
         // A run, and below it servers and their machine over the same time.
-        let all = time::of_entry(entry, number).into_iter().chain(telemetry::of_entry(entry, number));
+        let time = TimeLine::new(&entry.findings, points);
+        let all = time::of_entry(&time, entry, number).into_iter().chain(telemetry::of_entry(&time, entry, number));
         all.map(named).collect()
     };
     let mut charts =

@@ -2,11 +2,11 @@
 
 use assay_record::ScopeKind;
 
-use crate::charts::chart::{AxisScale, Chart, ChartBody, ChartLine, NAME_WIDTH, POINTS_MAX, axis, rounded};
+use crate::charts::chart::{AxisScale, Chart, ChartBody, ChartLine, NAME_WIDTH, axis, rounded};
 use crate::charts::palette::SERIES_MANY;
 use crate::charts::time::{TimeLine, instant, time_axis};
 use crate::findings::report::ReportEntry;
-use crate::findings::shares::TelemetryPoint;
+use crate::findings::shares::{Points, TelemetryPoint};
 use crate::findings::telemetry::{ScopeFindings, WaitFindings};
 use crate::plain::clean;
 
@@ -134,8 +134,7 @@ const OF_MACHINE: [ChartPlan; 3] = [
 ];
 
 /// The charts of all readings of a record. `number`: of the record.
-pub(super) fn of_entry(entry: &ReportEntry, number: usize) -> Vec<Chart> {
-    let time = &TimeLine::new(&entry.findings);
+pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> Vec<Chart> {
     let mut keys: Vec<(ScopeKind, u32)> = Vec::new();
     for scope in time.stages.iter().flat_map(|(_, _, stage)| &stage.telemetry) {
         if !keys.contains(&(scope.scope, scope.target)) {
@@ -193,27 +192,22 @@ impl<'a> ScopeOverTime<'a> {
     }
 
     /// The points of all stages; values are divided by `scale`.
-    fn line(
-        &self,
-        name: &str,
-        scale: f64,
-        of: impl Fn(&'a ScopeFindings) -> Option<&'a [TelemetryPoint]>,
-    ) -> ChartLine {
+    fn line(&self, name: &str, scale: f64, of: impl Fn(&'a ScopeFindings) -> Option<&'a Points>) -> ChartLine {
         let mut points: Vec<(f64, Option<f64>)> = Vec::new();
         for (begin, scope) in self.stages() {
-            for TelemetryPoint { at_ns, value } in of(scope).unwrap_or_default() {
-                let at = instant(begin, *at_ns);
+            for TelemetryPoint { at_ns, value } in of(scope).into_iter().flat_map(Points::iter) {
+                let at = instant(begin, at_ns);
                 // A forged file may have times that do not ascend.
                 if points.last().is_none_or(|(last, _)| at > *last) {
                     points.push((at, value.map(|value| value / scale)));
                 }
             }
         }
-        line(name, points)
+        line(name, points, self.time.points_max)
     }
 
     fn lines(&self, plan: &[Drawn]) -> Vec<ChartLine> {
-        let points = |metric: &str, scope: &'a ScopeFindings| Some(&scope.metric(metric)?.points[..]);
+        let points = |metric: &str, scope: &'a ScopeFindings| Some(&scope.metric(metric)?.points);
         let line = |one: &Drawn| self.line(one.name, one.scale, |scope| points(one.metric, scope));
         plan.iter().map(line).filter(has_values).collect()
     }
@@ -227,14 +221,14 @@ impl<'a> ScopeOverTime<'a> {
             }
         }
         let points = |name: &str, scope: &'a ScopeFindings| {
-            scope.shares.cpu.iter().find(|(one, _)| *one == name).map(|(_, found)| &found.points[..])
+            scope.shares.cpu.iter().find(|(one, _)| *one == name).map(|(_, found)| &found.points)
         };
         let lines = names.iter().map(|name| self.line(name, 0.01, |scope| points(name, scope)));
         stacked(lines.filter(has_values).collect())
     }
 
     fn hit_ratio(&self) -> Vec<ChartLine> {
-        let points = |scope: &'a ScopeFindings| Some(&scope.shares.hits.as_ref()?.points[..]);
+        let points = |scope: &'a ScopeFindings| Some(&scope.shares.hits.as_ref()?.points);
         [self.line("hit ratio", 0.01, points)].into_iter().filter(has_values).collect()
     }
 
@@ -265,7 +259,7 @@ impl<'a> ScopeOverTime<'a> {
                     }
                 }
             }
-            line(&clean(name, NAME_WIDTH), points)
+            line(&clean(name, NAME_WIDTH), points, self.time.points_max)
         };
         let mut lines: Vec<ChartLine> = own.iter().map(|event| of(event.0, &[*event])).collect();
         if !others.is_empty() {
@@ -299,9 +293,9 @@ fn has_values(line: &ChartLine) -> bool {
     line.y.iter().any(Option::is_some)
 }
 
-/// A line of at most `POINTS_MAX` points: when several are merged, the last one remains.
-fn line(name: &str, points: Vec<(f64, Option<f64>)>) -> ChartLine {
-    let every = points.len().div_ceil(POINTS_MAX).max(1);
+/// A line of at most `points_max` points: when several are merged, the last one remains.
+fn line(name: &str, points: Vec<(f64, Option<f64>)>, points_max: usize) -> ChartLine {
+    let every = points.len().div_ceil(points_max).max(1);
     let kept = points.chunks(every).filter_map(|chunk| chunk.last().copied());
     let (x, y) = kept.map(|(at, value)| (at, value.map(rounded))).unzip();
     ChartLine { x, y, ..ChartLine::new(name, 0) }

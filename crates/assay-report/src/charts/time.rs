@@ -29,8 +29,7 @@ const MEDIANS: usize = 40;
 const TYPES_MAX: usize = 8;
 
 /// The charts of one record: throughput, latency and troubles over time, and the heat map.
-pub(crate) fn of_entry(entry: &ReportEntry, number: usize) -> Vec<Chart> {
-    let time = TimeLine::new(&entry.findings);
+pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> Vec<Chart> {
     let id = |name: &str| format!("{name}-{}", number + 1);
     let rate = |name: &str, of: fn(&IntervalFindings) -> u64| time.line(name, |part| Some(part.per_second(of)));
     let per_second = || axis("transactions per second", AxisScale::Linear);
@@ -103,7 +102,7 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
     let settings = &settings[..settings.len().min(LINES_MAX)];
     let times: Vec<Vec<TimeLine>> = settings
         .iter()
-        .map(|setting| setting.trials.iter().map(|trial| TimeLine::new(&trial.findings)).collect())
+        .map(|setting| setting.trials.iter().map(|trial| TimeLine::new(&trial.findings, POINTS_MAX)).collect())
         .collect();
     // The highest percentile that most intervals have.
     type Quantile = (&'static str, fn(&LatencyFindings) -> Option<u64>);
@@ -178,6 +177,8 @@ fn pooled(setting: &Setting, trials: &[TimeLine], of: &dyn Fn(&Stretch) -> Optio
 /// The intervals of a record as one line of time; many intervals are merged into parts.
 pub(super) struct TimeLine<'a> {
     parts: Vec<Stretch<'a>>,
+    /// Most points of a line.
+    pub(super) points_max: usize,
     /// Intervals in a part.
     merged: usize,
     /// Position of each stage, and its sessions.
@@ -198,12 +199,13 @@ struct Stretch<'a> {
 }
 
 impl<'a> TimeLine<'a> {
-    pub(super) fn new(findings: &'a Findings) -> TimeLine<'a> {
+    /// With at most this many points, which are parts.
+    pub(super) fn new(findings: &'a Findings, points_max: usize) -> TimeLine<'a> {
         let all: usize = findings.stages.iter().map(|stage| stage.intervals.len()).sum();
-        let merged = all.div_ceil(POINTS_MAX).max(1);
+        let merged = all.div_ceil(points_max).max(1);
         let by_rate = findings.searches_rate();
         let (trial, notes) = (findings.trial.as_ref(), &findings.notes[..]);
-        let mut line = TimeLine { parts: Vec::new(), merged, stages: Vec::new(), by_rate, trial, notes };
+        let mut line = TimeLine { parts: Vec::new(), points_max, merged, stages: Vec::new(), by_rate, trial, notes };
         let start = findings.stages.first().map_or(0, |stage| stage.started.unix_ms());
         let mut end = 0.0;
         for (number, stage) in findings.stages.iter().enumerate().take(STAGES_MAX) {
@@ -312,7 +314,7 @@ impl<'a> TimeLine<'a> {
     fn heat(&self) -> ChartBody {
         let bounds = bucket_bounds_ns();
         let used = || self.parts.iter().flat_map(|part| part.intervals).flat_map(|interval| &interval.buckets);
-        let buckets = used().map(|(bucket, _)| *bucket);
+        let buckets = used().map(|(bucket, _)| usize::from(*bucket));
         let (Some(lowest), Some(highest)) = (buckets.clone().min(), buckets.max()) else {
             return ChartBody::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
         };
@@ -329,7 +331,8 @@ impl<'a> TimeLine<'a> {
                 for (bucket, count) in
                     column.iter().flat_map(|part| part.intervals).flat_map(|interval| &interval.buckets)
                 {
-                    rows[bucket - lowest] = rows[bucket - lowest].saturating_add(*count);
+                    let row = &mut rows[usize::from(*bucket) - lowest];
+                    *row = row.saturating_add(u64::from(*count));
                 }
                 columns.push((from, to));
                 cells.push(rows.into_iter().map(|count| rounded(count as f64 / (to - from))).collect());
@@ -423,7 +426,7 @@ pub(super) fn checkpoint_marks(stage: &StageFindings, begin: f64) -> Vec<Mark> {
     let servers = stage.telemetry.iter().filter(|scope| scope.scope == ScopeKind::Server);
     let counters = servers.flat_map(|scope| &scope.metrics).filter(|metric| CHECKPOINTS.contains(&&*metric.metric));
     let mut marks: Vec<Mark> = counters
-        .flat_map(|metric| &metric.points)
+        .flat_map(|metric| metric.points.iter())
         .filter(|point| point.value.is_some_and(|value| value > 0.0))
         .map(|point| {
             let at = instant(begin, point.at_ns);

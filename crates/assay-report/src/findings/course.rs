@@ -94,12 +94,12 @@ fn telemetry(stage: &StageFindings, name: &str) -> Option<FigureOverTime> {
     let (of, metric) = name.split_once('.')?;
     let scope = stage.telemetry.iter().find(|scope| scope_name(scope) == of)?;
     if let Some(share) = metric.strip_suffix("_percent").and_then(|name| share_of(&scope.shares, name)) {
-        let point = |one: &TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|share| share * 100.0));
+        let point = |one: TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|share| share * 100.0));
         return Some(FigureOverTime { unit: "percent", points: share.points.iter().map(point).collect() });
     }
     let found = scope.metric(metric)?;
     let (unit, scale) = unit(found);
-    let point = |one: &TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
+    let point = |one: TelemetryPoint| (one.at_ns as f64 / 1e9, one.value.map(|value| value / scale));
     Some(FigureOverTime { unit, points: found.points.iter().map(point).collect() })
 }
 

@@ -46,9 +46,9 @@ pub struct IntervalFindings {
     /// CPUs used by the generator: CPU time divided by time.
     pub cpus_used: f64,
     /// Number of response times by bucket (see `bucket_bounds_ns`): the indices of nonempty buckets, ascending, with
-    /// their counts. For charts; the JSON has the quantiles.
+    /// their counts; several times the same one if its count is beyond 32 bits. For charts; the JSON has the quantiles.
     #[serde(skip)]
-    pub buckets: Vec<(usize, u64)>,
+    pub buckets: Box<[(u8, u32)]>,
 }
 
 /// Upper bounds of the buckets of `IntervalFindings::buckets`, ascending: 1 µs to one hour, twenty per decade, so that
@@ -88,7 +88,31 @@ pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (Inte
         due_per_s: interval.due.map(rate),
         backlog: interval.backlog,
         cpus_used: rate(interval.cpu_ns) / 1e9,
-        buckets: counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect(),
+        buckets: compact(&counts),
     };
     (findings, response.counts(bounds))
+}
+
+/// Days of intervals have millions of these.
+fn compact(counts: &[u64]) -> Box<[(u8, u32)]> {
+    let of = |(bucket, mut count): (usize, u64)| {
+        let bucket = u8::try_from(bucket).expect("there are 193 buckets");
+        std::iter::from_fn(move || {
+            let part = u32::try_from(count).unwrap_or(u32::MAX);
+            count -= u64::from(part);
+            (part > 0).then_some((bucket, part))
+        })
+    };
+    counts.iter().copied().enumerate().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_count_is_too_large_to_be_kept() {
+        let counts = [0, 3, 0, u64::from(u32::MAX), 2 * u64::from(u32::MAX) + 1];
+        assert_eq!(&*compact(&counts), [(1, 3), (3, u32::MAX), (4, u32::MAX), (4, u32::MAX), (4, 1)]);
+    }
 }

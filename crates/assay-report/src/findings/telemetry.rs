@@ -9,7 +9,7 @@ use assay_record::{Reading, ScopeKind, Unit};
 use serde::Serialize;
 
 use crate::findings::arithmetic::ratio;
-use crate::findings::shares::{MetricPoints, Shares, TelemetryPoint, shares};
+use crate::findings::shares::{MetricPoints, Points, Shares, TelemetryPoint, shares};
 
 /// One server or machine in a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -149,7 +149,7 @@ pub struct TelemetryFindings {
     pub resets_ns: Vec<u64>,
     /// Rates of a counter, levels of a gauge: for charts.
     #[serde(skip)]
-    pub points: Vec<TelemetryPoint>,
+    pub points: Points,
 }
 
 /// A counter that did not move.
@@ -333,7 +333,7 @@ fn reason(one: &TelemetryFindings, number: u64, load: &str) -> String {
     let stood = format!("{} stood still during {number} {load}", one.source);
     match one.source.as_str() {
         "Com_commit" => format!("{stood}: it counts COMMIT statements, and autocommit needs none"),
-        _ if one.points.last().is_none_or(|last| last.at_ns < LATE_NS) => {
+        _ if one.points.iter().next_back().is_none_or(|last| last.at_ns < LATE_NS) => {
             format!("{stood}: the server counts it late, or not at all")
         }
         _ => format!("{stood}: the server does not count this"),
@@ -348,7 +348,13 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
         .map(|(number, at)| (number, i128::from(at) - i128::from(start_ns)))
         .collect();
     let metrics = scope.series.iter().map(|series| series_findings(series, &within, done));
-    let metrics = metrics.filter(|found| found.points.iter().any(|point| point.value.is_some())).collect();
+    let metrics = metrics.filter(|found| found.points.iter().any(|point| point.value.is_some()));
+    let mut instants = Vec::new();
+    let shared = |mut found: TelemetryFindings| {
+        found.points.share(&mut instants);
+        found
+    };
+    let metrics = metrics.map(shared).collect();
     let (waits, wait_points) = match &scope.waits {
         Some(waits) => waits_findings(waits, &within),
         None => (None, Vec::new()),
@@ -393,7 +399,7 @@ fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Don
         max: None,
         last: None,
         resets_ns: Vec::new(),
-        points: Vec::new(),
+        points: Points::default(),
     };
     match series.reading {
         Reading::Counter => {
@@ -411,11 +417,11 @@ fn since_start(at: i128) -> u64 {
 
 fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &[u64], done: &Done) {
     let (mut sum, mut of_own, mut ns, mut transactions) = (0.0, 0.0, 0.0, 0.0);
-    let mut pairs = Vec::new();
+    let (mut pairs, mut points) = (Vec::new(), Vec::new());
     let mut before: Option<(i128, u64, u64)> = None;
     for ((at, value), own) in values.iter().zip(own) {
         let Some(value) = *value else {
-            found.points.push(TelemetryPoint { at_ns: since_start(*at), value: None });
+            points.push(TelemetryPoint { at_ns: since_start(*at), value: None });
             continue;
         };
         if let Some((earlier, known, known_own)) = before.replace((*at, value, *own)) {
@@ -433,9 +439,10 @@ fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &
                 pairs.push((step, ended));
             }
             let value = step.map(|step| step.max(0.0) * 1e9 / length);
-            found.points.push(TelemetryPoint { at_ns: since_start(*at), value });
+            points.push(TelemetryPoint { at_ns: since_start(*at), value });
         }
     }
+    found.points = points.into_iter().collect();
     let sum: f64 = sum.max(0.0);
     found.per_s = ratio(sum * 1e9, ns);
     found.own_per_s = ratio(of_own * 1e9, ns);

@@ -2,6 +2,7 @@
 
 use crate::findings::experiment::Experiment;
 use crate::findings::run::Findings;
+use crate::findings::shares::{Points, TelemetryPoint};
 use crate::findings::stage::StageFindings;
 
 impl Experiment {
@@ -34,10 +35,15 @@ fn join(findings: &mut Findings, sessions: u32) {
             later(&mut interval.end_ns);
         }
         for scope in &mut stage.telemetry {
-            let metrics = scope.metrics.iter_mut().flat_map(|metric| &mut metric.points);
-            let hits = scope.shares.hits.iter_mut().flat_map(|share| &mut share.points);
-            let cpu = scope.shares.cpu.iter_mut().flat_map(|(_, share)| &mut share.points);
-            metrics.chain(hits).chain(cpu).for_each(|point| later(&mut point.at_ns));
+            let metrics = scope.metrics.iter_mut().map(|metric| &mut metric.points);
+            let hits = scope.shares.hits.iter_mut().map(|share| &mut share.points);
+            let cpu = scope.shares.cpu.iter_mut().map(|(_, share)| &mut share.points);
+            for points in metrics.chain(hits).chain(cpu) {
+                *points = points
+                    .iter()
+                    .map(|one| TelemetryPoint { at_ns: one.at_ns.saturating_add(offset), ..one })
+                    .collect();
+            }
         }
         whole.measured_ns = offset.saturating_add(stage.measured_ns);
         whole.intervals.extend(stage.intervals);
@@ -52,18 +58,22 @@ fn join(findings: &mut Findings, sessions: u32) {
             let Some(known) = whole.telemetry.iter_mut().find(same) else { continue };
             for metric in scope.metrics {
                 if let Some(of) = known.metrics.iter_mut().find(|one| one.metric == metric.metric) {
-                    of.points.extend(metric.points);
+                    extend(&mut of.points, &metric.points);
                 }
             }
             if let Some((of, more)) = known.shares.hits.as_mut().zip(scope.shares.hits) {
-                of.points.extend(more.points);
+                extend(&mut of.points, &more.points);
             }
             for (kind, more) in scope.shares.cpu {
                 if let Some((_, of)) = known.shares.cpu.iter_mut().find(|(known, _)| *known == kind) {
-                    of.points.extend(more.points);
+                    extend(&mut of.points, &more.points);
                 }
             }
         }
     }
     findings.stages = vec![whole];
+}
+
+fn extend(points: &mut Points, more: &Points) {
+    *points = points.iter().chain(more.iter()).collect();
 }

@@ -287,7 +287,8 @@ impl LiveMetrics {
         self.cpu_ns = self.cpu_ns.saturating_add(interval.cpu_ns);
         self.sum_ns = self.sum_ns.saturating_add(interval.response.sum_ns);
         for (bucket, count) in &findings.buckets {
-            self.buckets[*bucket] = self.buckets[*bucket].saturating_add(*count);
+            let sum = &mut self.buckets[usize::from(*bucket)];
+            *sum = sum.saturating_add(u64::from(*count));
         }
         self.last = Some(findings);
     }

@@ -196,7 +196,7 @@ pub(crate) fn telemetry(report: &Report, take: &mut dyn FnMut(&Table)) {
                         (Reading::Gauge, Unit::Bytes) => "bytes",
                         (Reading::Gauge, Unit::Us) => "us",
                     };
-                    for point in &one.points {
+                    for point in one.points.iter() {
                         point.value.into_iter().for_each(|value| row(point.at_ns, &one.metric, unit, value));
                     }
                 }
