@@ -60,7 +60,7 @@ pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings, metric_va
 pub use findings::outage::{ListedOutage, OutageFindings};
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Report, ReportEntry, report, report_of_cells};
-pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, findings};
+pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, figures, findings};
 pub use findings::setting::{Difference, Group, Mixed, SettingKind, differences, groups};
 pub use findings::shares::{Points, ShareFindings, Shares, TelemetryPoint};
 pub use findings::stage::{

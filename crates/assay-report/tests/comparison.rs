@@ -5,7 +5,7 @@ mod example;
 
 use assay_record::*;
 use assay_report::*;
-use example::{example, spread};
+use example::{example, example_with_telemetry, spread};
 
 /// One trial: a run with `rate(second)` transactions in each second and latencies up to `slowest_ms`.
 fn trial(seconds: u64, slowest_ms: u64, rate: impl Fn(u64) -> u64) -> Record {
@@ -1070,4 +1070,27 @@ fn a_level_shows_what_was_in_effect_and_what_was_asked_for() {
     let report = report(vec![("a.json".into(), findings(&other)), ("b.json".into(), findings(&started()))]);
     let table = shown_text(&show(&report, &asked("work_mem", "none"), &["work_mem"]).unwrap(), 80);
     assert!(table.contains("4MB (asked: 8MB)"), "{table}");
+}
+
+#[test]
+fn a_comparison_of_figures_is_that_of_findings() {
+    let mut records: Vec<Record> = (1..=6).map(|rate| trial(20, 30, move |second| 100 * rate + second)).collect();
+    records.extend([example(), example_with_telemetry()]);
+    for baseline in &records {
+        for candidate in &records {
+            let whole = compared(&[findings(baseline)], &[findings(candidate)]);
+            let without = |record: &Record| {
+                let mut record = record.clone();
+                for interval in record.stages.iter_mut().flat_map(|stage| &mut stage.intervals) {
+                    let Latencies { count, min_ns, max_ns, sum_ns, .. } = interval.response;
+                    interval.response = Latencies::of(count, (min_ns, max_ns), sum_ns, None);
+                }
+                figures(&record)
+            };
+            let found = compared(&[without(baseline)], &[without(candidate)]);
+            assert_eq!(json(&found), json(&whole));
+            assert_eq!(comparison_text(&found), comparison_text(&whole));
+        }
+    }
+    assert!(figures(&records[7]).stages.iter().all(|stage| stage.intervals.is_empty()));
 }

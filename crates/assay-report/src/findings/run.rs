@@ -17,9 +17,9 @@ use crate::findings::capacity::{Capacity, CapacityFindings, OfGenerator, capacit
 use crate::findings::cases::{CasesFindings, cases_findings};
 use crate::findings::isolation::{IsolationFindings, isolation_findings};
 use crate::findings::metric_unit::MetricUnit;
-use crate::findings::stage::{StageFindings, stage_findings};
+use crate::findings::stage::{LatencyIntervals, StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
-use crate::findings::telemetry::{SamplingFindings, sampling};
+use crate::findings::telemetry::{SamplingFindings, ScopeFindings, sampling};
 use crate::findings::warning::{Observed, Warning, warnings};
 
 /// The findings of a record.
@@ -310,6 +310,18 @@ pub fn findings(record: &Record) -> Findings {
         isolation: isolation_findings(record),
         warnings,
     }
+}
+
+/// The findings of a record that comparisons need: without anything over time. `record` may lack the histograms of its
+/// intervals (`Record::read_figures`).
+pub fn figures(record: &Record) -> Findings {
+    let mut found = findings(record);
+    for stage in &mut found.stages {
+        stage.intervals = Vec::new();
+        stage.response_intervals = LatencyIntervals::default();
+        stage.telemetry.iter_mut().for_each(ScopeFindings::forget_course);
+    }
+    found
 }
 
 /// If throughput grows by less than this from a step to the best later one, it has stopped growing.

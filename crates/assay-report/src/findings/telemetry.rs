@@ -207,6 +207,18 @@ pub struct AbsentFindings {
 }
 
 impl ScopeFindings {
+    /// Leaves out what is only for charts.
+    pub(crate) fn forget_course(&mut self) {
+        self.wait_points = Vec::new();
+        self.metrics.iter_mut().for_each(|metric| metric.points = Points::default());
+        let shares = &mut self.shares;
+        shares
+            .hits
+            .iter_mut()
+            .chain(shares.cpu.iter_mut().map(|(_, of)| of))
+            .for_each(|of| of.points = Points::default());
+    }
+
     /// The metric of this name.
     pub fn metric(&self, name: &str) -> Option<&TelemetryFindings> {
         self.metrics.iter().find(|one| one.metric == name)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use assay_process::diagnostics::{self, Exit, Trouble};
 use assay_process::terminal;
+use assay_record::Record;
 use assay_report::{Comparison, Condition, ConditionFindings, Group};
 use assay_run::render;
 use assay_spec::Format;
@@ -112,5 +113,5 @@ fn judged(condition: &Condition, comparison: &Comparison) -> Result<ConditionFin
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<Trial>, Trouble> {
-    trials::read(paths, |_, record| Ok(assay_report::findings(record)))
+    trials::read(paths, Record::read_figures, |_, record| Ok(assay_report::figures(record)))
 }

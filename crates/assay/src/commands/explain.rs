@@ -2,6 +2,7 @@
 
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
+use assay_record::Record;
 use assay_report::{Findings, compare};
 use assay_run::render;
 
@@ -18,7 +19,7 @@ pub fn run(options: &ExplainOptions) -> Result<Exit, Trouble> {
                 .hint("several trials per side: assay explain --baseline A1 A2 … --candidate B1 B2 …"));
         }
     };
-    let read = |paths| trials::read(paths, |_, record| Ok(assay_report::findings(record)));
+    let read = |paths| trials::read(paths, Record::read, |_, record| Ok(assay_report::findings(record)));
     let (baseline, candidate) = (read(&baseline)?, read(&candidate)?);
     trials::check_sides(&baseline, &candidate)?;
     let sides = [("baseline", baseline), ("candidate", candidate)];

@@ -27,7 +27,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             .hint(format!("the maximum is {RECORDS_MAX}")));
     }
     let window = window(&options.shown)?;
-    let trials = trials::read(&options.records, |path, record| match options.public {
+    let trials = trials::read(&options.records, Record::read, |path, record| match options.public {
         true => found(path, &public(path, record)?, window),
         false => found(path, record, window),
     })?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
-use assay_record::ChangeError;
+use assay_record::{ChangeError, Record};
 
 use crate::command_line::TagOptions;
 use crate::commands::show;
@@ -30,7 +30,7 @@ pub fn run(options: &TagOptions) -> Result<Exit, Trouble> {
     }
     // A record that cannot be read is found before the first is changed.
     for path in &records {
-        show::read(path)?;
+        show::read(path, Record::read)?;
     }
     for path in &records {
         assay_record::tag(path, &tags).map_err(trouble)?;
