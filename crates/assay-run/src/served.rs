@@ -149,7 +149,8 @@ impl Served {
     }
 
     /// A run is over: the page is its report.
-    pub fn over(&self, record: Record) {
+    pub fn over(&self, mut record: Record) {
+        identity::complete(&mut record);
         locked(&self.shared.course).whole = Some(record);
         self.shared.announce(false);
     }
@@ -196,12 +197,7 @@ impl Shared {
         let name = locked(&self.name).clone();
         let course = locked(&self.course);
         let findings = match (&course.whole, course.fold.record()) {
-            (Some(record), _) => {
-                let mut record = record.clone();
-                identity::complete(&mut record);
-                assay_report::findings(&record)
-            }
-            (None, Some(record)) => assay_report::findings(record),
+            (Some(record), _) | (None, Some(record)) => assay_report::findings(record),
             (None, None) => return None,
         };
         drop(course);
