@@ -37,11 +37,22 @@ function common.stream(con, queries)
 end
 
 --- Creates the empty table of the numbers of rows: a load that is killed leaves it empty.
-function common.create_loaded(con, loaded)
-  con:query("CREATE TABLE " .. loaded .. " (table_name VARCHAR(40) NOT NULL PRIMARY KEY, row_count BIGINT NOT NULL)")
+function common.create_loaded(con, product, loaded)
+  con:query("CREATE TABLE " .. loaded .. (product == "clickhouse"
+    and " (table_name String, row_count Int64) ENGINE = MergeTree ORDER BY table_name"
+    or " (table_name VARCHAR(40) NOT NULL PRIMARY KEY, row_count BIGINT NOT NULL)"))
 end
 
-local ANALYZE = { pgsql = "ANALYZE %s", mysql = "ANALYZE TABLE %s", sqlite = "ANALYZE %s", duckdb = "ANALYZE %s" }
+--- Deletes all rows of a table.
+function common.empty(con, product, name)
+  con:query((product == "clickhouse" and "TRUNCATE TABLE " or "DELETE FROM ") .. name)
+end
+
+-- ClickHouse has no statistics. Its parts are merged: otherwise they would be merged during the queries.
+local ANALYZE = {
+  pgsql = "ANALYZE %s", mysql = "ANALYZE TABLE %s", sqlite = "ANALYZE %s", duckdb = "ANALYZE %s",
+  clickhouse = "OPTIMIZE TABLE %s FINAL",
+}
 -- MySQL and MariaDB have no statement for this.
 local CHECKPOINT = { pgsql = "CHECKPOINT", sqlite = "PRAGMA wal_checkpoint(TRUNCATE)", duckdb = "CHECKPOINT" }
 

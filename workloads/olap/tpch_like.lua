@@ -57,6 +57,9 @@ local FOREIGN_KEYS = {
 local function options()
   local opt = sysbench.opt
   if opt.scale < 0.001 or opt.scale > 1000 then error("--scale is a number from 0.001 to 1000", 0) end
+  if sysbench.sql.driver():name() == "clickhouse" then
+    error("tpch_like has no statements for ClickHouse, whose older versions join two tables at most: use flights", 0)
+  end
   if opt.parameters < 0 or opt.parameters % 1 ~= 0 then error("--parameters is a whole number from 0 on", 0) end
   return opt
 end
@@ -243,7 +246,7 @@ local function load()
   local con, product = common.connect()
   if sysbench.tid == 0 then
     for _, name in ipairs(TABLES) do con:query(format("CREATE TABLE %s (%s)", name, DEFINITIONS[name])) end
-    common.create_loaded(con, LOADED)
+    common.create_loaded(con, product, LOADED)
     con:query("CREATE TABLE tpch_like_parts (table_name VARCHAR(40) NOT NULL, row_count BIGINT NOT NULL)")
   end
   assay.barrier()

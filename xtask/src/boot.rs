@@ -10,8 +10,8 @@ use anyhow::{Result, ensure};
 use crate::steps::{as_root, run};
 
 /// Services in the packages that `install` asks for.
-const SERVICES: [&str; 6] =
-    ["haproxy", "mariadb", "nats-server", "pgbouncer", "postgresql", "prometheus-node-exporter"];
+const SERVICES: [&str; 7] =
+    ["clickhouse-server", "haproxy", "mariadb", "nats-server", "pgbouncer", "postgresql", "prometheus-node-exporter"];
 
 /// Runs `install`, then takes from the services that start with the system those that did not before.
 pub(crate) fn unchanged(install: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -109,6 +109,8 @@ fn missing_packages() -> Vec<&'static str> {
         // MariaDB's other engine, and a filesystem that shares blocks.
         ("mariadb-plugin-rocksdb", !Path::new("/usr/lib/mysql/plugin/ha_rocksdb.so").is_file()),
         ("btrfs-progs", !program("mkfs.btrfs")),
+        // For analytical queries.
+        ("clickhouse-server", !program("clickhouse-server")),
         // To compare with.
         ("sysbench", !program("sysbench")),
         // A Lua module in C, for scripts to load.

@@ -32,6 +32,11 @@ fn nothing_a_mysql_server_sends_panics() {
 }
 
 #[test]
+fn nothing_a_clickhouse_server_sends_panics() {
+    fuzz("clickhouse", "fuzz/seeds/clickhouse", assay_clickhouse::fuzz_clickhouse);
+}
+
+#[test]
 fn nothing_a_mongodb_server_sends_panics() {
     fuzz("mongodb", "fuzz/seeds/mongodb", assay_mongodb::fuzz_mongodb);
 }

@@ -40,7 +40,7 @@ pub struct Greeting {
 }
 
 /// Every family, in the order in which it is listed to users.
-pub static FAMILIES: [Family; 5] = [
+pub static FAMILIES: [Family; 6] = [
     Family {
         driver: assay_postgres::DRIVER,
         example: "postgres://USER@HOST/DATABASE",
@@ -55,6 +55,14 @@ pub static FAMILIES: [Family; 5] = [
         questions: assay_mysql::QUESTIONS,
         settings: assay_mysql::SETTINGS,
         servers: &[&MYSQL, &MARIADB],
+        greeting: None,
+    },
+    Family {
+        driver: assay_clickhouse::DRIVER,
+        example: "clickhouse://USER@HOST/DATABASE",
+        questions: assay_clickhouse::QUESTIONS,
+        settings: assay_clickhouse::SETTINGS,
+        servers: &[],
         greeting: None,
     },
     Family {
@@ -201,7 +209,9 @@ mod tests {
 
     #[test]
     fn servers_without_counters_say_why() {
-        for (product, version) in [("PostgreSQL", "14.2"), ("SQLite", "3.46"), ("Other", "1")] {
+        for (product, version) in
+            [("PostgreSQL", "14.2"), ("ClickHouse", "18.16.1"), ("SQLite", "3.46"), ("Other", "1")]
+        {
             let questions = statement_questions(product, version);
             assert!(questions.counters.is_empty() && !questions.no_counters.is_empty(), "{product}");
         }

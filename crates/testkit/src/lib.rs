@@ -28,6 +28,7 @@
 mod browser;
 mod cable;
 mod certificates;
+mod clickhouse;
 mod duckdb;
 mod ferretdb;
 mod folder;
@@ -55,6 +56,7 @@ pub use assay_lab::home::free_port;
 pub use browser::{Browser, BrowserView};
 pub use cable::Cable;
 pub use certificates::Certificates;
+pub use clickhouse::ClickHouse;
 pub use duckdb::{duckdb_libraries, fetch_duckdb, missing_duckdb};
 pub use ferretdb::{FerretDb, FerretSetup, fetch_ferretdb, missing_ferretdb};
 pub use folder::{cache, home, lab_folder};

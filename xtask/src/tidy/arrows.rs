@@ -13,7 +13,7 @@ use super::metadata::{list, text};
 use crate::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 39] = [
+const ARROWS: [(&str, &[&str], &[&str]); 40] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -22,6 +22,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 39] = [
     ("assay-wire", &["assay-seam"], &[]),
     ("assay-postgres", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-mysql", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
+    ("assay-clickhouse", &["assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-mongodb", &["assay-seam", "assay-telemetry"], &[]),
     ("assay-sqlite", &["assay-random", "assay-seam", "assay-telemetry"], &[]),
     ("assay-duckdb", &["assay-seam", "assay-telemetry"], &[]),
@@ -42,6 +43,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 39] = [
     (
         "assay-products",
         &[
+            "assay-clickhouse",
             "assay-duckdb",
             "assay-fronts",
             "assay-lab",
@@ -167,6 +169,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 39] = [
         "xtask",
         &["assay-record", "testkit"],
         &[
+            "assay-clickhouse",
             "assay-experiment",
             "assay-mongodb",
             "assay-mysql",

@@ -29,7 +29,7 @@ const PLACES: [(&[&str], &[&str], &str); 5] = [
     ),
     (&["process::exit"], &["crates/assay/"], "only the binary exits"),
     (
-        &["postgres::DRIVER", "mysql::DRIVER", "mongodb::DRIVER", "assay_sqlite::"],
+        &["clickhouse::DRIVER", "postgres::DRIVER", "mysql::DRIVER", "mongodb::DRIVER", "assay_sqlite::"],
         &["crates/assay-products/"],
         "databases are named in assay-products and nowhere else",
     ),

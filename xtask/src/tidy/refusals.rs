@@ -21,6 +21,7 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
         "protocols",
         &[
             "assay-wire",
+            "assay-clickhouse",
             "assay-duckdb",
             "assay-mongodb",
             "assay-mysql",
@@ -29,12 +30,13 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
             "assay-sqlite",
             "postgres-protocol",
         ],
-        &["postgres::", "mysql::", "mongodb::"],
+        &["clickhouse::", "postgres::", "mysql::", "mongodb::"],
     ),
     (
         "databases",
         &[
             "assay-wire",
+            "assay-clickhouse",
             "assay-duckdb",
             "assay-mongodb",
             "assay-mysql",
@@ -43,7 +45,7 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
             "assay-sqlite",
             "rusqlite",
         ],
-        &["duckdb", "mongodb", "mysql", "pgsql", "postgres", "sqlite"],
+        &["clickhouse", "duckdb", "mongodb", "mysql", "pgsql", "postgres", "sqlite"],
     ),
     ("Lua", &["assay-luajit", "assay-script", "mlua-sys"], &["lua_State"]),
     // Options of workloads reach the engine as values, through assay-script.
@@ -55,6 +57,7 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
     (
         "products",
         &[
+            "assay-clickhouse",
             "assay-duckdb",
             "assay-fronts",
             "assay-mongodb",
@@ -63,7 +66,7 @@ const WORDS: [(&str, &[&str], &[&str]); 18] = [
             "assay-products",
             "assay-sqlite",
         ],
-        &["DuckDb", "Postgres", "MySql", "MariaDb", "MongoDb", "PgBouncer", "HaProxy"],
+        &["ClickHouse", "DuckDb", "Postgres", "MySql", "MariaDb", "MongoDb", "PgBouncer", "HaProxy"],
     ),
     ("terminals", &["indicatif"], &["is_terminal", "\\x1b", "\\u{1b}"]),
     ("the live types of the engine", &["assay-engine"], &[]),

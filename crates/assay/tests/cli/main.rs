@@ -3,6 +3,7 @@
 //! Each test runs the program in a folder of its own, with a clean environment. Expected text is in the test; numbers
 //! that change from run to run are redacted, keeping their widths.
 
+mod clickhouse;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests against real servers: each uses what it needs")]
 mod common;

@@ -175,7 +175,7 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     exit 2
     --- stderr
     error: unknown database product postgre in --db postgre://app:***@host/db
-      known: postgres:, postgresql:, mysql:, mariadb:, sqlite:, duckdb:, mongodb:
+      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, sqlite:, duckdb:, mongodb:
 
     hint: did you mean postgres:?
     ");
@@ -183,15 +183,15 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     exit 2
     --- stderr
     error: unknown database product oracle in --db oracle://host
-      known: postgres:, postgresql:, mysql:, mariadb:, sqlite:, duckdb:, mongodb:
+      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, sqlite:, duckdb:, mongodb:
     ");
     assert_snapshot!(told("run oltp_read_write --db bench.db"), @r"
     exit 2
     --- stderr
     error: bench.db is neither a URL of a database nor the name of one
-      known: postgres:, postgresql:, mysql:, mariadb:, sqlite:, duckdb:, mongodb:
+      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, sqlite:, duckdb:, mongodb:
 
-    hint: use sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE, duckdb:FILE, mongodb://USER@HOST/DATABASE
+    hint: use sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE, clickhouse://USER@HOST/DATABASE, duckdb:FILE, mongodb://USER@HOST/DATABASE
     hint: `assay db list` shows the names
     ");
 }
@@ -285,7 +285,7 @@ fn a_command_without_a_database_says_what_it_needs() {
     --- stderr
     error: prepare needs a database: --db URL
 
-    hint: use --db sqlite:FILE, --db postgres://USER@HOST/DATABASE, --db mysql://USER@HOST/DATABASE, --db duckdb:FILE, --db mongodb://USER@HOST/DATABASE
+    hint: use --db sqlite:FILE, --db postgres://USER@HOST/DATABASE, --db mysql://USER@HOST/DATABASE, --db clickhouse://USER@HOST/DATABASE, --db duckdb:FILE, --db mongodb://USER@HOST/DATABASE
     ");
 }
 

@@ -1,0 +1,19 @@
+//! ClickHouse's native protocol: a state machine without sockets, clocks, files and processes.
+//!
+//! Source: ClickHouse's documentation, "Native Protocol" and "Native Format"; a server of version 18.16.
+
+mod block;
+mod connection;
+mod database;
+mod fuzz;
+mod insert;
+mod packet;
+mod refusal;
+mod server;
+#[cfg(test)]
+mod transcripts;
+mod types;
+mod values;
+
+pub use database::DRIVER;
+pub use fuzz::fuzz_clickhouse;

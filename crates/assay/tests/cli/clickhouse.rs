@@ -1,0 +1,148 @@
+//! ClickHouse: a real server, of the version that the distribution has.
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use testkit::ClickHouse;
+
+use crate::common::Folder;
+
+/// One server for all tests here, each of which has tables of its own.
+fn shared() -> &'static ClickHouse {
+    static SERVER: OnceLock<ClickHouse> = OnceLock::new();
+    SERVER.get_or_init(|| ClickHouse::start().expect("the server starts"))
+}
+
+fn record(folder: &Folder, name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(folder.path().join(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn flights_return_the_same_rows_as_on_sqlite() {
+    if !ClickHouse::present() {
+        return;
+    }
+    let folder = Folder::new();
+    let url = shared().url("app");
+    let file = format!("sqlite:{}?synchronous=off", folder.path().join("flights.db").display());
+    for (url, sessions) in [(&url, 3), (&file, 1)] {
+        let line = format!("prepare flights --flights 5000 --seed 7 --sessions {sessions} --no-record --db {url}");
+        folder.expect(&line, 0);
+        folder.expect(&format!("check flights --flights 5000 --no-record --db {url}"), 0);
+    }
+    let ran = folder.expect(&format!("olap flights --db {url} --db {file} --seed 1 --runs 2 --record a.json"), 0);
+    assert!(ran.stdout.contains("All databases returned the same rows."), "{}", ran.shown());
+    assert!(ran.stdout.contains("ClickHouse "), "{}", ran.shown());
+    let found = record(&folder, "a.json");
+    let cases = found["cases"]["cases"].as_array().unwrap();
+    assert!(cases.len() == 15 && cases.iter().all(|case| case["rows"].as_u64() > Some(0)), "{cases:?}");
+    let server = &found["environment"]["servers"][0];
+    assert_eq!(server["product"], "ClickHouse");
+    assert!(server["settings"]["max_threads"].is_string(), "{server}");
+    let ran = folder.expect(&format!("run flights --db {url} --transactions 20 --sessions 2 --no-record"), 0);
+    assert!(ran.stdout.contains("Q14"), "{}", ran.shown());
+    folder.expect(&format!("cleanup flights --db {url}"), 0);
+    folder.expect(&format!("olap flights --db {url} --no-record"), 4);
+}
+
+/// Values of all types, by rows in a statement's text, a prepared statement, and a loader.
+const TYPES: &str = r#"
+local COLUMNS = {
+  { "i", "Int64", "-9223372036854775807" }, { "u", "UInt8", "255" }, { "f", "Float64", "0.5" }, { "t", "String", "it's \\ \n" },
+  { "x", "FixedString(4)", "ab" }, { "d", "Date", "2024-02-29" }, { "s", "DateTime", "2024-02-29 23:59:58" },
+  { "p", "Decimal(18, 2)", "-12.50" }, { "e", "Enum8('a' = 1, 'b' = -2)", "b" }, { "n", "Nullable(Int16)" },
+}
+function event()
+  local con = sysbench.sql.driver():connect()
+  con:query("DROP TABLE IF EXISTS all_types")
+  local names, kinds, values, marks = {}, {}, {}, {}
+  for i, column in ipairs(COLUMNS) do
+    names[i], kinds[i], values[i], marks[i] = column[1], column[1] .. " " .. column[2], column[3], "?"
+  end
+  con:query("CREATE TABLE all_types (" .. table.concat(kinds, ", ") .. ") ENGINE = MergeTree ORDER BY i;")
+  local list = table.concat(names, ", ")
+  con:query("INSERT INTO all_types VALUES (-9223372036854775807, 255, 5e-1, 'it\\'s \\\\ \\n', 'ab', '2024-02-29', "
+    .. "'2024-02-29 23:59:58', -12.5, 'b', NULL)")
+  con:prepare("INSERT INTO all_types (" .. list .. ") VALUES (" .. table.concat(marks, ", ") .. ")", ("s"):rep(#COLUMNS))
+    :perform(unpack(values, 1, #COLUMNS))
+  local loader = con:loader("all_types", list)
+  loader:row(unpack(values, 1, #COLUMNS))
+  loader:done()
+  local found = con:query("SELECT " .. list .. " FROM all_types")
+  if found.nrows ~= 3 then error("there are " .. found.nrows .. " rows", 0) end
+  for _ = 1, 3 do
+    local row = found:fetch_row()
+    for i, column in ipairs(COLUMNS) do
+      if row[i] ~= column[3] then error(("%s: %s"):format(column[1], tostring(row[i])), 0) end
+    end
+  end
+  -- More than one block, and rows that are only counted.
+  local many = con:query_row("SELECT sum(number), count() FROM (SELECT number FROM system.numbers LIMIT 200000)")
+  if tonumber(many) ~= 19999900000 then error("the sum is " .. tostring(many), 0) end
+  if con:query("SELECT number, toString(number) FROM system.numbers LIMIT 200000").nrows ~= 200000 then error("rows are missing", 0) end
+  con:query("DROP TABLE all_types")
+end
+"#;
+
+#[test]
+fn values_of_all_types_arrive_as_they_are() {
+    if !ClickHouse::present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("types.lua", TYPES);
+    folder.expect(&format!("run ./types.lua --db {} --transactions 1 --no-record", shared().url("app")), 0);
+}
+
+#[test]
+fn what_the_server_refuses_has_a_cause_and_advice() {
+    if !ClickHouse::present() {
+        return;
+    }
+    let folder = Folder::new();
+    let server = shared();
+    let url = server.url("app");
+    folder.expect(&format!("sql 'SELECT 1' --db {} --runs 1 --no-record", server.url("jane:secret")), 0);
+    let slow = "function queries() assay.query { name = 'slow', text = 'SELECT max(number) FROM system.numbers' } end";
+    folder.write("slow.lua", slow);
+    let jane = server.url("jane:wrong");
+    for (line, code, words) in [
+        (format!("sql 'SELECT 1' --db {jane} --runs 1 --no-record"), 4, &["(193)"][..]),
+        (format!("sql 'SELECT a FROM none' --db {url} --runs 1 --no-record"), 4, &["doesn't exist", "(60)"]),
+        (
+            format!(
+                "sql 'SELECT uniqExact(number) FROM system.numbers' --session-sql 'SET max_memory_usage = 1000000' --db {url} --runs 1 --no-record"
+            ),
+            4,
+            &["Memory limit", "(241)"],
+        ),
+        (
+            format!("sql 'INSERT INTO t VALUES (now())' --db {url} --runs 1 --no-record"),
+            4,
+            &["a number, a text or NULL expected"],
+        ),
+        (
+            format!("sql 'SELECT [1]' --db {url} --runs 1 --no-record"),
+            4,
+            &["a type that is not supported: Array(UInt8)"],
+        ),
+        (format!("olap tpch_like --db {url} --no-record"), 2, &["tpch_like has no statements for ClickHouse"]),
+        (format!("prepare flights --indexes on --db {url} --no-record"), 2, &["--indexes: ClickHouse has none"]),
+        (format!("run oltp_read_only --db {url} --no-record"), 2, &["clickhouse"]),
+        (
+            format!("run oltp_read_only --db {url}?max_threads=1 --no-record"),
+            2,
+            &["unknown option `max_threads`", "--session-sql"],
+        ),
+    ] {
+        let ran = folder.run(&line);
+        assert!(
+            ran.code == Some(code) && words.iter().all(|words| ran.shown().contains(words)),
+            "{line}: {}",
+            ran.shown()
+        );
+        assert!(!ran.shown().contains("secret") && !ran.shown().contains("jane:wrong"), "{}", ran.shown());
+    }
+    let ran = folder.expect(&format!("olap ./slow.lua --db {url} --timeout 1s --no-record"), 0);
+    assert!(ran.stdout.contains("slow took too long: "), "{}", ran.shown());
+}
