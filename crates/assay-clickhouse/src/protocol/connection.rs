@@ -37,6 +37,8 @@ mod code {
     pub(super) const EXTREMES: u64 = 8;
 }
 
+/// The packet that ends the query in flight.
+const CANCEL: u8 = 3;
 /// The packet that the server answers with PONG.
 const PING: u8 = 4;
 
@@ -466,8 +468,11 @@ impl Connection for ClickHouseConnection {
         }
     }
 
-    fn close(&mut self, _: &mut Exchange<'_>) {
-        // There is no goodbye: the server notices the closed socket, and cancels what it executes.
+    fn close(&mut self, exchange: &mut Exchange<'_>) {
+        // There is no goodbye. But a closed socket alone does not end a query: version 18.16 executes it to its end.
+        if self.phase == Phase::Busy {
+            exchange.out.push(CANCEL);
+        }
         self.forget();
     }
 }

@@ -21,10 +21,13 @@ pub(super) fn error(code: i32, message: &str) -> StatementError {
         _ => (Class::Other, Retry::Never),
     };
     let message = message.strip_prefix("DB::Exception: ").unwrap_or(message).trim_end();
+    let message = message.strip_suffix('.').unwrap_or(message);
     let hint = match number {
+        62 => Some("ClickHouse has its own SQL; of the built-in workloads, only flights is written for it"),
+        159 => Some("the limit is max_execution_time: --session-sql 'SET max_execution_time = …', in seconds"),
         202 => Some("use fewer sessions, or raise the server's max_concurrent_queries"),
         241 => Some(
-            "raise it with --session-sql 'SET max_memory_usage = …', or let the server use its disk: \
+            "raise it with --session-sql 'SET max_memory_usage = …', or let GROUP BY use the server's disk: \
                      --session-sql 'SET max_bytes_before_external_group_by = …'",
         ),
         252 => Some("load with fewer sessions: each batch of rows becomes a part"),

@@ -34,6 +34,9 @@ impl std::fmt::Debug for ClickHouseServer {
     }
 }
 
+/// Ports where ClickHouse speaks HTTP: it would wait for the rest of a request, and we for its answer.
+const HTTP_PORTS: [u16; 2] = [8123, 8443];
+
 const OPTIONS: [&str; 5] = ["sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout"];
 
 const MODES: [(&str, TlsMode); 4] = [
@@ -86,6 +89,10 @@ pub(super) fn read(
     let host = url.hosts.first().map(|host| host.name.clone()).filter(|name| !name.is_empty());
     let host = host.unwrap_or_else(|| "localhost".to_owned());
     let port = url.hosts.first().and_then(|host| host.port).unwrap_or(usual_port);
+    if HTTP_PORTS.contains(&port) {
+        let message = format!("port {port} is where ClickHouse speaks HTTP, and assay its native protocol");
+        return Err(wrong(message, Some(format!("usually port {PORT}, or {TLS_PORT} with TLS"))));
+    }
     let or_default = |text: &str| if text.is_empty() { "default".to_owned() } else { text.to_owned() };
     let (user, database) = (or_default(url.user.as_deref().unwrap_or_default()), or_default(&url.path));
     let password = url.password.clone().or_else(|| surroundings.variable("CLICKHOUSE_PASSWORD")).unwrap_or_default();
@@ -145,6 +152,7 @@ pub(super) mod tests {
         for (url, message) in [
             ("clickhouse://h?max_threads=1", "unknown option `max_threads` in the database URL"),
             ("clickhouse://h?sslmode=prefer", "unknown sslmode `prefer`"),
+            ("clickhouse://h:8123", "port 8123 is where ClickHouse speaks HTTP, and assay its native protocol"),
             ("clickhouse://h,i", "the database URL names several hosts"),
             ("clickhouse://h/a/b", "the database name `a/b` in the URL holds a `/`"),
             ("clickhouse://h?connect_timeout=x", "connect_timeout is not a number of seconds"),

@@ -189,7 +189,10 @@ impl<'a> Suite<'a> {
             Err(_) if interrupt::control().is_stopped() => return Ok(false),
             Err(refused) => {
                 let (class, words) = match refused {
-                    Refused::Server(error) => (error.class, format!("{} ({})", error.message, error.code)),
+                    Refused::Server(error) => {
+                        let hint = error.hint.map_or(String::new(), |hint| format!("; {hint}"));
+                        (error.class, format!("{} ({}){hint}", error.message, error.code))
+                    }
                     Refused::Lost(words) => (Class::Connection, words),
                 };
                 kept.timed_out = limit.is_some_and(|limit| match class {

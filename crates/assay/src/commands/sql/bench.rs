@@ -13,7 +13,7 @@ use assay_process::terminal;
 use assay_process::url_text;
 use assay_recipe::order;
 use assay_record::{Case, Cold, Execution, QueryPlan};
-use assay_run::client::{self, Client, text};
+use assay_run::client::{self, Client, Refused, text};
 use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
@@ -175,7 +175,7 @@ impl<'a> Bench<'a> {
         self.run_words(&described.setup)?;
         let plan = if self.spec.explain && round.is_some() { self.plan(case)? } else { None };
         let before = self.client.now();
-        let rows = self.client.ask(&described.sql, PATIENCE)?;
+        let rows = self.client.attempt(&described.sql, PATIENCE).map_err(words_of)?;
         let elapsed = self.client.now() - before;
         let (count, digest) = digest(&rows);
         self.client.reuse(rows);
@@ -309,6 +309,17 @@ pub(in crate::commands) fn server_of(url: &str) -> Result<Server, Trouble> {
         Trouble::usage("--cold: this server was not started by `assay server`, so it cannot be restarted")
             .hint("start one: DB=$(assay server start postgres --prepare 'tpcc --warehouses 1')")
     })
+}
+
+/// Why a case has no rows, and the hint if there is one.
+fn words_of(refused: Refused) -> String {
+    match refused {
+        Refused::Server(error) => match error.hint {
+            Some(hint) => format!("{}; {hint}", error.message),
+            None => error.message,
+        },
+        Refused::Lost(reason) => reason,
+    }
 }
 
 /// Number of rows, and a hash that does not depend on their order: the sum of the hashes of rows.
