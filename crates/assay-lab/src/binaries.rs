@@ -241,7 +241,7 @@ fn asked(
         return Err(Fault::environment(format!("{} cannot run: the library {library} is missing", program.display()))
             .hint(format!("install the package that contains it{}", package_of(library))));
     }
-    match product.version_said(&words) {
+    match product.version_said(&words).or_else(|| product.version_of_files(program)) {
         Some(version) => Ok(Some(Binaries { version, ..draft })),
         // `unshare` or a mount failed before the program started, or the program did.
         None if origin == Origin::Container && !said.status.success() => {

@@ -231,6 +231,12 @@ pub trait Install: Debug + Sync {
     /// The version in a program's output of `--version`; `None`: it is another product.
     fn version_said(&self, words: &str) -> Option<Version>;
 
+    /// The version according to files beside a program whose output does not have it.
+    fn version_of_files(&self, program: &Path) -> Option<Version> {
+        let _ = program;
+        None
+    }
+
     /// Environment variables of its programs.
     fn environment(&self, binaries: &Binaries) -> Vec<(String, String)> {
         let _ = binaries;
@@ -312,13 +318,13 @@ pub trait Lifecycle {
         &[]
     }
 
-    /// The unix socket.
+    /// The unix socket; a file that is never there if it has none.
     fn socket(&self, site: &Site<'_>) -> PathBuf;
 
-    /// A URL for the administrator over the unix socket, without a password.
+    /// A URL for the administrator, without a password: over the unix socket if it has one.
     fn administrator(&self, site: &Site<'_>) -> String;
 
-    /// A URL for the user `app` over the unix socket.
+    /// A URL for the user `app`: over the unix socket if it has one.
     fn socket_url(&self, site: &Site<'_>, database: &str) -> String;
 
     /// The client program, and its arguments for a server on `site`: `psql …`.

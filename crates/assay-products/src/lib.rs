@@ -4,6 +4,7 @@
 
 use std::sync::LazyLock;
 
+use assay_clickhouse::ClickHouse;
 use assay_fronts::{HaProxy, PgBouncer};
 use assay_lab::front::Front;
 use assay_lab::product::Product;
@@ -62,7 +63,7 @@ pub static FAMILIES: [Family; 6] = [
         example: "clickhouse://USER@HOST/DATABASE",
         questions: assay_clickhouse::QUESTIONS,
         settings: assay_clickhouse::SETTINGS,
-        servers: &[],
+        servers: &[&ClickHouse],
         greeting: None,
     },
     Family {

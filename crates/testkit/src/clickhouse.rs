@@ -76,6 +76,13 @@ impl ClickHouse {
         format!("clickhouse://{user}@127.0.0.1:{}/default", self.port)
     }
 
+    /// Kills it, as a crash would.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     fn wait(&mut self) -> Result<()> {
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
@@ -90,8 +97,7 @@ impl ClickHouse {
 
 impl Drop for ClickHouse {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.kill();
     }
 }
 

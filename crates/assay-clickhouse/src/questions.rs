@@ -1,0 +1,64 @@
+//! What to ask ClickHouse during a run: `system.events` and `system.metrics`, and the plan of a statement.
+
+use assay_telemetry::question::{Asked, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape};
+use assay_telemetry::{Checkup, LiveQuestions, Questions, StatementQuestions};
+
+/// The questions.
+pub const QUESTIONS: Questions = Questions {
+    products: &["ClickHouse"],
+    server: |_, _| server_questions(),
+    live: |_, _| LiveQuestions::default(),
+    statement: |_, version| StatementQuestions {
+        explain: has_explain(version).then_some("EXPLAIN "),
+        no_counters: "ClickHouse's counters are not read for a single statement",
+        // Whole seconds: older versions take nothing else.
+        time_limit: Some(|ms| format!("SET max_execution_time = {}", ms.div_ceil(1000))),
+        ..StatementQuestions::default()
+    },
+    checkup: Checkup::NONE,
+};
+
+/// A metric and an event can have the same name: metrics get a prefix.
+const SQL: &str = "SELECT event, toInt64(value) FROM system.events \
+                   WHERE event IN ('Query', 'ReadBufferFromFileDescriptorReadBytes') \
+                   UNION ALL SELECT concat('now ', metric), toInt64(value) FROM system.metrics \
+                   WHERE metric IN ('Query', 'TCPConnection')";
+
+fn server_questions() -> ServerQuestions {
+    let asked = vec![
+        Asked::of("statements", "Query").with(OwnPart::Statements),
+        Asked::of("bytes_read", "ReadBufferFromFileDescriptorReadBytes"),
+        Asked { less: 1, ..Asked::of("active_sessions", "now Query") },
+        Asked { less: 1, ..Asked::of("connections", "now TCPConnection") },
+    ];
+    ServerQuestions {
+        questions: vec![Question::new(SQL.to_owned(), Shape::Named, asked)],
+        process: ProcessQuestion {
+            // The kernel keeps 15 letters.
+            programs: &["clickhouse-serv"],
+            own_sql: "",
+            // No such file: the server is found by its name, if it is the only one.
+            file_sql: "SELECT 'server.pid'",
+            folder_sql: "SELECT replaceRegexpOne(data_path, '/(data|store)/[^/]*/?$', '') FROM system.databases \
+                         WHERE name = 'default'",
+        },
+        ..ServerQuestions::default()
+    }
+}
+
+/// `EXPLAIN` of a plan came with version 20.6.
+fn has_explain(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next(), parts.next()) >= (Some(20), Some(6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_name() {
+        let asked = server_questions().questions.remove(0).asked;
+        asked.iter().for_each(|asked| assert!(assay_telemetry::metric(asked.metric).is_some(), "{}", asked.metric));
+    }
+}
