@@ -251,7 +251,7 @@ fn rows_are_inserted_as_the_table_stores_them() {
     reply 0 Syntax: client: an INSERT without rows: the server waits for them (no code)
     > 0.0.0.0:0 assay INSERT INTO t (n, t) VALUES
     >
-    reply 0 Missing: server: Table bench.t doesn't exist. (60)
+    reply 0 Missing: server: Table bench.t doesn't exist (60)
     > 0.0.0.0:0 assay SELECT 1
     ");
 }
@@ -318,6 +318,22 @@ fn what_cannot_be_read_ends_the_connection_with_a_reason() {
         let log = check(&[], &[Server(greeting)]);
         assert!(log.contains(reason), "{log}");
     }
+}
+
+#[test]
+fn a_query_in_flight_is_cancelled_before_the_socket_is_closed() {
+    let mut connection = ClickHouseConnection::new(Arc::new(server("clickhouse://h", &[])));
+    let (mut pool, mut out) = (RowsPool::default(), Vec::new());
+    let mut exchange = Exchange { out: &mut out, pool: &mut pool, now: Nanos::ZERO };
+    connection.on_connected(&mut exchange);
+    connection.on_bytes(&hello("UTC"), &mut exchange);
+    connection.execute(&Operation::Query { text: b"SELECT 1", rows: RowsWanted::Keep }, &mut exchange);
+    exchange.out.clear();
+    connection.close(&mut exchange);
+    assert_eq!(*exchange.out, [3]);
+    exchange.out.clear();
+    connection.close(&mut exchange);
+    assert!(exchange.out.is_empty());
 }
 
 #[test]
