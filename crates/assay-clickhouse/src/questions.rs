@@ -41,6 +41,7 @@ fn server_questions() -> ServerQuestions {
             file_sql: "SELECT 'server.pid'",
             folder_sql: "SELECT replaceRegexpOne(data_path, '/(data|store)/[^/]*/?$', '') FROM system.databases \
                          WHERE name = 'default'",
+            ..ProcessQuestion::default()
         },
         ..ServerQuestions::default()
     }
