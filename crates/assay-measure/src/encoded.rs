@@ -238,7 +238,7 @@ mod tests {
                 histogram.saturating_record_n(3_u64.pow(at), 1 << (at * 3 / 2));
                 histograms.push(histogram.clone());
             }
-            histogram.saturating_record_n(HIGHEST_NS, i64::MAX as u64);
+            histogram.saturating_record_n(HIGHEST_NS, 1 << 61);
             histograms.push(histogram);
         }
         for histogram in histograms {
