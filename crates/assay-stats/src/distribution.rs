@@ -58,11 +58,12 @@ impl Distribution {
         assert!(ppm.is_sorted() && ppm.iter().all(|&share| share < MILLION), "shares ascend and are below one");
         let count = self.count();
         let mut values = [None; N];
-        let mut wanted = ppm.into_iter().zip(&mut values).filter(|&(share, _)| is_supported(count, share)).peekable();
+        let supported = ppm.into_iter().zip(&mut values).filter(|&(share, _)| is_supported(count, share));
+        let mut wanted = supported.map(|(share, value)| (rank(count, share), value)).peekable();
         let mut seen = 0u64;
         for (bucket, number) in &self.buckets {
             seen = seen.saturating_add(*number);
-            while let Some((_, value)) = wanted.next_if(|&(share, _)| rank(count, share) <= seen) {
+            while let Some((_, value)) = wanted.next_if(|(rank, _)| *rank <= seen) {
                 *value = Some((*bucket).clamp(self.min, self.max));
             }
         }

@@ -359,7 +359,8 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
         .filter(|(_, at)| *at >= start_ns && *at <= end_ns)
         .map(|(number, at)| (number, i128::from(at) - i128::from(start_ns)))
         .collect();
-    let metrics = scope.series.iter().map(|series| series_findings(series, &within, done));
+    let ended: Vec<f64> = within.iter().map(|(_, at)| done.at(*at)).collect();
+    let metrics = scope.series.iter().map(|series| series_findings(series, &within, &ended));
     let metrics = metrics.filter(|found| found.points.iter().any(|point| point.value.is_some()));
     let mut instants = Vec::new();
     let shared = |mut found: TelemetryFindings| {
@@ -391,7 +392,8 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
     }
 }
 
-fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Done) -> TelemetryFindings {
+/// `ended`: transactions until each of the samples `within`.
+fn series_findings(series: &record::Series, within: &[(usize, i128)], ended: &[f64]) -> TelemetryFindings {
     let value_of = |values: &[Option<u64>], number: usize| values.get(number).copied().flatten();
     let values: Vec<(i128, Option<u64>)> =
         within.iter().map(|(number, at)| (*at, value_of(&series.values, *number))).collect();
@@ -415,7 +417,7 @@ fn series_findings(series: &record::Series, within: &[(usize, i128)], done: &Don
     };
     match series.reading {
         Reading::Counter => {
-            counter(&mut found, &values, &own, done);
+            counter(&mut found, &values, &own, ended);
             found.own_per_s = found.own_per_s.filter(|_| !series.own.is_empty());
         }
         Reading::Gauge => gauge(&mut found, &values),
@@ -427,16 +429,16 @@ fn since_start(at: i128) -> u64 {
     u64::try_from(at.max(0)).unwrap_or(u64::MAX)
 }
 
-fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &[u64], done: &Done) {
+fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &[u64], ended: &[f64]) {
     let (mut sum, mut of_own, mut ns, mut transactions) = (0.0, 0.0, 0.0, 0.0);
     let (mut pairs, mut points) = (Vec::new(), Vec::new());
-    let mut before: Option<(i128, u64, u64)> = None;
-    for ((at, value), own) in values.iter().zip(own) {
+    let mut before: Option<(i128, u64, u64, f64)> = None;
+    for (((at, value), own), done) in values.iter().zip(own).zip(ended) {
         let Some(value) = *value else {
             points.push(TelemetryPoint { at_ns: since_start(*at), value: None });
             continue;
         };
-        if let Some((earlier, known, known_own)) = before.replace((*at, value, *own)) {
+        if let Some((earlier, known, known_own, done_before)) = before.replace((*at, value, *own, *done)) {
             let length = (*at - earlier) as f64;
             let ours = own.saturating_sub(known_own) as f64;
             // A server that publishes late may not have counted all of our part yet: only the sum is right.
@@ -445,7 +447,7 @@ fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &
                 found.resets_ns.push(since_start(*at));
             }
             if let Some(step) = step {
-                let ended = done.at(*at) - done.at(earlier);
+                let ended = done - done_before;
                 (sum, of_own) = (sum + step, of_own + ours);
                 (ns, transactions) = (ns + length, transactions + ended);
                 pairs.push((step, ended));
