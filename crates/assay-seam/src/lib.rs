@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calendar;
 pub mod connection;
 pub mod conninfo;
 pub mod database;
@@ -22,6 +23,7 @@ pub mod time;
 pub mod unusable;
 pub mod url;
 
+pub use calendar::date_of;
 pub use connection::{Connection, Exchange, Executed, Progress};
 pub use database::{
     ConnectOptions, Database, Dialect, Driver, Endpoint, NoSurroundings, Surroundings, TargetError, TlsMode,

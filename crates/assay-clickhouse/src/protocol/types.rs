@@ -6,7 +6,7 @@
 
 use std::io::Write;
 
-use assay_seam::{Cell, Rows, StatementError};
+use assay_seam::{Cell, Rows, StatementError, date_of};
 use assay_seam::{Class, rows::TooLarge};
 
 /// Type of the values in a column, without `Nullable`.
@@ -293,19 +293,13 @@ fn write_instant(seconds: i64, out: &mut impl Write) -> std::io::Result<()> {
     write!(out, " {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
 fn write_date(days: i64, out: &mut impl Write) -> std::io::Result<()> {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    write!(out, "{:04}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
+    let (year, month, day) = date_of(days);
+    write!(out, "{year:04}-{month:02}-{day:02}")
 }
 
-/// The number of the day `1998-09-02`, counted from 1970. Source: ibid., days_from_civil.
+/// The number of the day `1998-09-02`, counted from 1970. Source: Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
 fn read_date(text: &str) -> Option<i64> {
     let mut parts = text.split('-').map(|part| part.parse::<u32>().ok().map(i64::from));
     let (Some(Some(year)), Some(Some(month)), Some(Some(day)), None) =
