@@ -324,3 +324,14 @@ fn totals_that_are_replaced_are_not_decoded() {
     fs::write(&path, format!("{head}{broken}\n")).unwrap();
     assert!(Record::read(&path).unwrap_err().to_string().contains("cannot be read"));
 }
+
+#[test]
+fn figures_of_both_forms_of_a_record_are_of_one_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = long(3);
+    let figures = ["r.json.zst", "r.json"].map(|name| {
+        record.write(&folder.path().join(name)).unwrap();
+        Record::read_figures(&folder.path().join(name)).unwrap()
+    });
+    assert_eq!(figures[0].trial(), figures[1].trial());
+}
