@@ -21,7 +21,10 @@ pub(crate) fn how(found: &CasesFindings, suite: &Suite) -> Vec<String> {
     if rows.is_empty() {
         facts.clear();
     }
-    facts.push(format!("{} queries in {order}, each {runs}", found.cases.len()));
+    facts.push(match found.cases.len() {
+        1 => format!("1 query, {runs}"),
+        number => format!("{number} queries in {order}, each {runs}"),
+    });
     facts.push(match found.cold {
         None => "first execution lukewarm: nothing was dropped from any cache".to_owned(),
         Some(Cold::Restarted) => "first execution after a restart of the server, OS cache warm".to_owned(),
