@@ -38,7 +38,8 @@ impl Instance {
         // A name like `md:x` would mean something else.
         let file = Path::new(".").join(&settings.path);
         let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
-        let key = folder.zip(file.file_name()).map_or_else(|| file.clone(), |(folder, name)| folder.join(name));
+        let made = || folder.zip(file.file_name()).map_or_else(|| file.clone(), |(folder, name)| folder.join(name));
+        let key = file.canonicalize().unwrap_or_else(|_| made());
         // Held while the file is opened, so that nobody opens it, too.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         let open = open.get_or_insert_with(HashMap::new);

@@ -1047,7 +1047,10 @@ fn what_was_read_is_told_by_second_and_by_transaction_and_a_counter_that_began_a
     assert!((log.per_transaction.unwrap() - 2000.0).abs() < 0.6, "{log:?}");
     // A record without the first sample has one value less, and not a zero.
     let age = first.telemetry[0].metric("checkpoint_age_bytes").unwrap();
-    assert_eq!((age.mean, age.max, age.last, age.points.iter().next().unwrap().value), (Some(1.5), Some(2.0), Some(2.0), None));
+    assert_eq!(
+        (age.mean, age.max, age.last, age.points.iter().next().unwrap().value),
+        (Some(1.5), Some(2.0), Some(2.0), None)
+    );
     let waits = first.telemetry[0].waits.as_ref().unwrap();
     let waits: Vec<_> = waits.iter().map(|one| (one.event.as_str(), one.sessions)).collect();
     assert_eq!(waits, [("CPU", 2.0), ("IO:WALSync", 1.0)]);

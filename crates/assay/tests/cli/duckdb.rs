@@ -81,6 +81,8 @@ fn values_transactions_loads_and_errors_of_duckdb() {
             local wrong = con:loader("t", "a, d")
             local ok = pcall(function() wrong:row(9001, "2020-01-01") wrong:row(9002, "no day") wrong:done() end)
             show("a load that fails", ok, con:query_row("SELECT COUNT(*) FROM t WHERE a > 9000"))
+            local lost = con:loader("nothing", "a")
+            show("a load into nothing", (pcall(function() lost:row(1) lost:done() end)))
             "##,
             &url,
         );
@@ -106,6 +108,7 @@ fn values_transactions_loads_and_errors_of_duckdb() {
             constraint false errno = 0, state = '': Constraint Error: Duplicate key 
             unread false errno = 0, state = '': column list has a type that is not read here (number 24 of duckdb_type)
             a load that fails false|0
+            a load into nothing false
             "#);
         }
         let counted = format!("sql 'SELECT * FROM range(3000000)' --db {url} --runs 1 --format json --no-record");
