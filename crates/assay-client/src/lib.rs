@@ -225,8 +225,7 @@ impl Client {
                 Progress::Reply(_) => return Err("the server answered before it was asked".to_owned()),
                 Progress::Failed(error) => {
                     // Of a file; what a server refuses is explained by whoever asked.
-                    let hint = error.hint.as_deref().filter(|_| address.is_none());
-                    let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+                    let hint = if address.is_none() { error.hint_words() } else { String::new() };
                     return Err(self.lose(format!("{error}{hint}")));
                 }
                 Progress::Reconnect => self.connect(target, address)?,

@@ -27,6 +27,11 @@ pub struct StatementError {
 }
 
 impl StatementError {
+    /// The hint as it follows the message: `; use another file`. Empty if there is none.
+    pub fn hint_words(&self) -> String {
+        self.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"))
+    }
+
     /// A failure on our side of the wire that no retry can fix.
     pub fn client(class: Class, message: impl Into<String>) -> StatementError {
         StatementError {

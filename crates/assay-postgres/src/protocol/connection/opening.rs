@@ -111,7 +111,7 @@ impl PostgresConnection {
                 // The same error twice does not depend on the encryption.
                 if let Some(first) = self.first_refusal.take().filter(|first| first.message != error.message) {
                     let way = if mode == TlsMode::Prefer { "with" } else { "without" };
-                    let hint = error.hint.take().map(|hint| format!("; {hint}")).unwrap_or_default();
+                    let hint = error.hint_words();
                     error.hint = Some(format!("{way} TLS the server had said: {}{hint}", first.message));
                 }
                 return Err(error);

@@ -190,8 +190,7 @@ impl<'a> Suite<'a> {
             Err(refused) => {
                 let (class, words) = match refused {
                     Refused::Server(error) => {
-                        let hint = error.hint.map_or(String::new(), |hint| format!("; {hint}"));
-                        (error.class, format!("{} ({}){hint}", error.message, error.code))
+                        (error.class, format!("{} ({}){}", error.message, error.code, error.hint_words()))
                     }
                     Refused::Lost(words) => (Class::Connection, words),
                 };

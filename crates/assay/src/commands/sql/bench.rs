@@ -314,10 +314,7 @@ pub(in crate::commands) fn server_of(url: &str) -> Result<Server, Trouble> {
 /// Why a case has no rows, and the hint if there is one.
 fn words_of(refused: Refused) -> String {
     match refused {
-        Refused::Server(error) => match error.hint {
-            Some(hint) => format!("{}; {hint}", error.message),
-            None => error.message,
-        },
+        Refused::Server(error) => format!("{}{}", error.message, error.hint_words()),
         Refused::Lost(reason) => reason,
     }
 }
