@@ -44,7 +44,7 @@ impl<'a, R: Read> Source<'a, R> {
         self.passed += bytes;
     }
 
-    /// Reads at least as much again as is held; false: there is no more. An error if what is held grows too large.
+    /// Reads at least as much again as is held; false at the end of the file. Fails if what is held grows too large.
     pub(crate) fn more(&mut self) -> Result<bool, ReadError> {
         self.held.drain(..self.passed);
         self.passed = 0;

@@ -51,7 +51,7 @@ const NESTED_MAX: u32 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// There is no usable socket.
+    /// Not connected.
     Closed,
     /// The TLS handshake is next.
     Securing,
@@ -469,7 +469,7 @@ impl Connection for ClickHouseConnection {
     }
 
     fn close(&mut self, exchange: &mut Exchange<'_>) {
-        // There is no goodbye. But a closed socket alone does not end a query: version 18.16 executes it to its end.
+        // The protocol has no goodbye, and closing the socket does not end a query: 18.16 executes it to its end.
         if self.phase == Phase::Busy {
             exchange.out.push(CANCEL);
         }

@@ -1,7 +1,7 @@
 //! A ClickHouse server's address and login: the URL `clickhouse://user:password@host:port/database?sslmode=…`.
 //!
 //! What the URL omits: the user `default`, no password or CLICKHOUSE_PASSWORD, the host localhost, the port 9000 or
-//! 9440 with TLS, the database `default`. A port takes either TLS or none, so there is no mode that tries both.
+//! 9440 with TLS, the database `default`. A port either requires TLS or does not speak it, so no mode tries both.
 
 use std::path::PathBuf;
 

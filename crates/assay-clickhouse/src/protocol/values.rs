@@ -5,7 +5,8 @@
 
 use assay_seam::Rows;
 
-/// Where the rows of a statement begin, behind the word VALUES; `None`: it is no INSERT, or inserts what it selects.
+/// Where the rows of a statement begin, after the word VALUES; `None`: not an INSERT, or one that inserts what it
+/// selects.
 pub(super) fn start(sql: &[u8]) -> Option<usize> {
     let mut scanner = Scanner { sql, at: 0 };
     if !scanner.next_word()?.eq_ignore_ascii_case(b"insert") {

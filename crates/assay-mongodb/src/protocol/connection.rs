@@ -24,7 +24,7 @@ use crate::protocol::transaction::{self, Control, Transaction};
 /// What the next message must be.
 #[derive(Debug)]
 enum Phase {
-    /// None: there is no usable socket.
+    /// Not connected.
     Closed,
     /// None before TLS is established.
     Securing,
@@ -212,7 +212,7 @@ impl MongoConnection {
 
     /// Why no transaction can begin here and now.
     fn refuse_start(&self) -> Option<Box<StatementError>> {
-        // FerretDB calls itself a member of a set, if it is told to, and ignores what makes a transaction.
+        // FerretDB can be told to call itself a member of a replica set, but it ignores the fields of transactions.
         let ignores = self.server.version.get().is_some_and(|(product, _)| product == "FerretDB");
         let (message, hint) = if self.transaction.is_open() {
             ("a transaction is open already", "end it with {\"commitTransaction\": 1} or {\"abortTransaction\": 1}")

@@ -1,6 +1,6 @@
 //! A transaction over several commands: what travels with each of them.
 //!
-//! It begins with the first command after `startTransaction`, which is no command of the server's. An error of the
+//! It begins with the first command after `startTransaction`, which the server never sees. An error of the
 //! server ends it there, and it stays open here until it is aborted, as in a SQL database. Source: MongoDB manual,
 //! "Transactions", "Server Sessions".
 

@@ -43,7 +43,7 @@ const COLUMNS_KEEP_MAX: usize = 128;
 /// What the next packet must be.
 #[derive(Debug)]
 enum Phase {
-    /// None: there is no usable socket.
+    /// Not connected.
     Closed,
     /// The server's greeting.
     Greeting,

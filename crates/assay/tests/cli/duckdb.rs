@@ -144,7 +144,7 @@ fn refuses_what_is_wrong(library: &Path) {
         let shown = String::from_utf8_lossy(&shown.stderr).into_owned();
         assert!(shown.contains(told), "{parameters}: {shown}");
     }
-    folder.write("text.duckdb", &"This is no database. ".repeat(1000));
+    folder.write("text.duckdb", &"Text, not a database. ".repeat(1000));
     let shown = ran("sql 'SELECT 1' --no-record --db duckdb:text.duckdb", 4);
     assert!(shown.contains("not a valid DuckDB database file"), "{shown}");
     let shown = ran("run oltp_point_select --prepare --no-record --db duckdb:f.duckdb", 3);
