@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
+use nix::sys::statvfs::statvfs;
 
 use crate::steps::{Beside, Steps, cargo, run};
 use crate::{fuzz, install, instructions, suites, tidy};
@@ -28,8 +29,9 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     steps.run("lints", lints);
     installing.show()?;
     let compiled = steps.run("compiling the tests", suites::compile);
+    let has_room = steps.run("room for the tests", room);
     let installed = steps.run("install", || installing.finish());
-    if compiled && installed {
+    if compiled && installed && has_room {
         // Everything is installed now, so no test may be skipped, except by an ordinary user those that need root.
         let strict = if nix::unistd::geteuid().is_root() { "1" } else { "installed" };
         steps.run("tests", || {
@@ -44,6 +46,24 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
         steps.run("instructions", || instructions::run(&instructions::Options::check()));
     }
     steps.finish()
+}
+
+/// What servers, loads and records of all tests take at once, and as much again.
+const ROOM_BYTES: u64 = 6 << 30;
+
+/// Without it, tests would fail one after another, each in its own words.
+fn room() -> Result<()> {
+    let folder = std::env::temp_dir();
+    let found = statvfs(&folder).with_context(|| format!("asking for the free space of {}", folder.display()))?;
+    let free = found.blocks_available().saturating_mul(found.fragment_size());
+    ensure!(
+        free >= ROOM_BYTES,
+        "tests need {} GB in {}, and {:.1} GB are free there: remove something, or set TMPDIR",
+        ROOM_BYTES >> 30,
+        folder.display(),
+        free as f64 / f64::from(1 << 30)
+    );
+    Ok(())
 }
 
 /// Warnings fail the step only with the compiler for which this tree is kept clean, `rust-version` of the workspace. A

@@ -63,7 +63,8 @@ impl FerretDb {
         account.own(&data)?;
         let mut command = account.command(program());
         command.args(["--handler=sqlite", "--telemetry=disable", "--debug-addr=-", "--log-level=warn"]);
-        command.arg(format!("--sqlite-url=file:{}/", data.display()));
+        // As for the other servers: the data is discarded, and a kill of the server leaves it in the page cache.
+        command.arg(format!("--sqlite-url=file:{}/?_pragma=synchronous(off)", data.display()));
         command.arg(format!("--state-dir={}", data.display()));
         let address = format!("127.0.0.1:{port}");
         let mut certificates = None;

@@ -27,7 +27,7 @@ fn ycsb_keeps_its_audit_on_documents() {
 /// `changing`: sessions of the mixes that update or insert.
 fn ycsb_keeps_its_audit(url: &str, changing: u32) {
     let folder = Folder::new();
-    let common = format!("--db {url} --audit-updates on --recordcount 500");
+    let common = format!("--db {url} --audit-updates on --recordcount 150");
     folder.expect(&format!("prepare ycsb {common} --sessions 2 --no-record"), 0);
     for (mix, rules) in [
         (format!("--core-workload a --sessions {changing}"), 3),
