@@ -29,6 +29,11 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     steps.run("lints", lints);
     installing.show()?;
     let compiled = steps.run("compiling the tests", suites::compile);
+    if options.matrix {
+        steps.run("a checker of Lua", || {
+            testkit::fetch_lua_checker().map(|version| println!("emmylua_check {version}"))
+        });
+    }
     let has_room = steps.run("room for the tests", room);
     let installed = steps.run("install", || installing.finish());
     if compiled && installed && has_room {

@@ -239,7 +239,7 @@ function Connection:bulk_insert_done() end
 ---@class Driver
 local Driver = {}
 
---- `pgsql`, `mysql` or `sqlite`.
+--- `pgsql`, `mysql`, `sqlite`, …
 ---@return string
 function Driver:name() end
 
@@ -407,3 +407,95 @@ function assay.acknowledge(...) end
 
 ---@return fun(): integer ...
 function assay.acknowledged() end
+
+--- The product that the scripts of before sysbench 1.0 are written for: `mysql`, or another one.
+---@type string
+db_driver = ""
+
+--- The path of the script, for scripts of before sysbench 1.0.
+---@type string
+test = ""
+
+--- Number of the session, from 0, for scripts of before sysbench 1.0.
+---@type integer
+thread_id = 0
+
+DB_ERROR_NONE, DB_ERROR_RESTART_TRANSACTION, DB_ERROR_FAILED = 0, 1, 2
+
+--- Functions of before sysbench 1.0 use one connection per session, which the first of them opens.
+function db_connect() end
+
+function db_disconnect() end
+
+---@param text string
+function db_query(text) end
+
+---@param text string
+function db_bulk_insert_init(text) end
+
+---@param text string
+function db_bulk_insert_next(text) end
+
+function db_bulk_insert_done() end
+
+---@param text string
+---@return Statement
+function db_prepare(text) end
+
+--- Binds the elements of a table, which are read again at each `db_execute`.
+---@param statement Statement
+---@param values Cell[]
+function db_bind_param(statement, values) end
+
+---@param statement Statement
+---@param values? table
+function db_bind_result(statement, values) end
+
+---@param statement Statement
+---@return Result
+function db_execute(statement) end
+
+---@param result Result
+function db_store_results(result) end
+
+---@param result Result
+function db_free_results(result) end
+
+---@param statement Statement
+function db_close(statement) end
+
+--- A number of the distribution of `--rand-type`, from `low` to `high`.
+---@param low integer
+---@param high integer
+---@return integer
+function sb_rand(low, high) end
+
+---@param low integer
+---@param high integer
+---@return integer
+function sb_rand_uniform(low, high) end
+
+---@param low integer
+---@param high integer
+---@return integer
+function sb_rand_gaussian(low, high) end
+
+---@param low integer
+---@param high integer
+---@return integer
+function sb_rand_special(low, high) end
+
+--- Replaces each `#` by a digit and each `@` by a letter.
+---@param format string
+---@return string
+function sb_rand_str(format) end
+
+--- A number that does not occur again in the run; with bounds, one within them.
+---@param low? integer
+---@param high? integer
+---@return integer
+function sb_rand_uniq(low, high) end
+
+--- A number of 32 bits.
+---@return integer
+function sb_rnd() end
