@@ -4,8 +4,8 @@
 -- A session, its deck of cards, and the audit. Each transaction has a file of its own, with its statements, inputs and
 -- counts: `tpcc_new_order`, `tpcc_payment`, `tpcc_order_status`, `tpcc_delivery`, `tpcc_stock_level`. `tpcc_load`
 -- creates the tables, `tpcc_check` verifies them, `tpcc_isolation` tests the isolation of transactions,
--- `tpcc_procedures` has the transactions as stored procedures. What is said to a product stands in its dialect, such as
--- `tpcc_pgsql`. docs/tpcc.md lists clause by clause what is followed and what is not.
+-- `tpcc_procedures` has the transactions as stored procedures, `tpcc_documents` on documents. What is said to a product
+-- stands in its dialect, such as `tpcc_pgsql`. docs/tpcc.md lists clause by clause what is followed and what is not.
 --
 -- Functions that are not `local`, here and in those files, may be replaced by a script that requires this one, and so
 -- may the statements (that script's `prepare` creates the procedures from them).
@@ -218,13 +218,27 @@ local function check_batching(dialect)
   if not waits then fail("--batch-statements needs prepared statements: leave out --prepared off") end
 end
 
+local documents -- the module with the transactions, where tables are documents
+
+local function open_documents(con, dialect)
+  documents = require(dialect.documents)
+  documents.open(con, dialect)
+  session.by = documents.by
+  for set = 1, session.settings.sets do
+    for name, statement in pairs(documents.prepare_set(con, dialect, set)) do session.sets[set][name] = statement end
+  end
+  return dialect
+end
+
 --- Makes the session ready to execute transactions. Returns the dialect.
 function open_session()
   local settings = tpcc.settings()
   local con, dialect = tpcc.connect(settings)
   session.settings, session.con, session.sets, session.by = settings, con, {}, by_statements
   session.has_vanishing_rows = dialect.vanishing_rows
+  session.c_for_customers, session.c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
   read_states(dialect)
+  if dialect.documents then return open_documents(con, dialect) end
   local begin_reading_text = settings.isolation and dialect.begin or dialect.begin_reading
   local prepare = prepare_set
   if settings.procedures then
@@ -240,7 +254,6 @@ function open_session()
   session.defer = settings.batch_statements and session.commit.defer or session.commit.execute
   if not settings.procedures then session.defer = watch.defer(session.defer) end
   if settings.batch_statements then check_batching(dialect) end
-  session.c_for_customers, session.c_for_items = tpcc.constant_of_run(1023, 1024), tpcc.constant_of_run(8191, 8192)
   return dialect
 end
 
@@ -292,6 +305,7 @@ function thread_init()
   declare_audit()
   keep_history()
   for _, what in ipairs { "warehouses", "customers", "items" } do assay.found(what, session[what]) end
+  if dialect.schema then assay.found("schema", dialect.schema) end
   note_run(dialect)
   point_out()
 end
@@ -388,6 +402,11 @@ local function count_pause(of)
   if thinking > TENTH then count("pauses_in_longest_tenth") end
 end
 
+local function least_statements(transaction, of)
+  if not documents then return transaction.least_statements(of) end
+  return documents.least_statements(transaction.name, of, require("tpcc_delivery").delivered)
+end
+
 --- Counts what the transaction executed, as the engine saw it.
 local function count_statements()
   local statements, outside, begun = assay.executed()
@@ -395,7 +414,7 @@ local function count_statements()
   if is_call and not (outside == 1 and begun == 0) or not is_call and not (outside == 0 and begun == 1) then
     count("transactions_in_parts")
   end
-  if statements < (is_call and 1 or TRANSACTIONS[kind].least_statements(input)) then count("transactions_cut_short") end
+  if statements < (is_call and 1 or least_statements(TRANSACTIONS[kind], input)) then count("transactions_cut_short") end
 end
 
 function event(_, attempt)
@@ -425,6 +444,7 @@ end
 
 --- For `tpcc_isolation`: a session with its transactions, their input, and the means to stop inside one.
 function parts()
+  if tpcc.dialect().documents then fail("the isolation tests are for SQL: they pause between its statements") end
   if sysbench.opt.deferred_delivery then fail("--deferred-delivery: the isolation tests do not write a result file") end
   if sysbench.opt.procedures then
     fail("--procedures: the isolation tests pause inside transactions, which is not possible in a procedure")

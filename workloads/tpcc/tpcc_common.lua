@@ -5,7 +5,8 @@
 -- a file for each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup),
 -- `tpcc_check` (the consistency conditions), `tpcc_isolation` (the isolation tests) and `tpcc_procedures`
 -- (--procedures); the latter four are loaded only when needed, so that other sessions do not carry them. What is said
--- to a product stands in its dialect: `tpcc_pgsql`, `tpcc_mysql`, `tpcc_sqlite`, with `tpcc_sql` for what they share.
+-- to a product stands in its dialect: `tpcc_pgsql`, `tpcc_mysql`, `tpcc_sqlite`, with `tpcc_sql` for what they share, and
+-- `tpcc_mongodb`, with `tpcc_documents`.
 
 local tpcc = {}
 
@@ -45,6 +46,7 @@ tpcc.options = {
   procedures = {
     "Execute each transaction as one stored procedure call, on PostgreSQL, MySQL and MariaDB; `prepare` creates them", false,
   },
+  skip_trx = { "Execute commands without transactions, on MongoDB; the audit then fails (3.1, 3.4.1)", false },
   deferred_delivery = { "Deferred deliveries (2.7): up to 80 s from queue to commit, and a result file (--journal)", false },
   thorough = { "Make the loaded rows again from their seed, and compare them with those in the tables (check, run --check)", false },
   scale = { "Old name of warehouses", 0 },
@@ -107,6 +109,7 @@ function tpcc.settings()
     deferred_delivery = opt.deferred_delivery,
     batch_statements = opt.batch_statements,
     procedures = opt.procedures,
+    skip_trx = opt.skip_trx,
   }
   if settings.procedures and settings.batch_statements then
     refuse("--procedures and --batch-statements cannot be used together: a call is already a single statement")
@@ -165,10 +168,25 @@ end
 function tpcc.connect(settings)
   local dialect = tpcc.dialect()
   local refusal = dialect:refusal(settings)
+  if settings.skip_trx and not dialect.documents then
+    refusal = "--skip-trx is for MongoDB: without transactions, statements of SQL do not keep the tables consistent"
+  end
   if refusal then refuse("%s", refusal) end
   local connection = sysbench.sql.driver():connect()
   for _, text in ipairs(dialect:at_connect(settings)) do connection:query(text) end
   return connection, dialect
+end
+
+--- The rows of a statement, or of a function of the connection that a dialect has where one statement cannot do it.
+function tpcc.rows(connection, question)
+  if type(question) == "function" then return question(connection) end
+  return connection:query(question)
+end
+
+--- The same for the columns of the only row.
+function tpcc.row(connection, question)
+  if type(question) == "function" then return question(connection) end
+  return connection:query_row(question)
 end
 
 --- The isolation level of a transaction started by this statement, as reported by the server, and whether it reports
@@ -212,7 +230,7 @@ end
 --- warehouses of past runs: number → true. Raises the server's error if the table does not exist.
 function tpcc.read_state(connection, set)
   local state, pieces, runs = {}, {}, {}
-  local result = connection:query(tpcc.dialect():account(set))
+  local result = tpcc.rows(connection, tpcc.dialect():account(set))
   for _ = 1, result.nrows do
     local what, n, v = unpack(result:fetch_row())
     if what:sub(1, 6) == "piece " then

@@ -45,6 +45,7 @@ function delivery.by_statements(set, w, carrier, delivered)
 end
 
 local delivered = {} -- district → its order
+delivery.delivered = delivered
 local before = {} -- the same of the session's last delivery, with its `set` and warehouse, `w`
 local entry = {} -- of the result file: set, warehouse, carrier, the orders
 

@@ -13,7 +13,7 @@ local EACH = 20 -- of how many customers, last names and districts of a table se
 --- The rows that answer a question of the dialect, each a list.
 local function rows(set, name, ...)
   local text = require(tpcc.dialect().check_module).question(name, set, ...)
-  local result, list = tpcc.session.con:query(text), {}
+  local result, list = tpcc.rows(tpcc.session.con, text), {}
   for i = 1, result.nrows do list[i] = result:fetch_row() end
   return list
 end

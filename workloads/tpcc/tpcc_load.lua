@@ -262,10 +262,15 @@ end
 local function load_piece(connection, dialect, set, n, context)
   local kind, number = piece_of(n, context.warehouses)
   if context.pieces[kind .. " " .. number] then return end
-  connection:query(dialect.begin)
+  local is_transaction = not dialect.delete_piece
+  if is_transaction then
+    connection:query(dialect.begin)
+  elseif context.created then -- by a prepare before this one, which may have loaded a part
+    dialect:delete_piece(connection, set, kind, number, context.items)
+  end
   local note = load.make(kind, number, context, context.to) or 1 -- what nothing changes from now on, and `check` compares: 2 or more
   connection:query(dialect:enter(set, { { kind, number, note } }))
-  connection:query(dialect.commit)
+  if is_transaction then connection:query(dialect.commit) end
 end
 
 -- Tables -------------------------------------------------------------------------------------------------------------
@@ -284,9 +289,9 @@ local function existing(connection, dialect, names)
 end
 
 local function drop_tables(connection, dialect, set)
-  require("tpcc_procedures").drop(connection, dialect, set)
-  for _, name in ipairs(DROP_ORDER) do connection:query(dialect:drop_table(name .. set)) end
-  connection:query(dialect:drop_table("tpcc_load" .. set))
+  if not dialect.documents then require("tpcc_procedures").drop(connection, dialect, set) end
+  for _, name in ipairs(DROP_ORDER) do tpcc.rows(connection, dialect:drop_table(name .. set)) end
+  tpcc.rows(connection, dialect:drop_table("tpcc_load" .. set))
 end
 
 --- Begins a set, unless a prepare before this one did: creates the table that says what becomes of it. A set that was
@@ -314,7 +319,7 @@ local function begin_set(connection, dialect, set, settings, wanted, c_last, see
       end
     end
   end
-  connection:query(dialect:create_account(set, settings))
+  tpcc.rows(connection, dialect:create_account(set, settings))
   -- The constant of the load is kept for the runs: clause 2.1.6.1.
   connection:query(dialect:enter(set, {
     { "warehouses", 0, wanted.warehouses }, { "customers", 0, wanted.customers }, { "items", 0, wanted.items },
@@ -326,7 +331,7 @@ end
 
 --- Executes a text of the dialect, unless its other one finds that this was done.
 local function execute_missing(connection, one)
-  if tonumber((connection:query_row(one.exists))) == 0 then connection:query(one.text) end
+  if not one.exists or tonumber((connection:query_row(one.exists))) == 0 then connection:query(one.text) end
 end
 
 --- What is left to do when the rows are there: three lists of functions, each to be finished before the next is begun.
@@ -343,7 +348,7 @@ local function finishing(connection, dialect, settings)
         for _, one in ipairs(list) do execute_missing(connection, one) end
       end
     end
-    for _, name in ipairs(names_of(dialect, set)) do
+    for _, name in ipairs(dialect.analyze_table and names_of(dialect, set) or {}) do
       statistics[#statistics + 1] = function() connection:query(dialect:analyze_table(name)) end
     end
   end
@@ -381,7 +386,8 @@ function load.prepare()
   local rows_missing, creating = 0, {}
   for set = 1, settings.sets do
     local context = tpcc.read_state(connection, set)
-    context.to, context.now = loaders(connection, set), os.date("!%Y-%m-%d %H:%M:%S")
+    context.to = dialect.loaders and dialect:loaders(connection, set, load.columns, value) or loaders(connection, set)
+    context.now = os.date("!%Y-%m-%d %H:%M:%S")
     contexts[set] = context
     for _, definition in ipairs(context.created and {} or dialect.tables) do
       creating[#creating + 1] = function()

@@ -203,22 +203,27 @@ local function is_random(connection, dialect, set, state, one)
   return tpcc.tell_condition(set, one, wrong, SHOWN)
 end
 
---- Tests the last names of customers whose names are random; false if they are wrong.
-local function has_random_names(connection, dialect, set, state, one)
-  local check = require(dialect.check_module)
+--- Judges the last names of customers whose names are random: name → how often. False if they are wrong.
+local function judge_names(set, state, one, found)
   local names, is_favored, share = last_names(state)
-  local result = connection:query(check.translated(format("SELECT BYTES(c_last), COUNT(*) FROM {customer} WHERE c_id > %d"
-    .. " GROUP BY BYTES(c_last)", names), set, dialect))
   local indexes, k, n, wrong = {}, 0, 0, {}
-  for i = 0, names - 1 do indexes[check.last_name(i)] = i end
-  for _ = 1, result.nrows do
-    local row = result:fetch_row()
-    local index, times = indexes[row[1]], tonumber(row[2])
+  for i = 0, names - 1 do indexes[require("tpcc_sql_check").last_name(i)] = i end
+  for name, times in pairs(found) do
     n = n + times
-    if index and is_favored(index) then k = k + times end
+    if indexes[name] and is_favored(indexes[name]) then k = k + times end
   end
   judge(wrong, format("names that NURand favors with the constant %d of the load", state.c_last), k, n, share, one.limit)
   return tpcc.tell_condition(set, one, wrong, SHOWN)
+end
+
+local function has_random_names(connection, dialect, set, state, one)
+  local text = format("SELECT BYTES(c_last), COUNT(*) FROM {customer} WHERE c_id > %d GROUP BY BYTES(c_last)", (last_names(state)))
+  local result, found = connection:query(require(dialect.check_module).translated(text, set, dialect)), {}
+  for _ = 1, result.nrows do
+    local row = result:fetch_row()
+    found[row[1]] = tonumber(row[2])
+  end
+  return judge_names(set, state, one, found)
 end
 
 --- How many tests there are, one line of `check` each.
@@ -234,6 +239,71 @@ function population.tests(state, sets)
     limit = limit(state, sets),
   }
   return list
+end
+
+-- Documents ----------------------------------------------------------------------------------------------------------
+
+-- What conditions use, where a condition of SQL is one of Lua.
+local FUNCTIONS = {
+  CODE = function(text) return text:byte() or -1 end,
+  SUBSTR = function(text, from, length) return tostring(text or ""):sub(from, from + length - 1) end,
+  LENGTH = function(text) return #tostring(text or "") end,
+  BYTES = function(text) return text end,
+  ORIGINAL_AT = function(text) return tostring(text or ""):find("ORIGINAL", 1, true) or 0 end,
+  ROUND = function(number) return floor(number + 0.5) end,
+  between = function(number, low, high) return number ~= nil and number >= low and number <= high end,
+}
+
+--- A function that says whether the condition holds for the row in `of.row`.
+local function in_lua(condition, of)
+  local text = condition:gsub("^(.-) BETWEEN (%S+) AND (%S+)$", "between(%1, %2, %3)"):gsub("NOT %(", "not ("):gsub(" = ", " == ")
+  local holds = setfenv(assert(loadstring("return " .. text)), of)
+  return function()
+    local known, result = pcall(holds) -- NULL is an error here, and no
+    return known and result
+  end
+end
+
+--- The same tests, for a product that cannot count with one statement. Returns `count(name, row)`, which counts a row
+--- (column → value) of a table, "tax" with `tax` and `w`; and `judge(names)`, which prints a line for each test and
+--- returns false if one is wrong. `names`: last name → how many of the customers whose names are random.
+function population.counters(set, state, sets)
+  local tests, by_name, row = population.tests(state, sets), {}, nil
+  local env = setmetatable({}, { __index = function(_, name)
+    local own = FUNCTIONS[name]
+    if own then return own end
+    return row[name]
+  end })
+  for _, one in ipairs(tests) do
+    if one.from then
+      by_name[one.from:find("AS tax", 1, true) and "tax" or one.from:match("{([%w_]+)}")] = one
+      for _, property in ipairs(one.properties) do
+        property.holds, property.is_of = in_lua(property[2], env), property.of and in_lua(property.of, env)
+        property.k, property.n = 0, 0
+      end
+    end
+  end
+  local function count(name, of)
+    row = of
+    for _, property in ipairs(by_name[name].properties) do
+      if not property.is_of or property.is_of() then
+        property.n = property.n + 1
+        if property.holds() then property.k = property.k + 1 end
+      end
+    end
+  end
+  local function judge_all(names)
+    local right = true
+    for _, one in ipairs(tests) do
+      local wrong = {}
+      for _, property in ipairs(one.properties or {}) do judge(wrong, property[1], property.k, property.n, property[3], one.limit) end
+      local is_right
+      if one.from then is_right = tpcc.tell_condition(set, one, wrong, SHOWN) else is_right = judge_names(set, state, one, names) end
+      right = right and is_right
+    end
+    return right
+  end
+  return count, judge_all
 end
 
 return population

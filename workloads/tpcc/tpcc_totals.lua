@@ -42,7 +42,7 @@ end
 
 --- Counts the last orders of a district since order `from`, and their lines.
 local function count_orders(con, dialect, set, w, d, from, is_favored, add)
-  local orders = con:query(dialect:last_orders(set, w, d, from, ORDERS))
+  local orders = tpcc.rows(con, dialect:last_orders(set, w, d, from, ORDERS))
   local first
   for _ = 1, orders.nrows do
     local o, c = unpack(orders:fetch_row(), 1, 2)
@@ -51,7 +51,7 @@ local function count_orders(con, dialect, set, w, d, from, is_favored, add)
     if is_favored.customer(tonumber(c)) then add("orders_of_favored_customers", 1) end
   end
   if not first then return end
-  local lines = con:query(dialect:lines_from(set, w, d, first))
+  local lines = tpcc.rows(con, dialect:lines_from(set, w, d, first))
   for _ = 1, lines.nrows do
     add("lines_drawn", 1)
     if is_favored.item(tonumber((unpack(lines:fetch_row(), 1, 1)))) then add("lines_of_favored_items", 1) end
@@ -68,7 +68,7 @@ local COUNTED = {
 function totals.read(is_after)
   local settings = tpcc.settings()
   local con, dialect = tpcc.connect(settings)
-  local sums, now = {}, con:query_row(dialect.instant)
+  local sums, now = {}, tpcc.row(con, dialect.instant)
   local function add(name, number) sums[name] = (sums[name] or 0) + (tonumber(number) or 0) end
   if not is_after then start, progress = now, {} end
   -- A clock that was set back says nothing about dates.
@@ -76,17 +76,17 @@ function totals.read(is_after)
   for _, name in ipairs(COUNTED) do add(name, 0) end
   for set = 1, settings.sets do
     local state = tpcc.read_state(con, set)
-    local row = { con:query_row(dialect:totals(set)) }
+    local row = { tpcc.row(con, dialect:totals(set)) }
     for i, total in ipairs(tpcc.TOTALS) do add(total[1], row[i]) end
     if tpcc.is_small(state.warehouses, settings.sets) then
-      local found, dated = con:query_row(dialect:dated_payments(set, start or now))
+      local found, dated = tpcc.row(con, dialect:dated_payments(set, start or now))
       add("payments_found", found)
       add("payments_dated", is_after and has_dates and dated or 0)
     end
     local is_favored = is_after and favored(state.customers, state.items)
     for i, of in ipairs(districts_to_look_at(state.warehouses)) do
       local w, d = of[1], of[2]
-      local order, delivery = con:query_row(dialect:progress(set, w, d))
+      local order, delivery = tpcc.row(con, dialect:progress(set, w, d))
       local key = set .. " " .. i
       if not is_after then
         progress[key] = { tonumber(order), tonumber(delivery) }
@@ -94,10 +94,10 @@ function totals.read(is_after)
         local first_order, first_delivery = unpack(progress[key])
         count_orders(con, dialect, set, w, d, first_order, is_favored, add)
         if has_dates then
-          local found, dated = con:query_row(dialect:dated_orders(set, w, d, first_order, start, now))
+          local found, dated = tpcc.row(con, dialect:dated_orders(set, w, d, first_order, start, now))
           add("orders_looked_at", found)
           add("orders_dated", dated)
-          found, dated = con:query_row(dialect:dated_lines(set, w, d, first_delivery, tonumber(delivery), start, now))
+          found, dated = tpcc.row(con, dialect:dated_lines(set, w, d, first_delivery, tonumber(delivery), start, now))
           add("lines_looked_at", found)
           add("lines_dated", dated)
         end

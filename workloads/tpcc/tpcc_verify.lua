@@ -27,7 +27,7 @@ function verify.payment(set, w, d, c_w, c_d, cents) assay.acknowledge(-set, dist
 
 --- The rows of a question of the dialect, each a list.
 local function rows(connection, name, set, ...)
-  local result = connection:query(require(tpcc.dialect().check_module).question(name, set, ...))
+  local result = tpcc.rows(connection, require(tpcc.dialect().check_module).question(name, set, ...))
   local left = result.nrows
   return function()
     left = left - 1

@@ -40,7 +40,8 @@ local function keep(of, a, b, c, d, ...)
   return a, b, c, d, ...
 end
 
-local function watched(name, statement)
+--- A statement that is watched.
+function watch.watched(name, statement)
   local of, more = seen[name] or { row = {} }, also[name]
   seen[name] = of
   local function note(...)
@@ -58,12 +59,27 @@ local function watched(name, statement)
       of.result = statement:execute(...)
       return of.result
     end,
+    perform = function(_, ...)
+      note(...)
+      return statement:perform(...)
+    end,
   }
+end
+
+-- Lists that were noted.
+local lists = {}
+
+--- Notes a list of this many values, which is not changed until the transaction is verified.
+function watch.note(name, list, length)
+  local of, more = lists[name] or {}, also[name]
+  lists[name], seen[name] = of, of
+  of.list, of.length = list, length
+  if more then more(list[1]) end
 end
 
 --- Replaces the statements of a table set by such as are watched.
 function watch.set(prepared)
-  for _, name in ipairs(WATCHED) do prepared[name] = watched(name, prepared[name]) end
+  for _, name in ipairs(WATCHED) do prepared[name] = watch.watched(name, prepared[name]) end
   return prepared
 end
 
@@ -78,7 +94,10 @@ function watch.defer(defer)
 end
 
 --- A transaction starts.
-function watch.begin() carrier, carriers_differ = nil, false end
+function watch.begin()
+  carrier, carriers_differ = nil, false
+  for _, of in pairs(lists) do of.length = nil end
+end
 
 local function has(name, a, b, c)
   local of = seen[name]
@@ -91,6 +110,9 @@ local function has_customer(name, w, d, input)
 end
 
 local verify = {}
+
+-- For `tpcc_documents`, which has transactions of its own.
+watch.seen, watch.has, watch.has_customer, watch.verify = seen, has, has_customer, verify
 
 --- 2.4.2: the rows that were read, the order, and the total that the terminal would show.
 function verify.new_order(input, home)

@@ -352,20 +352,25 @@ fn rule(declaration: &Declaration) -> Option<record::Rule> {
     Some(record::Rule { name, clause, measure, low: finite(rule.low), high: finite(rule.high) })
 }
 
-/// The actual values of tables, by option: a number, or a list if servers differ.
+/// The actual values of tables, by option: one, or a list if servers differ.
 fn found(declarations: &[Declaration]) -> BTreeMap<String, record::OptionValue> {
-    let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut all: BTreeMap<&str, Vec<&OptionValue>> = BTreeMap::new();
     for declaration in declarations {
         if let Declaration::Found(name, value) = declaration {
-            all.entry(name).or_default().push(*value);
+            all.entry(name).or_default().push(value);
         }
     }
-    let value = |mut values: Vec<f64>| {
+    let value = |mut values: Vec<&OptionValue>| {
         if let [value] = values[..] {
-            return OptionValue::Number(value);
+            return value.clone();
         }
-        values.sort_by(f64::total_cmp);
-        OptionValue::List(values.iter().map(f64::to_string).collect())
+        let number = |value: &OptionValue| if let OptionValue::Number(value) = value { *value } else { f64::INFINITY };
+        values.sort_by(|one, other| number(one).total_cmp(&number(other)));
+        let text = |value: &&OptionValue| match value {
+            OptionValue::Text(text) => text.clone(),
+            value => number(value).to_string(),
+        };
+        OptionValue::List(values.iter().map(text).collect())
     };
     all.into_iter().filter_map(|(name, values)| option((name.to_owned(), value(values)))).collect()
 }

@@ -136,7 +136,7 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
         let (name, clause, part, whole, last) = (text(3), text(4), text(5), text(6), number(9));
         let (low, high) = (number(7), number(8));
         let measure = match text_at(thread, 2) {
-            b"found" => return Declaration::Found(name, high.unwrap_or_default()),
+            b"found" => return Declaration::Found(name, high.map_or(OptionValue::Text(part), OptionValue::Number)),
             b"history" => return Declaration::History(name, high.unwrap_or_default()),
             b"total" => return Declaration::Total(name, high.unwrap_or_default()),
             b"query" => return Declaration::Query(NamedQuery { name, question: clause, text: part }),

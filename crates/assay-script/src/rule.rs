@@ -3,6 +3,7 @@
 //!
 //! Data only. The engine passes them on unchanged; `assay-report` decides whether a rule holds, from what was measured.
 
+use assay_options::OptionValue;
 use assay_seam::Nanos;
 
 /// Something a script declared about its transactions.
@@ -16,8 +17,8 @@ pub enum Declaration {
     Journal(Vec<String>),
     /// `assay.history{…}`: the isolation level to check, and the most megabytes of history to keep.
     History(String, f64),
-    /// `assay.found(…)`: the name of an option, and its actual value in the tables.
-    Found(String, f64),
+    /// `assay.found(…)`: the name of an option, and its actual value in the tables, a number or a text.
+    Found(String, OptionValue),
     /// `assay.total(…)`: a name, and what the tables contain now.
     Total(String, f64),
     /// `assay.query{…}`, in `queries()`.

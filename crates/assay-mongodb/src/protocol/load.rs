@@ -3,6 +3,8 @@
 //! Column names are field names; a NULL omits its field. Documents travel in a section of their own, not within the
 //! command. Not atomic: MongoDB keeps the documents before the one that it refuses.
 
+use std::time::UNIX_EPOCH;
+
 use assay_seam::{Cell, Class, Rows, StatementError, Value};
 
 use crate::protocol::additions::Additions;
@@ -22,17 +24,43 @@ const MESSAGE_BYTES: usize = 16 << 20;
 pub(super) struct Head {
     table: Box<[u8]>,
     columns: Box<[u8]>,
-    names: Vec<Box<str>>,
+    names: Vec<(Box<str>, Gap)>,
     template: Template,
+}
+
+/// A field as the script names it: `amount`, `amount:double`, `since:date`.
+fn field(text: &str) -> Result<(Box<str>, Gap), StatementError> {
+    let (name, gap) = match text.split_once(':') {
+        None => (text, Gap::Plain),
+        Some((name, "double")) => (name, Gap::Double),
+        Some((name, "date")) => (name, Gap::Date),
+        Some((_, other)) => {
+            return Err(wrong(&format!("a field has no type, or `double` or `date`, and not `{other}`")));
+        }
+    };
+    if name.is_empty() || name.contains('\0') {
+        return Err(wrong("the names of fields are separated by commas, and none is empty"));
+    }
+    Ok((name.into(), gap))
+}
+
+/// A text as the value of a field with a type: what a loader for SQL would take. Other texts are refused when written.
+fn of_type(text: &[u8], gap: Gap) -> Option<Value<'_>> {
+    let text = std::str::from_utf8(text).ok()?;
+    match gap {
+        Gap::Double => text.parse().ok().map(Value::Double),
+        Gap::Date => {
+            let since = humantime::parse_rfc3339_weak(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+            Some(Value::Int(since.as_millis() as i64))
+        }
+        _ => None,
+    }
 }
 
 impl Head {
     pub(super) fn new(table: &[u8], columns: &[u8], additions: &Additions) -> Result<Head, StatementError> {
         let text = std::str::from_utf8(columns).map_err(|_| wrong("the names of fields are not UTF-8 text"))?;
-        let names: Vec<Box<str>> = text.split(',').map(|name| name.trim().into()).collect();
-        if names.iter().any(|name| name.is_empty() || name.contains('\0')) {
-            return Err(wrong("the names of fields are separated by commas, and none is empty"));
-        }
+        let names = text.split(',').map(|name| field(name.trim())).collect::<Result<Vec<_>, _>>()?;
         let mut command = b"{\"insert\": ".to_vec();
         shown::quoted(table, &mut command);
         command.extend_from_slice(b", \"ordered\": true}");
@@ -83,14 +111,14 @@ fn sections(
     while next < rows.len(0) && next - first < limits.batch {
         let before = out.len();
         let document = bson::begin(out);
-        for (name, cell) in head.names.iter().zip(cells.by_ref()) {
+        for ((name, gap), cell) in head.names.iter().zip(cells.by_ref()) {
             let value = match cell {
                 Cell::Null => continue,
                 Cell::Int(value) => Value::Int(value),
                 Cell::Double(value) => Value::Double(value),
-                Cell::Text(text) => Value::Text(text),
+                Cell::Text(text) => of_type(text, *gap).unwrap_or(Value::Text(text)),
             };
-            write_value(value, Gap::Plain, name.as_bytes(), out)?;
+            write_value(value, *gap, name.as_bytes(), out)?;
         }
         bson::end(document, out);
         if out.len() - start > most && next > first {
@@ -117,4 +145,24 @@ pub(super) struct Load {
     pub(super) rest: Option<Box<Rows>>,
     /// Rows before this one have been sent.
     pub(super) next: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_may_have_a_type() {
+        let of = |text: &str| field(text).map(|(name, gap)| format!("{name} {gap:?}")).map_err(|error| error.message);
+        assert_eq!(of("a"), Ok("a Plain".into()));
+        assert_eq!(of("a:double"), Ok("a Double".into()));
+        assert_eq!(of("a:date"), Ok("a Date".into()));
+        assert_eq!(of("a:int"), Err("a field has no type, or `double` or `date`, and not `int`".into()));
+        assert_eq!(of(":date"), Err("the names of fields are separated by commas, and none is empty".into()));
+        assert_eq!(of_type(b"12.50", Gap::Double), Some(Value::Double(12.5)));
+        assert_eq!(of_type(b"1970-01-01 00:00:01", Gap::Date), Some(Value::Int(1000)));
+        assert_eq!(of_type(b"1970-01-01T00:00:01.5Z", Gap::Date), Some(Value::Int(1500)));
+        assert_eq!(of_type(b"yesterday", Gap::Date), None);
+        assert_eq!(of_type(b"12", Gap::Plain), None);
+    }
 }

@@ -393,14 +393,17 @@ function assay.rate(rate)
     seconds)
 end
 
---- The tables have this size, whatever the option with this name says: reports and records show it instead.
-function assay.found(option, number)
+--- The tables have this size or form, whatever the option with this name says: reports and records show it instead.
+function assay.found(option, value)
   if type(option) ~= "string" or option == "" then raise("assay.found needs the name of an option") end
-  if type(number) ~= "number" or number ~= number then raise("assay.found(\"" .. option .. "\", …) needs a number") end
-  local key = "found " .. option .. " " .. number -- on several servers it may differ
+  local is_text = type(value) == "string"
+  if not is_text and (type(value) ~= "number" or value ~= value) then
+    raise("assay.found(\"" .. option .. "\", …) needs a number or a text")
+  end
+  local key = "found " .. option .. " " .. value -- on several servers it may differ
   if declared[key] then return end
   declared[key] = true
-  yield(ask.DECLARE, "found", option, "", "", "", nil, number)
+  yield(ask.DECLARE, "found", option, "", is_text and value or "", "", nil, not is_text and value or nil)
 end
 
 --- What the tables contain, in `init()` or `done()`, for rules about how much that grew in between.

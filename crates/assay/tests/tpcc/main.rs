@@ -14,6 +14,7 @@ mod defects;
 mod defects_data;
 mod defects_run;
 mod deliveries;
+mod documents;
 mod further;
 mod isolation;
 mod life;

@@ -392,8 +392,8 @@ function assay.journal(columns) end
 function assay.history(options) end
 
 ---@param option string
----@param number number
-function assay.found(option, number) end
+---@param value number|string
+function assay.found(option, value) end
 
 ---@return table
 function assay.terminal() end
