@@ -5,8 +5,8 @@
 -- a file for each transaction, `tpcc_customers` (how they choose customers), `tpcc_load` (prepare and cleanup),
 -- `tpcc_check` (the consistency conditions), `tpcc_isolation` (the isolation tests) and `tpcc_procedures`
 -- (--procedures); the latter four are loaded only when needed, so that other sessions do not carry them. What is said
--- to a product stands in its dialect: `tpcc_pgsql`, `tpcc_mysql`, `tpcc_sqlite`, with `tpcc_sql` for what they share, and
--- `tpcc_mongodb`, with `tpcc_documents`.
+-- to a product stands in its dialect: `tpcc_pgsql`, `tpcc_mysql`, `tpcc_sqlite`, with `tpcc_sql` for what they share,
+-- and `tpcc_mongodb`, with `tpcc_documents`.
 
 local tpcc = {}
 

@@ -36,8 +36,8 @@ fn failed(stage: &serde_json::Value) -> Vec<&str> {
 #[test]
 fn the_workload_lives_on_ferretdb() {
     if FerretDb::present() {
-        // Its queries read whole collections, and it loses updates of sessions beside each other. A check needs a minute
-        // of CPU time.
+        // Its queries read whole collections, and it loses updates of sessions beside each other. A check needs a
+        // minute of CPU time.
         lives(&on(FerretDb::shared().url("tpcc")), TINY, "--sessions 1 --transactions 5 --mix 1,1,1,1,1", false);
     }
 }
@@ -192,7 +192,7 @@ fn a_load_of_documents_that_was_interrupted_is_resumed() {
     place.expect("cleanup", "", 0);
 }
 
-// A member of a replica set --------------------------------------------------------------------------------------------
+// A member of a replica set -------------------------------------------------------------------------------------------
 
 /// In front of mongo-java-server: it says that it is the primary of a set, takes the fields of transactions from the
 /// commands, and answers their ends. It undoes nothing, so the first write of some transactions fails: nothing has been
