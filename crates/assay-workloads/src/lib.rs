@@ -139,6 +139,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc_verify", false),
     workload!("tpcc", "tpcc_watch", false),
     workload!("olap", "tpch_like", true),
+    workload!("olap", "tpch_like_clickhouse", false),
     workload!("olap", "tpch_like_queries", false),
     workload!("olap", "tpch_like_words", false),
     workload!("ycsb", "ycsb", true),
