@@ -69,13 +69,15 @@ local function columns_of(name)
   return table.concat(list, ", ")
 end
 
+--- The queries of a stream, whose parameters are its own unless they are the standard ones.
 local function all_queries(product)
   local opt = options()
-  return make_queries(opt.scale, opt.parameters, product)
+  return make_queries(opt.scale, opt.parameters == 0 and 0 or opt.parameters + (opt.stream or 0), product)
 end
 
 function queries()
   common.declare(all_queries(sysbench.sql.driver():name()), LOADED)
+  assay.scale(sysbench.opt.scale)
 end
 
 -- Rows ----------------------------------------------------------------------------------------------------------------

@@ -38,6 +38,38 @@ pub struct Suite {
     /// Rows of each table, counted before the first query.
     #[serde(default)]
     pub tables: BTreeMap<String, u64>,
+    /// Scale factor of the data, if the workload has declared one and all its queries were executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// The queries once more, in parallel: each stream executed all of them on a connection of its own. Empty: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<QueryStream>,
+}
+
+/// All queries one after the other on one connection, while other streams did the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueryStream {
+    /// Start of its first query, counted from the start of the first stream.
+    pub start_ns: u64,
+    /// End of its last query, counted from there, too.
+    pub end_ns: u64,
+    /// In the order of their execution; fewer than all if the stream was given up.
+    pub queries: Vec<StreamQuery>,
+}
+
+/// A query of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamQuery {
+    /// Its name.
+    pub name: String,
+    /// From sending the statement to its last row, or to its failure.
+    pub elapsed_ns: u64,
+    /// Why it has no result; `None`: it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Whether it took longer than the time limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
 }
 
 /// Preparation before every execution of a cold case.

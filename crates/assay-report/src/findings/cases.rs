@@ -9,6 +9,7 @@ use assay_record::{Case, Cases, Cold, Suite};
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, trials};
 use serde::Serialize;
 
+use crate::findings::power::{SuiteFigures, suite_figures};
 use crate::findings::verdict::ChangeVerdict;
 
 /// The cases and their results.
@@ -28,6 +29,8 @@ pub struct CasesFindings {
     pub counters_of: Option<String>,
     /// What `assay olap` did; `None`: the cases were compared by `assay sql`.
     pub suite: Option<Suite>,
+    /// Figures of its parallel streams, and those that are scaled by the size of the data; `None`: there are none.
+    pub figures: Option<SuiteFigures>,
     /// In the order given.
     pub cases: Vec<CaseFindings>,
     /// Names of results on which their cases disagree.
@@ -161,6 +164,7 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
         cold: cases.cold,
         counters_of: cases.counters_of.clone(),
         suite: cases.suite.clone(),
+        figures: cases.suite.as_ref().and_then(|suite| suite_figures(suite, &cases.cases)),
         cases: cases
             .cases
             .iter()

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::power::SuiteFigures;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::ServerFindings;
 
@@ -25,6 +26,8 @@ pub struct SuitesFindings {
     pub first_score: Vec<Option<f64>>,
     /// The same of the later executions.
     pub hot_score: Vec<Option<f64>>,
+    /// Figures of the parallel streams, and those scaled by the size of the data, by database.
+    pub figures: Vec<Option<SuiteFigures>>,
     /// Queries that no database has answered: they are in no score.
     pub unanswered: Vec<String>,
     /// Tables whose numbers of rows differ; rows by database.
@@ -156,6 +159,7 @@ fn of_databases(found: &[(&str, &CasesFindings)]) -> SuitesFindings {
         compared: if tables.is_empty() { names.iter().filter(|name| answers(name) > 1).count() } else { 0 },
         databases: found.iter().map(|(name, _)| (*name).to_owned()).collect(),
         unanswered: queries.iter().filter(is_unanswered).map(|query| query.name.clone()).collect(),
+        figures: found.iter().map(|(_, cases)| cases.figures.clone()).collect(),
         queries,
         first_score,
         hot_score,

@@ -2,6 +2,7 @@
 
 use crate::digits::{figure, ms};
 use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::power::SuiteFigures;
 use crate::findings::suites::{QueryFindings, QueryTime, SuitesFindings};
 use crate::plain::clean;
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
@@ -52,7 +53,28 @@ pub(crate) fn side_by_side(found: &SuitesFindings) -> Vec<Table> {
         let table = Table::new([TableColumn::words("query", NAME_WIDTH)].into_iter().chain(heads()));
         (!is_empty).then(|| table.with_rows(found.queries.iter().map(row)).with_rows([last]).with_caption(*caption))
     };
-    all.iter().filter_map(table).collect()
+    all.iter().filter_map(table).chain(figures(found)).collect()
+}
+
+/// Figures of the whole suite, if any database has them.
+fn figures(found: &SuitesFindings) -> Option<Table> {
+    type Figure = fn(&SuiteFigures) -> Option<f64>;
+    let all: [(&str, Figure); 4] = [
+        ("power", |of| of.power),
+        ("throughput", |of| of.throughput),
+        ("composite", |of| of.composite),
+        ("queries per hour", |of| of.queries_per_hour),
+    ];
+    let row = |(name, value): &(&str, Figure)| {
+        let values: Vec<Option<f64>> = found.figures.iter().map(|of| of.as_ref().and_then(value)).collect();
+        let cells = values.iter().map(|value| TableCell::of(*value, |value| TableCell::words(figure(value))));
+        let is_known = values.iter().any(Option::is_some) && found.tables.is_empty();
+        is_known.then(|| [TableCell::words(*name)].into_iter().chain(cells).collect::<Vec<_>>())
+    };
+    let rows: Vec<Vec<TableCell>> = all.iter().filter_map(row).collect();
+    let heads = found.databases.iter().map(|name| TableColumn::figures(clean(name, NAME_WIDTH)));
+    let table = Table::new([TableColumn::words("figure", NAME_WIDTH)].into_iter().chain(heads));
+    (!rows.is_empty()).then(|| table.with_rows(rows).with_caption("The whole suite: figures derived from TPC-H's"))
 }
 
 fn time(time: &QueryTime) -> TableCell {

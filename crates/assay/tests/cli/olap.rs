@@ -152,6 +152,60 @@ fn executions_their_order_and_the_first_are_in_the_record() {
 }
 
 #[test]
+fn parallel_streams_execute_every_query_and_have_figures() {
+    let folder = Folder::new();
+    let urls = [file(&folder, "one.db")].into_iter();
+    let urls = urls.chain(Kind::Postgres.present().then(|| databases(&folder).remove(0)));
+    let urls: Vec<String> = urls.collect();
+    for url in &urls {
+        folder.expect(&format!("prepare tpch_like --scale 0.002 --seed 7 --no-record --db {url}"), 0);
+    }
+    let all: String = urls.iter().map(|url| format!(" --db {url}")).collect();
+    let line = format!("olap tpch_like --scale 0.002 --runs 1 --streams 2{all}");
+    let ran = folder.expect(&format!("{line} --parameters 1 --record a.json"), 0);
+    for part in
+        ["then 2 streams in parallel", "2 streams in parallel: 44 queries in ", " per hour.", "power ", "throughput "]
+    {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+    }
+    let words = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("but not those, and not comparable with published results: power "), "{}", ran.shown());
+    let found = record(&folder, "a.json");
+    let suite = &found["cases"]["suite"];
+    assert_eq!(suite["scale"], 0.002);
+    let streams = suite["streams"].as_array().unwrap();
+    let names = |stream: &Value| -> Vec<String> {
+        stream["queries"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let [mut one, mut other] = [names(&streams[0]), names(&streams[1])];
+    assert_ne!(one, other);
+    (one.sort(), other.sort());
+    assert!(one == other && one.len() == 22, "{one:?}");
+    // The standard parameters: the same statements, whose rows are compared.
+    let figures = |line: &str| {
+        let ran = folder.expect(&format!("{line} --format json --no-record"), 0);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let of_one = |found: &Value| found["cases"]["figures"].clone();
+        match report["entries"].as_array() {
+            Some(entries) => of_one(&entries[0]["findings"]),
+            None => of_one(&report),
+        }
+    };
+    let found = figures(&line);
+    let number = |name: &str| found[name].as_f64().unwrap();
+    let composite = (number("power") * number("throughput")).sqrt();
+    assert!((number("composite") / composite - 1.0).abs() < 1e-9, "{found}");
+    assert!((number("throughput") / (0.002 * number("queries_per_hour")) - 1.0).abs() < 1e-9, "{found}");
+    // A part of the queries has no such figures, and neither has a workload without a scale factor.
+    let found = figures(&format!("{line} --query Q1,Q6"));
+    assert!(found["power"].is_null() && found["queries_per_hour"].as_f64() > Some(0.0), "{found}");
+    // What takes too long in a stream is named there.
+    let ran = folder.expect(&format!("{line} --timeout 1ms --no-record"), 0);
+    assert!(ran.stdout.contains(" has no result in stream 1: "), "{}", ran.shown());
+    assert!(!ran.stdout.contains("throughput 0") && ran.stdout.contains("has no throughput"), "{}", ran.shown());
+}
+
+#[test]
 fn a_query_that_takes_too_long_is_a_result() {
     let folder = Folder::new();
     for url in databases(&folder) {
