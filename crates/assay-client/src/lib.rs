@@ -12,8 +12,8 @@ use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
 use assay_io::{Address, Io, IoEvent, SocketId, Target, Tls};
 use assay_seam::{
-    Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool,
-    RowsWanted, ServerFacts, StatementError, StatementId, TlsMode,
+    Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Outlet, Progress, Rows,
+    RowsPool, RowsWanted, ServerFacts, StatementError, StatementId, TlsMode,
 };
 
 /// A connection that is logged in.
@@ -162,6 +162,14 @@ impl Client {
     /// The same with the server's whole error.
     pub fn attempt(&mut self, sql: &str, patience: Nanos) -> Result<Box<Rows>, Refused> {
         self.operate(&Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep }, patience)
+    }
+
+    /// The same for a result of any size: rows are handed to `outlet` while they arrive, and the last ones returned.
+    pub fn attempt_large(&mut self, sql: &str, patience: Nanos, outlet: Outlet) -> Result<Box<Rows>, Refused> {
+        self.pool.set_outlet(Some(outlet));
+        let answer = self.attempt(sql, patience);
+        self.pool.set_outlet(None);
+        answer
     }
 
     /// The rows of a statement's first result set, if it has one. The error contains the server's code.

@@ -66,6 +66,8 @@ pub struct CaseFindings {
     pub result: Option<String>,
     /// Whether two executions returned different rows.
     pub result_changed: bool,
+    /// Whether the rows were so many that they were hashed while they arrived: the times include that.
+    pub large_result: bool,
     /// The plans seen, in the order of their first appearance.
     pub plans: Vec<PlanFindings>,
     /// Increase of the server's counters per execution.
@@ -224,6 +226,7 @@ fn of_case(case: &Case, found: Option<&assay_stats::TrialCenter>, ratio: Option<
         digest: case.digest.clone(),
         result: case.result.clone(),
         result_changed: case.result_changed,
+        large_result: case.large_result,
         plans: case.plans.iter().enumerate().map(plan).collect(),
         counters: case.counters.clone(),
         failure: case.failure.clone(),

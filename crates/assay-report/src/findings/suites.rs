@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use assay_record::is_same_digest;
 use serde::Serialize;
 
 use crate::findings::cases::{CaseFindings, CasesFindings};
@@ -208,7 +209,7 @@ fn disagreements(found: &[(&str, &CasesFindings)], query: &str) -> Vec<Disagreem
             true => difference(&case.answer, &other.answer),
             false => None,
         };
-        let same = rows == other_rows && if kept { value.is_none() } else { case.digest == other.digest };
+        let same = rows == other_rows && if kept { value.is_none() } else { digests_agree(case, other) };
         (!same).then(|| Disagreement {
             query: query.to_owned(),
             databases: [(*first).to_owned(), (*name).to_owned()],
@@ -217,6 +218,10 @@ fn disagreements(found: &[(&str, &CasesFindings)], query: &str) -> Vec<Disagreem
         })
     };
     others.iter().filter_map(with_first).collect()
+}
+
+fn digests_agree(one: &CaseFindings, other: &CaseFindings) -> bool {
+    one.digest.as_ref().zip(other.digest.as_ref()).is_none_or(|(one, other)| is_same_digest(one, other))
 }
 
 type AnswerRow = Vec<Option<String>>;

@@ -79,6 +79,16 @@ fn figures(found: &SuiteFigures) -> Vec<String> {
     words
 }
 
+/// What the times of a large result include.
+pub(crate) fn large_result(case: &CaseFindings) -> Option<String> {
+    let name = clean(&case.name, NAME_WIDTH);
+    case.large_result.then(|| {
+        format!(
+            "The result of {name} is so large that its rows were hashed while they arrived: its times include that."
+        )
+    })
+}
+
 /// Remarks below the table.
 pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
     let of_case = |case: &CaseFindings| {
@@ -88,7 +98,7 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
             false => format!("{name} failed: {}.", clean(failure, LINE_WIDTH)),
         });
         let changed = case.result_changed.then(|| format!("{name} did not return the same rows every time."));
-        failure.into_iter().chain(changed)
+        failure.into_iter().chain(changed).chain(large_result(case))
     };
     let figures = found.figures.iter().flat_map(figures);
     found.cases.iter().flat_map(of_case).chain(figures).collect()

@@ -10,13 +10,14 @@ use assay_io::clock::Clock;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{interrupt, terminal};
 use assay_recipe::order;
-use assay_record::{Case, QueryStream, StreamQuery};
+use assay_record::{Case, QueryStream, StreamQuery, is_same_digest};
 use assay_run::client::Client;
 use assay_script::NamedQuery;
 use assay_seam::Nanos;
 
-use crate::commands::olap::answer::{digest, refusal, too_late};
+use crate::commands::olap::answer::{Answer, refusal, too_late};
 use crate::commands::sql::bench::connect;
+use crate::commands::sql::large::{self, Collected};
 
 /// What all streams share.
 pub(super) struct Streams<'a> {
@@ -89,25 +90,21 @@ impl Streams<'_> {
                 return Ok(ended);
             }
             let query = &queries[at];
-            let before = self.clock.now();
-            let answer = client.attempt(&query.text, self.patience);
+            let found = large::execute::<Answer>(&mut client, &query.text, self.patience);
             ended.end = self.clock.now();
-            let elapsed = ended.end - before;
-            let (failure, timed_out) = match answer {
-                Ok(rows) => {
-                    let found = digest(&rows);
-                    client.reuse(rows);
-                    if self.differs(query, found) {
+            let (elapsed, failure, timed_out) = match found {
+                Ok(Collected { answer, elapsed, .. }) => {
+                    if self.differs(query, &answer) {
                         ended.differ.push(query.name.clone());
                     }
                     let late = too_late(elapsed, self.limit);
                     let timed_out = late.is_some();
-                    (late, timed_out)
+                    (elapsed, late, timed_out)
                 }
                 Err(_) if interrupt::control().is_stopped() => return Ok(ended),
-                Err(refused) => {
+                Err((refused, elapsed)) => {
                     let (words, timed_out) = refusal(refused, elapsed, self.limit);
-                    (Some(words), timed_out)
+                    (elapsed, Some(words), timed_out)
                 }
             };
             ended.queries.push(StreamQuery { name: query.name.clone(), elapsed_ns: elapsed.0, failure, timed_out });
@@ -129,8 +126,9 @@ impl Streams<'_> {
         Ok(client)
     }
 
-    fn differs(&self, query: &NamedQuery, (rows, digest): (u64, String)) -> bool {
+    fn differs(&self, query: &NamedQuery, answer: &Answer) -> bool {
         let known = self.known.iter().find(|case| case.name == query.name && case.sql == query.text);
-        known.is_some_and(|case| case.rows.zip(case.digest.as_ref()).is_some_and(|known| known != (rows, &digest)))
+        let known = known.and_then(|case| Some((case.rows?, case.digest.clone()?)));
+        known.is_some_and(|(rows, known)| rows != answer.rows() || !is_same_digest(&known, &answer.digest()))
     }
 }

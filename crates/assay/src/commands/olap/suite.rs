@@ -10,7 +10,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::url_text::masked;
 use assay_process::{interrupt, terminal};
 use assay_recipe::order;
-use assay_record::{self as record, Case, Cases, Cold, Execution, Record};
+use assay_record::{self as record, Case, Cases, Cold, Execution, Record, is_same_digest};
 use assay_run::assignment::Assignment;
 use assay_run::client::Client;
 use assay_run::{lab, next, plan, record_of};
@@ -19,9 +19,10 @@ use assay_seam::{ConnectOptions, Nanos, ServerFacts};
 use assay_telemetry::StatementQuestions;
 
 use crate::command_line::OlapOptions;
-use crate::commands::olap::answer::{digest, kept_rows, refusal, too_late};
+use crate::commands::olap::answer::{Answer, refusal, too_late};
 use crate::commands::olap::streams::Streams;
 use crate::commands::sql::bench::{connect, server_of};
+use crate::commands::sql::large::{self, Collected};
 
 /// The queries of the workload for a database, as far as they are wanted, and the table with its numbers of rows.
 pub(super) struct Declared {
@@ -194,16 +195,14 @@ impl<'a> Suite<'a> {
 
     /// One execution; false: the query is given up.
     fn execute(&mut self, case: usize, round: u32) -> Result<bool, Trouble> {
-        let before = self.client.now();
-        let answer = self.client.attempt(&self.cases[case].sql, PATIENCE);
-        let elapsed = self.client.now() - before;
+        let found = large::execute::<Answer>(&mut self.client, &self.cases[case].sql, PATIENCE);
         let limit = self.options.timeout;
         let kept = &mut self.cases[case];
-        let rows = match answer {
-            Ok(rows) => rows,
+        let Collected { answer, elapsed, is_large } = match found {
+            Ok(found) => found,
             // Not the server's doing.
             Err(_) if interrupt::control().is_stopped() => return Ok(false),
-            Err(refused) => {
+            Err((refused, elapsed)) => {
                 let (words, timed_out) = refusal(refused, elapsed, limit);
                 (kept.failure, kept.timed_out) = (Some(words), timed_out);
                 if !self.client.is_open() {
@@ -214,18 +213,17 @@ impl<'a> Suite<'a> {
         };
         if let Some(words) = too_late(elapsed, limit) {
             (kept.failure, kept.timed_out) = (Some(words), true);
-            self.client.reuse(rows);
             return Ok(false);
         }
-        let (count, digest) = digest(&rows);
+        let (count, digest) = (answer.rows(), answer.digest());
         let known = kept.rows.zip(kept.digest.as_ref());
-        kept.result_changed |= known.is_some_and(|known| known != (count, &digest));
+        kept.result_changed |= known.is_some_and(|(rows, known)| rows != count || !is_same_digest(known, &digest));
+        kept.large_result |= is_large;
         if round == 1 {
-            kept.answer = kept_rows(&rows);
+            kept.answer = answer.kept();
         }
         (kept.rows, kept.digest) = (Some(count), Some(digest));
         kept.executions.push(Execution { round, elapsed_ns: elapsed.0, plan: None });
-        self.client.reuse(rows);
         Ok(true)
     }
 
