@@ -119,6 +119,9 @@ pub struct Case {
     /// How much one execution increased the server's counters, without the increase by reading them; zeros are omitted.
     #[serde(default)]
     pub counters: BTreeMap<String, i64>,
+    /// Whether another server executes all of it, by foreign tables; `None`: it has none, or this was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushed_down: Option<bool>,
     /// Why it was given up: the server's message.
     #[serde(default)]
     pub failure: Option<String>,
@@ -131,8 +134,8 @@ pub struct Case {
     pub answer: Vec<Vec<Option<String>>>,
 }
 
-/// Whether two digests are of the same rows. Those of `assay olap` are two hashes, with numbers cut at different digits:
-/// one of them must be the same.
+/// Whether two digests are of the same rows. Those of `assay olap` are two hashes, with numbers cut at different
+/// digits: one of them must be the same.
 pub fn is_same_digest(one: &str, other: &str) -> bool {
     match (one.split_at_checked(HASH_DIGITS), other.split_at_checked(HASH_DIGITS)) {
         (Some((a, b)), Some((c, d))) if !b.is_empty() && !d.is_empty() => a == c || b == d,

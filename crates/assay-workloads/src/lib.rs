@@ -62,6 +62,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("examples", "documents", true),
     workload!("olap", "flights", true),
     workload!("olap", "flights_data", false),
+    workload!("olap", "flights_foreign", false),
     workload!("olap", "flights_queries", false),
     workload!("examples", "foreign_keys", true),
     workload!("examples", "full_text", true),

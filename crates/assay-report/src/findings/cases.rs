@@ -72,6 +72,8 @@ pub struct CaseFindings {
     pub plans: Vec<PlanFindings>,
     /// Increase of the server's counters per execution.
     pub counters: BTreeMap<String, i64>,
+    /// Whether another server executes all of it, by foreign tables; `None`: it has none.
+    pub pushed_down: Option<bool>,
     /// Why it was given up.
     pub failure: Option<String>,
     /// Time of the first execution of a query of `assay olap`.
@@ -229,6 +231,7 @@ fn of_case(case: &Case, found: Option<&assay_stats::TrialCenter>, ratio: Option<
         large_result: case.large_result,
         plans: case.plans.iter().enumerate().map(plan).collect(),
         counters: case.counters.clone(),
+        pushed_down: case.pushed_down,
         failure: case.failure.clone(),
         first_ns: case.executions.iter().find(|one| one.round == 1).map(|one| one.elapsed_ns),
         hot_ns: case.executions.iter().filter(|one| one.round > 1).map(|one| one.elapsed_ns).min(),

@@ -9,13 +9,15 @@ use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 
 /// A row per query: its first execution, the shortest of the later ones, and its rows.
 pub(crate) fn queries(found: &CasesFindings) -> Table {
-    let columns = [
+    let mut columns = vec![
         TableColumn::words("query", NAME_WIDTH),
         TableColumn::figures("first ms"),
         TableColumn::figures("hot ms"),
         TableColumn::figures("rows"),
-        TableColumn::words("", 40),
     ];
+    let has_foreign = has_foreign(found);
+    columns.extend(has_foreign.then(pushed_down_column));
+    columns.push(TableColumn::words("", 40));
     let row = |case: &CaseFindings| {
         let remark = match case {
             CaseFindings { timed_out: true, .. } => "timed out",
@@ -23,15 +25,32 @@ pub(crate) fn queries(found: &CasesFindings) -> Table {
             CaseFindings { result_changed: true, .. } => "rows changed",
             _ => "",
         };
-        [
+        let mut cells = vec![
             TableCell::foreign(&case.name),
             TableCell::ns(case.first_ns),
             TableCell::ns(case.hot_ns),
             TableCell::of(case.rows, TableCell::Count),
-            TableCell::words(remark),
-        ]
+        ];
+        cells.extend(has_foreign.then(|| pushed_down(case)));
+        cells.push(TableCell::words(remark));
+        cells
     };
     Table::new(columns).with_rows(found.cases.iter().map(row))
+}
+
+/// Whether any case has foreign tables.
+pub(crate) fn has_foreign(found: &CasesFindings) -> bool {
+    found.cases.iter().any(|case| case.pushed_down.is_some())
+}
+
+/// For such cases.
+pub(crate) fn pushed_down_column() -> TableColumn {
+    TableColumn::figures("fully pushed down")
+}
+
+/// A cell of that column.
+pub(crate) fn pushed_down(case: &CaseFindings) -> TableCell {
+    TableCell::of(case.pushed_down, |yes| TableCell::words(if yes { "yes" } else { "no" }))
 }
 
 /// A column per database: the later executions, and the first ones. The last row is the score.

@@ -152,6 +152,59 @@ fn executions_their_order_and_the_first_are_in_the_record() {
 }
 
 #[test]
+fn foreign_tables_return_the_same_rows_and_say_what_is_pushed_down() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    let fresh = |kind: Kind| kind.shared().url(&kind.shared().fresh_database().unwrap());
+    let [source, own, apart] = [(); 3].map(|()| fresh(Kind::Postgres));
+    let bare = |url: &str| url.split('?').next().unwrap().to_owned();
+    let prepare = |url: &str, more: &str| {
+        folder.expect(&format!("prepare flights {FLIGHTS} --seed 7 --no-record --db {url} {more}"), 0);
+        folder.expect(&format!("check flights {FLIGHTS} --no-record --db {url}"), 0);
+    };
+    prepare(&source, "");
+    prepare(&own, "--foreign self --indexes on");
+    prepare(&apart, &format!("--foreign {}", bare(&source)));
+    let mut all = vec![source.clone(), own.clone(), apart.clone()];
+    if Kind::MariaDb.present() && testkit::installed("/usr/lib/postgresql/15/lib/mysql_fdw.so") {
+        let [rows, wrapped] = [Kind::MariaDb, Kind::Postgres].map(fresh);
+        prepare(&rows, "");
+        prepare(&wrapped, &format!("--foreign {}", bare(&rows)));
+        all.push(wrapped);
+    }
+    let urls: String = all.iter().map(|url| format!(" --db {url}")).collect();
+    let ran = folder.expect(&format!("olap flights {FLIGHTS} --runs 1 --record a.json{urls}"), 0);
+    assert!(ran.stdout.contains("All databases returned the same rows."), "{}", ran.shown());
+    assert!(ran.stdout.contains("fully pushed down"), "{}", ran.shown());
+    let pushed_down = |record: &Value, name: &str| {
+        let cases = record["cases"]["cases"].as_array().unwrap();
+        cases.iter().find(|case| case["name"] == name).unwrap()["pushed_down"].clone()
+    };
+    let [of_source, of_own, of_apart] = ["a.json", "a-2.json", "a-3.json"].map(|name| record(&folder, name));
+    assert_eq!(pushed_down(&of_source, "Q4"), Value::Null);
+    for found in [of_own, of_apart] {
+        // Counted there; and averages of a subquery, which postgres_fdw calculates here.
+        assert_eq!((pushed_down(&found, "Q4"), pushed_down(&found, "Q0")), (true.into(), false.into()));
+    }
+    let ran = folder.expect(&format!("sql 'SELECT COUNT(*) FROM ontime' --runs 1 --no-record --db {own}"), 0);
+    assert!(ran.stdout.contains("fully pushed down"), "{}", ran.shown());
+    for (url, foreign, code, words) in [
+        (&file(&folder, "one.db"), "self", 2, "only PostgreSQL has foreign tables"),
+        (&source, "sqlite:flights.db", 2, "--foreign is self, or a URL"),
+        (&source, "postgres://app:secret@host/bench --files files", 2, "--foreign postgres://app:***@host/bench: "),
+    ] {
+        let ran = folder.expect(&format!("prepare flights --foreign {foreign} --no-record --db {url}"), code);
+        assert!(ran.stderr.contains(words) && !ran.shown().contains("secret"), "{foreign}: {}", ran.shown());
+    }
+    for url in &all {
+        folder.expect(&format!("cleanup flights --db {url}"), 0);
+        folder.expect(&format!("olap flights {FLIGHTS} --db {url} --no-record"), 4);
+    }
+}
+
+#[test]
 fn parallel_streams_execute_every_query_and_have_figures() {
     let folder = Folder::new();
     let urls = [file(&folder, "one.db")].into_iter();

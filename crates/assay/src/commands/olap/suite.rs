@@ -21,7 +21,7 @@ use assay_telemetry::StatementQuestions;
 use crate::command_line::OlapOptions;
 use crate::commands::olap::answer::{Answer, refusal, too_late};
 use crate::commands::olap::streams::Streams;
-use crate::commands::sql::bench::{connect, server_of};
+use crate::commands::sql::bench::{connect, pushed_down, server_of};
 use crate::commands::sql::large::{self, Collected};
 
 /// The queries of the workload for a database, as far as they are wanted, and the table with its numbers of rows.
@@ -146,6 +146,9 @@ impl<'a> Suite<'a> {
             if interrupt::control().is_stopped() {
                 return Ended::Interrupted;
             }
+        }
+        for case in &mut self.cases {
+            case.pushed_down = pushed_down(&mut self.client, &self.questions, &case.sql);
         }
         match self.in_parallel() {
             Err(trouble) => Ended::Failed(trouble),

@@ -17,7 +17,7 @@ use assay_run::client::{self, Client, Refused, text};
 use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
-use assay_telemetry::{StatementQuestions, has_plan, read_plan};
+use assay_telemetry::{StatementQuestions, has_plan, is_pushed_down, read_plan};
 use sha2::{Digest, Sha256};
 
 use crate::commands::sql::large::{self, Collect, Collected};
@@ -137,6 +137,9 @@ impl<'a> Bench<'a> {
                     return CasesEnded::Failed(trouble);
                 }
             }
+        }
+        for case in self.cases.iter_mut().filter(|case| case.failure.is_none()) {
+            case.pushed_down = pushed_down(&mut self.client, &self.questions, &case.sql);
         }
         if self.spec.counters {
             for case in 0..self.cases.len() {
@@ -294,6 +297,15 @@ pub(in crate::commands) fn connect(target: &Target, clock: Clock, url: &str) -> 
     Client::open_as_session(target, clock, LOGIN, Some(client::USER)).map_err(|words| {
         Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
     })
+}
+
+/// Whether another server executes all of this statement; see `is_pushed_down`.
+pub(in crate::commands) fn pushed_down(client: &mut Client, questions: &StatementQuestions, sql: &str) -> Option<bool> {
+    let explain = questions.explain_remote.filter(|_| has_plan(sql))?;
+    let rows = client.ask(&format!("{explain}{sql}"), LOGIN).ok()?;
+    let found = is_pushed_down(&rows);
+    client.reuse(rows);
+    found
 }
 
 /// The lab's running server with this URL.
