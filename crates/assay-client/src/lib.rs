@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+use core::net::SocketAddr;
 use std::sync::Arc;
 
 use assay_io::clock::Clock;
@@ -21,6 +22,7 @@ pub struct Client {
     io: Readiness,
     connection: Box<dyn Connection>,
     socket: Option<SocketId>,
+    address: Option<SocketAddr>,
     /// Then a closed socket means a lost connection.
     is_over_socket: bool,
     out: Vec<u8>,
@@ -120,6 +122,10 @@ impl Client {
                 io,
                 connection,
                 socket: None,
+                address: match address {
+                    Some(Address::Tcp(address)) => Some(*address),
+                    _ => None,
+                },
                 is_over_socket: false,
                 out: Vec::new(),
                 pool: RowsPool::default(),
@@ -213,6 +219,11 @@ impl Client {
     /// Returns rows for reuse by the next answer.
     pub fn reuse(&mut self, rows: Box<Rows>) {
         self.pool.put(rows);
+    }
+
+    /// The server's address; `None`: an embedded database, or a unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// Whether it can be queried.

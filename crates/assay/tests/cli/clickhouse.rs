@@ -200,6 +200,8 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     }
     let folder = Folder::new();
     folder.write("endless.lua", ENDLESS);
+    // Another one runs on this machine.
+    shared();
     let mut server = ClickHouse::start().unwrap();
     let url = server.url("app");
     // The query that counts is one of them; it is refused until the number is right.
@@ -214,12 +216,16 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     // Nobody else is there: the server's own counter agrees with ours, without what telemetry asks.
     folder.write("one.lua", "function event() con = con or sysbench.sql.driver():connect() con:query('SELECT 1') end");
     let line = format!("run ./one.lua --db {url} --time 3s --no-record --telemetry full --format json");
-    let found = folder.expect(&line, 0).findings();
+    let found = folder.expect(&line.replace("--no-record", "--record one.json"), 0).findings();
+    let facts = &record(&folder, "one.json")["environment"]["servers"][0]["facts"];
+    assert!(facts.to_string().contains(server.folder().to_str().unwrap()), "{facts}");
     let scopes = found["stages"][0]["telemetry"].as_array().unwrap();
     let metrics = || scopes.iter().flat_map(|scope| scope["metrics"].as_array().unwrap());
     let statements = metrics().find(|one| one["metric"] == "statements").unwrap();
     let per_transaction = statements["per_transaction"].as_f64().unwrap();
     assert!((0.97..1.03).contains(&per_transaction), "{statements}");
+    // That is the time of this server's process.
+    assert!(metrics().any(|one| one["metric"] == "cpu_us"), "{scopes:?}");
     let run = format!("run ./endless.lua --db {url} --time 10m --no-record");
     let started = folder.start(&format!("{run} --grace 100ms"));
     wait_for_queries(1);
