@@ -8,6 +8,7 @@
 local common = assay.share("olap_common")
 local data = assay.share("flights_data")
 local make_queries = assay.share("flights_queries")
+local foreign = assay.share("flights_foreign")
 
 sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = {
@@ -15,6 +16,8 @@ sysbench.cmdline.options = {
   first_year = { "First year of the data", 2014 },
   years = { "Years of data", 10 },
   indexes = { "Create indexes on what the queries select and group by", false },
+  foreign = { "PostgreSQL: foreign tables instead of rows, of the flights at this URL; self: of flights in the same "
+    .. "database, loaded as usual", "" },
   files = { "Folder with the published monthly files, as CSV, to load instead of generating flights", "" },
 }
 
@@ -35,7 +38,7 @@ local INDEXES = {
 local SORTED_BY = { Year = true, Reporting_Airline = true, FlightDate = true }
 local CLICKHOUSE = { SMALLINT = "Int16", INTEGER = "Int32", DATE = "Date" }
 
-local function definition(product)
+local function definition(product, name)
   local list = {}
   for i, column in ipairs(columns) do
     local kind = column.type
@@ -46,7 +49,7 @@ local function definition(product)
     list[i] = column.name .. " " .. kind
   end
   local engine = " ENGINE = MergeTree PARTITION BY Year ORDER BY (Reporting_Airline, FlightDate)"
-  return "CREATE TABLE ontime (" .. table.concat(list, ", ") .. ")" .. (product == "clickhouse" and engine or "")
+  return "CREATE TABLE " .. name .. " (" .. table.concat(list, ", ") .. ")" .. (product == "clickhouse" and engine or "")
 end
 
 local function options()
@@ -57,6 +60,13 @@ local function options()
   if sysbench.sql.driver():name() == "clickhouse" then
     if opt.indexes then error("--indexes: ClickHouse has none; it sorts the table by carrier and day", 0) end
     if opt.first_year < 1970 then error("--first-year: ClickHouse's dates begin in 1970", 0) end
+  end
+  if opt.foreign ~= "" then
+    if sysbench.sql.driver():name() ~= "pgsql" then error("--foreign: only PostgreSQL has foreign tables", 0) end
+    foreign.source(opt.foreign)
+    if opt.foreign ~= "self" and (opt.indexes or opt.files ~= "") then
+      error("--foreign " .. foreign.shown(opt.foreign) .. ": --indexes and --files are for the database that has the rows", 0)
+    end
   end
   return opt
 end
@@ -253,9 +263,9 @@ local function flight_source()
 end
 
 --- Days are shared by the sessions; each has random numbers of its own, so that rows do not depend on who loads them.
-local function generate(con, opt)
+local function generate(con, opt, name)
   local days, make, row, rows = calendar(opt), flight_source(), {}, 0
-  local loader = con:loader("ontime", table.concat(NAMES, ", "))
+  local loader = con:loader(name, table.concat(NAMES, ", "))
   while true do
     local day = days[assay.claim("day of flights") + 1]
     if not day then break end
@@ -360,9 +370,9 @@ local function load_file(loader, path)
 end
 
 --- Files are shared by the sessions.
-local function load_files(con, folder)
+local function load_files(con, folder, name)
   local files, rows = files_of(folder), 0
-  local loader = con:loader("ontime", table.concat(NAMES, ", "))
+  local loader = con:loader(name, table.concat(NAMES, ", "))
   while true do
     local path = files[assay.claim("file of flights") + 1]
     if not path then break end
@@ -377,15 +387,24 @@ end
 local function load()
   local opt = options()
   local con, product = common.connect()
+  local has_rows = opt.foreign == "" or opt.foreign == "self"
+  local name = opt.foreign == "self" and foreign.stored or "ontime"
   if sysbench.tid == 0 then
-    con:query(definition(product))
+    if has_rows then con:query(definition(product, name)) end
     common.create_loaded(con, product, LOADED)
   end
   assay.barrier()
+  if not has_rows then
+    if sysbench.tid == 0 then
+      foreign.create(con, columns, opt.foreign)
+      common.finish(con, product, LOADED, { { "ontime", tonumber((con:query_row("SELECT COUNT(*) FROM ontime"))) } })
+    end
+    return
+  end
   local rows = 0
   -- One session at a time may write to an embedded database.
   if product ~= "sqlite" or sysbench.tid == 0 then
-    rows = opt.files ~= "" and load_files(con, opt.files) or generate(con, opt)
+    rows = opt.files ~= "" and load_files(con, opt.files, name) or generate(con, opt, name)
     con:query(("INSERT INTO %s VALUES ('part %d', %.0f)"):format(LOADED, sysbench.tid, rows))
   end
   assay.barrier()
@@ -393,7 +412,11 @@ local function load()
   local all = con:query_row(("SELECT SUM(row_count) FROM %s"):format(LOADED))
   common.empty(con, product, LOADED)
   if opt.indexes then
-    for _, index in ipairs(INDEXES) do con:query(("CREATE INDEX %s ON ontime (%s)"):format(index[1], index[2])) end
+    for _, index in ipairs(INDEXES) do con:query(("CREATE INDEX %s ON %s (%s)"):format(index[1], name, index[2])) end
+  end
+  if opt.foreign == "self" then
+    con:query("ANALYZE " .. name)
+    foreign.create(con, columns, opt.foreign)
   end
   common.finish(con, product, LOADED, { { "ontime", tonumber(all) } })
 end
@@ -401,7 +424,8 @@ end
 sysbench.cmdline.commands = { prepare = { load, sysbench.cmdline.PARALLEL_COMMAND } }
 
 function cleanup()
-  local con = common.connect()
+  local con, product = common.connect()
+  if product == "pgsql" then foreign.drop(con) end
   con:query("DROP TABLE IF EXISTS ontime")
   con:query("DROP TABLE IF EXISTS " .. LOADED)
 end

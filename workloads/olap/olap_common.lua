@@ -7,7 +7,7 @@ function common.connect()
   return driver:connect(), driver:name()
 end
 
---- Tells `assay olap` the queries, and where the numbers of rows are.
+--- Declares for `assay olap` the queries and where the numbers of rows are.
 function common.declare(queries, loaded)
   for _, query in ipairs(queries) do assay.query(query) end
   assay.loaded(loaded)

@@ -8,6 +8,7 @@
 local common = assay.share("olap_common")
 local words = assay.share("tpch_like_words")
 local make_queries = assay.share("tpch_like_queries")
+local clickhouse = assay.share("tpch_like_clickhouse")
 
 sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = {
@@ -57,9 +58,6 @@ local FOREIGN_KEYS = {
 local function options()
   local opt = sysbench.opt
   if opt.scale < 0.001 or opt.scale > 1000 then error("--scale is a number from 0.001 to 1000", 0) end
-  if sysbench.sql.driver():name() == "clickhouse" then
-    error("tpch_like has no statements for ClickHouse, whose older versions join two tables at most: use flights", 0)
-  end
   if opt.parameters < 0 or opt.parameters % 1 ~= 0 then error("--parameters is a whole number from 0 on", 0) end
   return opt
 end
@@ -71,13 +69,15 @@ local function columns_of(name)
   return table.concat(list, ", ")
 end
 
+--- The queries of a stream, whose parameters are its own unless they are the standard ones.
 local function all_queries(product)
   local opt = options()
-  return make_queries(opt.scale, opt.parameters, product)
+  return make_queries(opt.scale, opt.parameters == 0 and 0 or opt.parameters + (opt.stream or 0), product)
 end
 
 function queries()
   common.declare(all_queries(sysbench.sql.driver():name()), LOADED)
+  assay.scale(sysbench.opt.scale)
 end
 
 -- Rows ----------------------------------------------------------------------------------------------------------------
@@ -245,9 +245,14 @@ local function load()
   local opt = options()
   local con, product = common.connect()
   if sysbench.tid == 0 then
-    for _, name in ipairs(TABLES) do con:query(format("CREATE TABLE %s (%s)", name, DEFINITIONS[name])) end
+    for _, name in ipairs(TABLES) do
+      con:query(product == "clickhouse" and clickhouse.create(name, DEFINITIONS[name])
+        or format("CREATE TABLE %s (%s)", name, DEFINITIONS[name]))
+    end
     common.create_loaded(con, product, LOADED)
-    con:query("CREATE TABLE tpch_like_parts (table_name VARCHAR(40) NOT NULL, row_count BIGINT NOT NULL)")
+    con:query("CREATE TABLE tpch_like_parts " .. (product == "clickhouse"
+      and "(table_name String, row_count Int64) ENGINE = MergeTree ORDER BY table_name"
+      or "(table_name VARCHAR(40) NOT NULL, row_count BIGINT NOT NULL)"))
   end
   assay.barrier()
   -- One session at a time may write to an embedded database.
@@ -288,7 +293,8 @@ local function load()
     rows[i] = { name, tonumber(all) }
   end
   con:query("DROP TABLE tpch_like_parts")
-  if opt.foreign_key_indexes then
+  -- ClickHouse has no such indexes.
+  if opt.foreign_key_indexes and product ~= "clickhouse" then
     for _, index in ipairs(FOREIGN_KEYS) do con:query(format("CREATE INDEX %s ON %s", index[1], index[2])) end
   end
   common.finish(con, product, LOADED, rows)
@@ -305,7 +311,8 @@ end
 
 --- The rows are complete, and keep the rules of the population.
 function check()
-  local con, opt = common.connect(), options()
+  local con, product = common.connect()
+  local opt = options()
   local ok = common.complete(con, LOADED)
   for _, name in ipairs { "supplier", "part", "customer", "orders" } do
     local rows, expected = tonumber((con:query_row("SELECT COUNT(*) FROM " .. name))), rows_of(name, opt.scale)
@@ -315,19 +322,23 @@ function check()
     end
   end
   local suppliers = rows_of("supplier", opt.scale)
-  return common.none(con, {
+  local rules = {
     { "positions without an order", "SELECT COUNT(*) FROM lineitem LEFT JOIN orders ON o_orderkey = l_orderkey WHERE o_orderkey IS NULL" },
     { "orders without a position", "SELECT COUNT(*) FROM orders WHERE NOT EXISTS (SELECT 1 FROM lineitem WHERE l_orderkey = o_orderkey)" },
     { "positions whose supplier does not have the part", "SELECT COUNT(*) FROM lineitem LEFT JOIN partsupp ON ps_partkey = l_partkey AND ps_suppkey = l_suppkey WHERE ps_partkey IS NULL" },
     { "orders without a customer", "SELECT COUNT(*) FROM orders LEFT JOIN customer ON c_custkey = o_custkey WHERE c_custkey IS NULL" },
     { "customers who should have no orders", "SELECT COUNT(*) FROM orders WHERE o_custkey % 3 = 0" },
-    { "suppliers that do not exist", format("SELECT COUNT(*) FROM partsupp WHERE ps_suppkey NOT BETWEEN 1 AND %d", suppliers) },
+    { "suppliers that do not exist", format("SELECT COUNT(*) FROM partsupp WHERE NOT (ps_suppkey BETWEEN 1 AND %d)", suppliers) },
     { "orders whose price is not that of their positions", "SELECT COUNT(*) FROM orders JOIN (SELECT l_orderkey, SUM(l_extendedprice * (1 + l_tax) * (1 - l_discount)) AS price FROM lineitem GROUP BY l_orderkey) AS positions ON l_orderkey = o_orderkey WHERE ABS(o_totalprice - price) > 0.006" },
     { "positions with a wrong price", "SELECT COUNT(*) FROM lineitem JOIN part ON p_partkey = l_partkey WHERE ABS(l_extendedprice - l_quantity * p_retailprice) > 0.001" },
     { "positions with days in the wrong order", "SELECT COUNT(*) FROM lineitem JOIN orders ON o_orderkey = l_orderkey WHERE l_shipdate <= o_orderdate OR l_receiptdate <= l_shipdate" },
     { "positions with a wrong state", "SELECT COUNT(*) FROM lineitem WHERE (l_shipdate > '1995-06-17') <> (l_linestatus = 'O') OR (l_receiptdate > '1995-06-17') <> (l_returnflag = 'N')" },
     { "orders with a wrong state", "SELECT COUNT(*) FROM orders JOIN (SELECT l_orderkey, COUNT(*) AS positions, SUM(CASE WHEN l_linestatus = 'F' THEN 1 ELSE 0 END) AS finished FROM lineitem GROUP BY l_orderkey) AS states ON l_orderkey = o_orderkey WHERE o_orderstatus <> CASE WHEN finished = positions THEN 'F' WHEN finished = 0 THEN 'O' ELSE 'P' END" },
-  }) and ok
+  }
+  if product == "clickhouse" then
+    for _, rule in ipairs(rules) do rule[2] = clickhouse.checks[rule[1]] or rule[2] end
+  end
+  return common.none(con, rules) and ok
 end
 
 -- The run -------------------------------------------------------------------------------------------------------------

@@ -2,11 +2,12 @@
 --
 --
 -- The questions and the rules for their parameters are those of the TPC-H specification; the statements are our own,
--- written so that every database understands them. Days are calculated here, not by the database, and averages are
--- floating-point numbers, so that results can be compared.
+-- written so that every database understands them, except for ClickHouse: tpch_like_clickhouse has its statements. Days
+-- are calculated here, not by the database, and averages are floating-point numbers, so that results can be compared.
 
 local common = assay.share("olap_common")
 local words = assay.share("tpch_like_words")
+local clickhouse = assay.share("tpch_like_clickhouse")
 
 -- The parameters for which the specification states results, at its own scale 1.
 local STANDARD = {
@@ -217,10 +218,11 @@ ORDER BY o_totalprice DESC, o_orderdate, o_orderkey LIMIT 100]], p.quantity18)
     alternatives[i] = ("p_brand = '%s' AND p_container IN (%s) AND l_quantity BETWEEN %d AND %d AND p_size BETWEEN 1 AND %d"):format(
       brand(p.brands19[i]), containers[i], quantity, quantity + 10, size)
   end
+  alternatives = table.concat(alternatives, "\n    OR ")
   add("What is earned with three kinds of parts that are handed over in person?", [[
 SELECT SUM(l_extendedprice * (1 - l_discount)) AS revenue FROM lineitem JOIN part ON p_partkey = l_partkey
 WHERE l_shipmode IN ('AIR', 'REG AIR') AND l_shipinstruct = 'DELIVER IN PERSON'
-  AND (%s)]], table.concat(alternatives, "\n    OR "))
+  AND (%s)]], alternatives)
   add("Which suppliers of a nation have too many parts of a color?", [[
 SELECT s_name, s_address FROM supplier JOIN nation ON n_nationkey = s_nationkey
 WHERE n_name = '%s' AND s_suppkey IN (
@@ -245,5 +247,8 @@ SELECT code, COUNT(*) AS customers, SUM(c_acctbal) AS money FROM (
     SELECT AVG(c_acctbal) FROM customer WHERE c_acctbal > 0 AND SUBSTR(c_phone, 1, 2) IN (%s))) AS rich
 WHERE NOT EXISTS (SELECT 1 FROM orders WHERE o_custkey = rich.c_custkey)
 GROUP BY code ORDER BY code]], codes, codes)
+  if product == "clickhouse" then
+    for _, query in ipairs(list) do query.text = clickhouse.text(query.name, p, scale, alternatives) end
+  end
   return list
 end

@@ -107,6 +107,8 @@ fn missing_packages() -> Vec<&'static str> {
         // To read a machine from.
         ("prometheus-node-exporter", !program("prometheus-node-exporter")),
         // MariaDB's other engine, and a filesystem that shares blocks.
+        // Foreign tables of MariaDB and MySQL in PostgreSQL.
+        ("postgresql-15-mysql-fdw", !Path::new("/usr/lib/postgresql/15/lib/mysql_fdw.so").is_file()),
         ("mariadb-plugin-rocksdb", !Path::new("/usr/lib/mysql/plugin/ha_rocksdb.so").is_file()),
         ("btrfs-progs", !program("mkfs.btrfs")),
         // For analytical queries.

@@ -36,9 +36,7 @@ fn server_questions() -> ServerQuestions {
         process: ProcessQuestion {
             // The kernel keeps 15 letters.
             programs: &["clickhouse-serv"],
-            own_sql: "",
-            // No such file: the server is found by its name, if it is the only one.
-            file_sql: "SELECT 'server.pid'",
+            listens: true,
             folder_sql: "SELECT replaceRegexpOne(data_path, '/(data|store)/[^/]*/?$', '') FROM system.databases \
                          WHERE name = 'default'",
             ..ProcessQuestion::default()

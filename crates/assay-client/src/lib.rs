@@ -6,14 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+use core::net::SocketAddr;
 use std::sync::Arc;
 
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
 use assay_io::{Address, Io, IoEvent, SocketId, Target, Tls};
 use assay_seam::{
-    Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Progress, Rows, RowsPool,
-    RowsWanted, ServerFacts, StatementError, StatementId, TlsMode,
+    Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Outlet, Progress, Rows,
+    RowsPool, RowsWanted, ServerFacts, StatementError, StatementId, TlsMode,
 };
 
 /// A connection that is logged in.
@@ -21,6 +22,7 @@ pub struct Client {
     io: Readiness,
     connection: Box<dyn Connection>,
     socket: Option<SocketId>,
+    address: Option<SocketAddr>,
     /// Then a closed socket means a lost connection.
     is_over_socket: bool,
     out: Vec<u8>,
@@ -120,6 +122,10 @@ impl Client {
                 io,
                 connection,
                 socket: None,
+                address: match address {
+                    Some(Address::Tcp(address)) => Some(*address),
+                    _ => None,
+                },
                 is_over_socket: false,
                 out: Vec::new(),
                 pool: RowsPool::default(),
@@ -164,6 +170,14 @@ impl Client {
         self.operate(&Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep }, patience)
     }
 
+    /// The same for a result of any size: rows are handed to `outlet` while they arrive, and the last ones returned.
+    pub fn attempt_large(&mut self, sql: &str, patience: Nanos, outlet: Outlet) -> Result<Box<Rows>, Refused> {
+        self.pool.set_outlet(Some(outlet));
+        let answer = self.attempt(sql, patience);
+        self.pool.set_outlet(None);
+        answer
+    }
+
     /// The rows of a statement's first result set, if it has one. The error contains the server's code.
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, String> {
         let operation = Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep };
@@ -205,6 +219,11 @@ impl Client {
     /// Returns rows for reuse by the next answer.
     pub fn reuse(&mut self, rows: Box<Rows>) {
         self.pool.put(rows);
+    }
+
+    /// The server's address; `None`: an embedded database, or a unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// Whether it can be queried.

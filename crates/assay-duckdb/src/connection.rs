@@ -255,6 +255,7 @@ impl Session {
                     unsafe { vector.push(row, &mut self.scratch, rows)? };
                 }
             }
+            pool.relieve(rows);
         }
         Ok(())
     }

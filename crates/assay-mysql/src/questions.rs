@@ -31,6 +31,7 @@ pub const QUESTIONS: Questions = Questions {
     statement: |product, _| StatementQuestions {
         explain: Some("EXPLAIN "),
         explain_json: Some("EXPLAIN FORMAT=JSON "),
+        explain_remote: None,
         counters: &["SHOW SESSION STATUS WHERE Variable_name RLIKE '^(Bytes|Created_tmp|Handler|Rows|Select|Sort)_'"],
         of_session: true,
         no_counters: "",

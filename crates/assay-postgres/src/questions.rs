@@ -378,6 +378,7 @@ fn statement_questions(version: &str) -> StatementQuestions {
     StatementQuestions {
         explain: Some("EXPLAIN "),
         explain_json: Some("EXPLAIN (FORMAT JSON) "),
+        explain_remote: Some("EXPLAIN (VERBOSE, COSTS OFF) "),
         counters: if is_recent { COUNTERS } else { &[] },
         of_session: false,
         no_counters: "PostgreSQL before version 15 reports counters too late",

@@ -38,6 +38,38 @@ pub struct Suite {
     /// Rows of each table, counted before the first query.
     #[serde(default)]
     pub tables: BTreeMap<String, u64>,
+    /// Scale factor of the data, if the workload has declared one and all its queries were executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// The queries once more, in parallel: each stream executed all of them on a connection of its own. Empty: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<QueryStream>,
+}
+
+/// All queries one after the other on one connection, while other streams did the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueryStream {
+    /// Start of its first query, counted from the start of the first stream.
+    pub start_ns: u64,
+    /// End of its last query, counted from there, too.
+    pub end_ns: u64,
+    /// In the order of their execution; fewer than all if the stream was given up.
+    pub queries: Vec<StreamQuery>,
+}
+
+/// A query of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamQuery {
+    /// Its name.
+    pub name: String,
+    /// From sending the statement to its last row, or to its failure.
+    pub elapsed_ns: u64,
+    /// Why it has no result; `None`: it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Whether it took longer than the time limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
 }
 
 /// Preparation before every execution of a cold case.
@@ -71,18 +103,25 @@ pub struct Case {
     /// Rows of the last execution; `None`: it never succeeded.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// Hash of the rows of the last execution, in any order: 16 hexadecimal digits.
+    /// Hash of the rows of the last execution, in any order: 16 hexadecimal digits; of `assay olap` two hashes, one of
+    /// which is the same if numbers differ a little.
     #[serde(default)]
     pub digest: Option<String>,
     /// Whether two executions returned different rows.
     #[serde(default)]
     pub result_changed: bool,
+    /// Whether the result was so large that its rows were hashed while they arrived: its times include that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub large_result: bool,
     /// The plans seen, in the order of their first appearance; changed estimates alone are not a changed plan.
     #[serde(default)]
     pub plans: Vec<QueryPlan>,
     /// How much one execution increased the server's counters, without the increase by reading them; zeros are omitted.
     #[serde(default)]
     pub counters: BTreeMap<String, i64>,
+    /// Whether another server executes all of it, by foreign tables; `None`: it has none, or this was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushed_down: Option<bool>,
     /// Why it was given up: the server's message.
     #[serde(default)]
     pub failure: Option<String>,
@@ -94,6 +133,17 @@ pub struct Case {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answer: Vec<Vec<Option<String>>>,
 }
+
+/// Whether two digests are of the same rows. Those of `assay olap` are two hashes, with numbers cut at different
+/// digits: one of them must be the same.
+pub fn is_same_digest(one: &str, other: &str) -> bool {
+    match (one.split_at_checked(HASH_DIGITS), other.split_at_checked(HASH_DIGITS)) {
+        (Some((a, b)), Some((c, d))) if !b.is_empty() && !d.is_empty() => a == c || b == d,
+        _ => one == other,
+    }
+}
+
+const HASH_DIGITS: usize = 16;
 
 /// One timed execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,4 +168,21 @@ pub struct QueryPlan {
     /// The text without estimates: plans that share it are the same. Empty in records of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shape: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_the_same_if_one_of_their_hashes_is() {
+        let [a, b, c] = ["a", "b", "c"].map(|digit| digit.repeat(HASH_DIGITS));
+        let is_same = |one: [&String; 2], other: [&String; 2]| {
+            is_same_digest(&one.map(String::as_str).concat(), &other.map(String::as_str).concat())
+        };
+        assert!(is_same([&a, &b], [&a, &c]) && is_same([&a, &b], [&c, &b]));
+        assert!(!is_same([&a, &b], [&b, &a]) && !is_same([&a, &b], [&c, &c]));
+        // Those of `assay sql` are one hash.
+        assert!(is_same_digest(&a, &a) && !is_same_digest(&a, &b) && !is_same_digest(&a, &format!("{a}{b}")));
+    }
 }

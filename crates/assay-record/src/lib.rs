@@ -42,7 +42,7 @@ pub use assay_measure::{
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
 pub use attribute::{Attribute, AttributeScope};
-pub use cases::{Case, Cases, Cold, Execution, QueryPlan, Suite};
+pub use cases::{Case, Cases, Cold, Execution, QueryPlan, QueryStream, StreamQuery, Suite, is_same_digest};
 pub use disk::{
     COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
 };

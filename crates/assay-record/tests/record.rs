@@ -71,7 +71,9 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     sessions.manifest.search = Some(Search::Sessions { max: 64 });
     let mut queries = example_of_cases();
     let tables = BTreeMap::from([("ontime".to_owned(), 1000)]);
-    let suite = Suite { random_order: true, runs: 3, timeout_ns: Some(1), tables };
+    let query = StreamQuery { name: "a".into(), elapsed_ns: 7, failure: Some("no memory".into()), timed_out: true };
+    let streams = vec![QueryStream { start_ns: 1, end_ns: 8, queries: vec![query] }];
+    let suite = Suite { random_order: true, runs: 3, timeout_ns: Some(1), tables, scale: Some(0.5), streams };
     queries.cases.as_mut().unwrap().suite = Some(suite);
     queries.cases.as_mut().unwrap().cases[2].timed_out = true;
     for record in [

@@ -58,6 +58,7 @@ pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};
 pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings, metric_value};
 pub use findings::outage::{ListedOutage, OutageFindings};
+pub use findings::power::SuiteFigures;
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};
 pub use findings::report::{Report, ReportEntry, report, report_of_cells};
 pub use findings::run::{Findings, GeneratorHost, ServerFindings, Task, figures, findings};

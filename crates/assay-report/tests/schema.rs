@@ -137,7 +137,10 @@ fn all_that_is_written_as_json_satisfies_the_schema_which_knows_every_field() {
     let copied = [asked_otherwise.clone()];
     let mut queries = example_of_cases();
     let tables = [("ontime".to_owned(), 1000)].into();
-    queries.cases.as_mut().unwrap().suite = Some(Suite { tables, timeout_ns: Some(1), ..Suite::default() });
+    let query = StreamQuery { failure: Some("no memory".into()), timed_out: true, ..StreamQuery::default() };
+    let streams = vec![QueryStream { queries: vec![query], ..QueryStream::default() }];
+    queries.cases.as_mut().unwrap().suite =
+        Some(Suite { tables, timeout_ns: Some(1), scale: Some(0.1), streams, ..Suite::default() });
     let mut killed = ladder();
     killed.stages[0].generator = None;
     let part = findings_within(&example(), Window::Between { from_ns: 0, to_ns: None }).unwrap();

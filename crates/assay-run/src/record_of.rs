@@ -256,7 +256,8 @@ fn option((key, value): (String, OptionValue)) -> Option<(String, record::Option
         OptionValue::Text(text) if key.ends_with("password") && !text.is_empty() => {
             record::OptionValue::Text("***".to_owned())
         }
-        OptionValue::Text(text) => record::OptionValue::Text(text),
+        // A URL may contain a password.
+        OptionValue::Text(text) => record::OptionValue::Text(record::text_without_secrets(&text)),
         OptionValue::List(items) => record::OptionValue::List(items),
     };
     Some((key, value))

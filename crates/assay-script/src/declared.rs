@@ -141,6 +141,7 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
             b"total" => return Declaration::Total(name, high.unwrap_or_default()),
             b"query" => return Declaration::Query(NamedQuery { name, question: clause, text: part }),
             b"loaded" => return Declaration::Loaded(name),
+            b"scale" => return Declaration::Scale(high.unwrap_or_default()),
             b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
             b"rate" => {
                 return Declaration::Rate(NamedRate {

@@ -26,12 +26,14 @@ pub struct Program {
 }
 
 /// What an analytical workload asks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queries {
     /// In the order of their declaration.
     pub queries: Vec<NamedQuery>,
     /// The table that says how many rows each table has.
     pub loaded: Option<String>,
+    /// Scale factor of the data.
+    pub scale: Option<f64>,
 }
 
 /// What a script's top level sees before its options are known.
@@ -134,6 +136,7 @@ impl Program {
             match state.request(slot, asked, &mut pool) {
                 Request::Declare(Declaration::Query(query)) => found.queries.push(query),
                 Request::Declare(Declaration::Loaded(table)) => found.loaded = Some(table),
+                Request::Declare(Declaration::Scale(factor)) => found.scale = Some(factor),
                 Request::Finished { .. } => return Ok(found),
                 Request::Died(failure) => return Err(ScriptError::from(&failure)),
                 Request::Declare(_) | Request::Log(_) => {}

@@ -25,6 +25,8 @@ pub enum Declaration {
     Query(NamedQuery),
     /// `assay.loaded(…)`, in `queries()`: the table that says how many rows each table has.
     Loaded(String),
+    /// `assay.scale(…)`, in `queries()`: the scale factor of the data.
+    Scale(f64),
 }
 
 /// A query of an analytical workload.

@@ -35,5 +35,5 @@ pub use error::{Class, Code, Origin, Retry, StatementError};
 pub use facts::{ServerFacts, TlsFacts};
 pub use file_url::FileUrl;
 pub use operation::{Operation, Reply, RowsWanted, StatementId, Value};
-pub use rows::{Cell, Rows, RowsPool};
+pub use rows::{Cell, Outlet, Rows, RowsPool};
 pub use time::Nanos;

@@ -202,6 +202,15 @@ impl Rows {
         self.cells.push(Slot::Text { start: start as u32, len: (self.bytes.len() - start) as u32 });
     }
 
+    /// Forgets the rows; sets, their columns and the memory stay.
+    pub fn clear_rows(&mut self) {
+        for set in &mut self.sets {
+            (set.first_cell, set.bare_rows) = (0, 0);
+        }
+        self.cells.clear();
+        self.bytes.clear();
+    }
+
     /// Forgets the content, keeps the memory.
     pub fn clear(&mut self) {
         self.sets.clear();
@@ -216,6 +225,21 @@ impl Rows {
 pub struct RowsPool {
     #[expect(clippy::vec_box, reason = "boxes travel inside `Reply`; taking one must not allocate")]
     spare: Vec<Box<Rows>>,
+    outlet: Option<Outlet>,
+}
+
+/// Takes the rows of large results while they arrive.
+pub struct Outlet {
+    /// Bytes of rows that are kept for the answer.
+    pub bytes_max: usize,
+    /// Is given all rows so far, which are then forgotten. Their set is the last one.
+    pub take: Box<dyn FnMut(&Rows) + Send>,
+}
+
+impl std::fmt::Debug for Outlet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outlet").field("bytes_max", &self.bytes_max).finish_non_exhaustive()
+    }
 }
 
 const SPARE_MAX: usize = 64;
@@ -225,6 +249,20 @@ impl RowsPool {
     /// An empty `Rows`, a spare one if there is any.
     pub fn take(&mut self) -> Box<Rows> {
         self.spare.pop().unwrap_or_default()
+    }
+
+    /// Results with more rows than fit into memory: from now on, connections hand rows to the outlet as they arrive.
+    pub fn set_outlet(&mut self, outlet: Option<Outlet>) {
+        self.outlet = outlet;
+    }
+
+    /// For connections, between two rows of an answer: if there is an outlet and the rows are too large, it gets them.
+    pub fn relieve(&mut self, rows: &mut Rows) {
+        let Some(outlet) = &mut self.outlet else { return };
+        if rows.bytes.len() + rows.cells.len() * size_of::<Slot>() > outlet.bytes_max {
+            (outlet.take)(rows);
+            rows.clear_rows();
+        }
     }
 
     /// Returns one to the pool.
@@ -265,5 +303,32 @@ mod tests {
         rows.begin_set(0);
         rows.push_bare_row();
         assert_eq!((rows.len(3), rows.cell(3, 0, 0), rows.cells_from(3, 0).count()), (1, None, 0));
+    }
+
+    #[test]
+    fn an_outlet_takes_rows_that_are_too_large_and_nothing_else() {
+        let mut pool = RowsPool::default();
+        let mut rows = pool.take();
+        rows.begin_set(2);
+        rows.push_label(b"n");
+        rows.push_label(b"t");
+        let row = |rows: &mut Rows, number| {
+            rows.push_int(number);
+            rows.push_text(&[b'x'; 100]).unwrap();
+        };
+        (0..9).for_each(|number| row(&mut rows, number));
+        pool.relieve(&mut rows);
+        assert_eq!(rows.len(0), 9, "there is no outlet");
+        let (sender, taken) = std::sync::mpsc::channel();
+        let take = Box::new(move |rows: &Rows| {
+            sender.send((rows.len(0), rows.cell(0, 0, 0).map(|cell| format!("{cell:?}")))).unwrap()
+        });
+        pool.set_outlet(Some(Outlet { bytes_max: 1000, take }));
+        pool.relieve(&mut rows);
+        assert_eq!((rows.len(0), rows.columns(0), rows.label(0, 1)), (0, 2, Some(&b"t"[..])));
+        row(&mut rows, 9);
+        pool.relieve(&mut rows);
+        assert_eq!((rows.len(0), rows.cell(0, 0, 0)), (1, Some(Cell::Int(9))));
+        assert_eq!(taken.try_iter().collect::<Vec<_>>(), [(9, Some("Int(0)".to_owned()))]);
     }
 }

@@ -373,6 +373,7 @@ impl Open {
                         }
                     }
                 }
+                pool.relieve(rows);
                 row = found.next().map_err(|error| unfinished(self.failed(error)))?;
             }
         }

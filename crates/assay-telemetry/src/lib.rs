@@ -28,4 +28,4 @@ pub use metric::{METRICS, Metric, Reading, Unit, metric};
 pub use product::{Checkup, Questions, Right};
 pub use question::{Asked, OwnPart, Question, Running, ServerQuestions, Shape, Switched, buffers_read};
 pub use settings::{Defaults, Harmless, SettingFacts};
-pub use statement::{PlanRead, StatementQuestions, read_plan};
+pub use statement::{PlanRead, StatementQuestions, is_pushed_down, read_plan};

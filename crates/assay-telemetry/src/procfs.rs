@@ -3,6 +3,7 @@
 //! Each function takes the whole text of a file and returns values by metric, without those that the kernel does not
 //! report. Sources: proc(5), Documentation/admin-guide/iostats.rst, Documentation/accounting/psi.rst, cgroup-v2.rst.
 
+use core::net::{IpAddr, SocketAddr};
 use std::collections::HashMap;
 
 /// A value of a metric.
@@ -190,6 +191,39 @@ pub fn process(stat: &str) -> Option<ProcessStat> {
     })
 }
 
+/// Inodes of the sockets that accept connections at this address, from /proc/net/tcp or tcp6: those of the address
+/// itself, or else those of all addresses of the machine.
+pub fn listening(net_tcp: &str, address: SocketAddr) -> Vec<u64> {
+    let socket = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (ip, port) = fields.get(1)?.split_once(':')?;
+        let is_listening = *fields.get(3)? == "0A" && u16::from_str_radix(port, 16).ok()? == address.port();
+        is_listening.then(|| Some((ip_of(ip)?, fields.get(9)?.parse::<u64>().ok()?)))?
+    };
+    let all: Vec<(IpAddr, u64)> = net_tcp.lines().filter_map(socket).collect();
+    let of = |wanted: &dyn Fn(&IpAddr) -> bool| -> Vec<u64> {
+        all.iter().filter(|(ip, _)| wanted(ip)).map(|(_, inode)| *inode).collect()
+    };
+    let exact = of(&|ip| ip.to_canonical() == address.ip().to_canonical());
+    if exact.is_empty() { of(&|ip| ip.to_canonical().is_unspecified()) } else { exact }
+}
+
+/// Words of 32 bits in hexadecimal digits, each in the order of this machine.
+fn ip_of(hex: &str) -> Option<IpAddr> {
+    let word = |at: usize| u32::from_str_radix(hex.get(8 * at..8 * at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    match hex.len() {
+        8 => Some(IpAddr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for (at, four) in bytes.chunks_exact_mut(4).enumerate() {
+                four.copy_from_slice(&word(at)?);
+            }
+            Some(IpAddr::from(bytes))
+        }
+        _ => None,
+    }
+}
+
 /// A thread in /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduled {
@@ -296,6 +330,37 @@ fn numbers(text: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listening_socket_is_found_by_its_address() {
+        let line = |local: &str, state: &str, inode: u64| {
+            format!(
+                "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1\n"
+            )
+        };
+        let text = [
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+                .to_owned(),
+            line("0100007F:2328", "0A", 11),
+            line("0200007F:2328", "0A", 12),
+            line("0100007F:2328", "01", 13),
+            line("0100007F:2329", "0A", 14),
+            line("00000000:2329", "0A", 15),
+            line("00000000:232A", "0A", 16),
+        ];
+        let find = |address: &str| listening(&text.concat(), address.parse().unwrap());
+        assert_eq!(find("127.0.0.1:9000"), [11]);
+        assert_eq!(find("127.0.0.2:9000"), [12]);
+        assert_eq!(
+            (find("127.0.0.1:9001"), find("127.0.0.2:9001"), find("127.0.0.1:9002")),
+            (vec![14], vec![15], vec![16])
+        );
+        assert!(find("127.0.0.1:9003").is_empty());
+        let text = line("00000000000000000000000000000000:2328", "0A", 21)
+            + &line("00000000000000000000000001000000:2329", "0A", 22);
+        assert_eq!(listening(&text, "127.0.0.1:9000".parse().unwrap()), [21]);
+        assert_eq!(listening(&text, "[::1]:9001".parse().unwrap()), [22]);
+    }
 
     #[test]
     fn cpu_time_is_in_microseconds_by_what_it_was_spent_on() {

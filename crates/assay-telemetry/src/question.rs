@@ -80,6 +80,8 @@ pub struct Running {
 pub struct ProcessQuestion {
     /// Names of its program (`/proc/PID/comm`).
     pub programs: &'static [&'static str],
+    /// Whether the server is the process that listens at the address of our connection.
+    pub listens: bool,
     /// Returns the process or thread that serves our own connection.
     pub own_sql: &'static str,
     /// Returns the file with the server's process id; empty: the process of our connection is a child of the server's.

@@ -11,6 +11,8 @@ pub struct StatementQuestions {
     pub explain: Option<&'static str>,
     /// Prefix of a statement to get its plan as JSON.
     pub explain_json: Option<&'static str>,
+    /// Prefix of a statement to get the plan that says which parts other servers execute. `None`: there are none.
+    pub explain_remote: Option<&'static str>,
     /// Asked one after the other; the last one returns rows of a counter and its value. Empty: not supported.
     pub counters: &'static [&'static str],
     /// Whether these counters belong to the session alone; otherwise other sessions' work is included.
@@ -93,6 +95,23 @@ const MYSQL: [&str; 12] = [
     "Extra",
 ];
 
+/// Whether another server executes the whole statement: its plan, the answer to `StatementQuestions::explain_remote`,
+/// is a single foreign scan, and nothing is filtered, joined, grouped or sorted here. Expressions of its output may be
+/// calculated here. `None`: no part of it is executed elsewhere.
+pub fn is_pushed_down(rows: &Rows) -> Option<bool> {
+    let line = |row| rows.cell(0, row, 0).map_or(String::new(), shown);
+    let lines: Vec<String> = (0..rows.len(0)).map(line).collect();
+    let is_foreign = |line: &String| line.trim_start_matches([' ', '-', '>']).starts_with(FOREIGN_SCAN);
+    let is_local = |line: &String| {
+        let line = line.trim_start();
+        ["->", "Filter:", "InitPlan", "SubPlan", "CTE"].iter().any(|start| line.starts_with(start))
+    };
+    let is_some = lines.iter().any(|line| is_foreign(line) || line.contains("Async Foreign Scan"));
+    is_some.then(|| lines.first().is_some_and(is_foreign) && !lines.iter().any(is_local))
+}
+
+const FOREIGN_SCAN: &str = "Foreign Scan";
+
 /// NULL is omitted.
 fn shown(cell: Cell<'_>) -> String {
     match cell {
@@ -115,6 +134,18 @@ mod tests {
             cell => rows.push_text(cell.as_bytes()).unwrap(),
         });
         rows
+    }
+
+    #[test]
+    fn a_statement_is_pushed_down_if_nothing_is_done_here() {
+        let of = |lines: &[&str]| is_pushed_down(&rows(&lines.iter().map(std::slice::from_ref).collect::<Vec<_>>()));
+        let sql = "  Remote SQL: SELECT a FROM t -> b";
+        assert_eq!(of(&["Foreign Scan", "  Output: (count(*))", "  Relations: Aggregate on (t)", sql]), Some(true));
+        assert_eq!(of(&["Foreign Scan on public.t", "  Output: a", "  Filter: (t.a > 1)", sql]), Some(false));
+        assert_eq!(of(&["Sort", "  Sort Key: a", "  ->  Foreign Scan on public.t", sql]), Some(false));
+        assert_eq!(of(&["Append", "  ->  Async Foreign Scan on public.t"]), Some(false));
+        assert_eq!(of(&["Foreign Scan on public.t", "  InitPlan 1 (returns $0)", "    ->  Result", sql]), Some(false));
+        assert_eq!(of(&["Seq Scan on public.t", "  Filter: (t.a = 'Foreign Scan'::text)"]), None);
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl ClickHouse {
         format!("clickhouse://{user}@127.0.0.1:{}/default", self.port)
     }
 
+    /// The folder of its files, which its command line names.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Kills it, as a crash would.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill()?;

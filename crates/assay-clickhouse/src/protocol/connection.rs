@@ -282,6 +282,7 @@ impl ClickHouseConnection {
                     let error = StatementError::client(Class::Limit, "the result is larger than 4 GiB");
                     return Err(Unread::Broken(Box::new(error)));
                 }
+                exchange.pool.relieve(rows);
             }
         }
         Ok(Progress::Pending)

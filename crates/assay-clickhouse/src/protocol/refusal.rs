@@ -23,7 +23,9 @@ pub(super) fn error(code: i32, message: &str) -> StatementError {
     let message = message.strip_prefix("DB::Exception: ").unwrap_or(message).trim_end();
     let message = message.strip_suffix('.').unwrap_or(message);
     let hint = match number {
-        62 => Some("ClickHouse has its own SQL; of the built-in workloads, only flights is written for it"),
+        62 => {
+            Some("ClickHouse has its own SQL; of the built-in workloads, only flights and tpch_like are written for it")
+        }
         159 => Some("the limit is max_execution_time: --session-sql 'SET max_execution_time = …', in seconds"),
         202 => Some("use fewer sessions, or raise the server's max_concurrent_queries"),
         241 => Some(

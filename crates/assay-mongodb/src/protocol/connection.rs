@@ -460,6 +460,7 @@ impl MongoConnection {
                 Ok(self.answered(None, exchange))
             }
             (Ok(()), Some((id, database, collection))) => {
+                self.reply.rows.iter_mut().for_each(|rows| exchange.pool.relieve(rows));
                 let command = get_more(id, database, collection);
                 self.send_within(command, exchange);
                 Ok(Progress::Pending)

@@ -245,7 +245,12 @@ impl Connection for MySqlConnection {
         let mut progress = Progress::Pending;
         loop {
             let result = match self.inbound.next(&mut bytes) {
-                Ok(None) => return progress,
+                Ok(None) => {
+                    if let Some(rows) = &mut self.reply.rows {
+                        exchange.pool.relieve(rows);
+                    }
+                    return progress;
+                }
                 Ok(Some(packet)) => {
                     let result = self.on_packet(&packet.payload, packet.in_order, exchange);
                     self.inbound.recycle(packet.payload);

@@ -9,6 +9,7 @@ use assay_record::{Case, Cases, Cold, Suite};
 use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, trials};
 use serde::Serialize;
 
+use crate::findings::power::{SuiteFigures, suite_figures};
 use crate::findings::verdict::ChangeVerdict;
 
 /// The cases and their results.
@@ -28,6 +29,8 @@ pub struct CasesFindings {
     pub counters_of: Option<String>,
     /// What `assay olap` did; `None`: the cases were compared by `assay sql`.
     pub suite: Option<Suite>,
+    /// Figures of its parallel streams, and those that are scaled by the size of the data; `None`: there are none.
+    pub figures: Option<SuiteFigures>,
     /// In the order given.
     pub cases: Vec<CaseFindings>,
     /// Names of results on which their cases disagree.
@@ -63,10 +66,14 @@ pub struct CaseFindings {
     pub result: Option<String>,
     /// Whether two executions returned different rows.
     pub result_changed: bool,
+    /// Whether the rows were so many that they were hashed while they arrived: the times include that.
+    pub large_result: bool,
     /// The plans seen, in the order of their first appearance.
     pub plans: Vec<PlanFindings>,
     /// Increase of the server's counters per execution.
     pub counters: BTreeMap<String, i64>,
+    /// Whether another server executes all of it, by foreign tables; `None`: it has none.
+    pub pushed_down: Option<bool>,
     /// Why it was given up.
     pub failure: Option<String>,
     /// Time of the first execution of a query of `assay olap`.
@@ -161,6 +168,7 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
         cold: cases.cold,
         counters_of: cases.counters_of.clone(),
         suite: cases.suite.clone(),
+        figures: cases.suite.as_ref().and_then(|suite| suite_figures(suite, &cases.cases)),
         cases: cases
             .cases
             .iter()
@@ -220,8 +228,10 @@ fn of_case(case: &Case, found: Option<&assay_stats::TrialCenter>, ratio: Option<
         digest: case.digest.clone(),
         result: case.result.clone(),
         result_changed: case.result_changed,
+        large_result: case.large_result,
         plans: case.plans.iter().enumerate().map(plan).collect(),
         counters: case.counters.clone(),
+        pushed_down: case.pushed_down,
         failure: case.failure.clone(),
         first_ns: case.executions.iter().find(|one| one.round == 1).map(|one| one.elapsed_ns),
         hot_ns: case.executions.iter().filter(|one| one.round > 1).map(|one| one.elapsed_ns).min(),

@@ -26,6 +26,7 @@ pub(crate) mod metric;
 pub(crate) mod metric_unit;
 pub(crate) mod outage;
 pub(crate) mod plans;
+pub(crate) mod power;
 pub(crate) mod promise;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -7,9 +7,11 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use assay_record::is_same_digest;
 use serde::Serialize;
 
 use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::power::SuiteFigures;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::ServerFindings;
 
@@ -25,6 +27,8 @@ pub struct SuitesFindings {
     pub first_score: Vec<Option<f64>>,
     /// The same of the later executions.
     pub hot_score: Vec<Option<f64>>,
+    /// Figures of the parallel streams, and those scaled by the size of the data, by database.
+    pub figures: Vec<Option<SuiteFigures>>,
     /// Queries that no database has answered: they are in no score.
     pub unanswered: Vec<String>,
     /// Tables whose numbers of rows differ; rows by database.
@@ -156,6 +160,7 @@ fn of_databases(found: &[(&str, &CasesFindings)]) -> SuitesFindings {
         compared: if tables.is_empty() { names.iter().filter(|name| answers(name) > 1).count() } else { 0 },
         databases: found.iter().map(|(name, _)| (*name).to_owned()).collect(),
         unanswered: queries.iter().filter(is_unanswered).map(|query| query.name.clone()).collect(),
+        figures: found.iter().map(|(_, cases)| cases.figures.clone()).collect(),
         queries,
         first_score,
         hot_score,
@@ -204,7 +209,7 @@ fn disagreements(found: &[(&str, &CasesFindings)], query: &str) -> Vec<Disagreem
             true => difference(&case.answer, &other.answer),
             false => None,
         };
-        let same = rows == other_rows && if kept { value.is_none() } else { case.digest == other.digest };
+        let same = rows == other_rows && if kept { value.is_none() } else { digests_agree(case, other) };
         (!same).then(|| Disagreement {
             query: query.to_owned(),
             databases: [(*first).to_owned(), (*name).to_owned()],
@@ -213,6 +218,10 @@ fn disagreements(found: &[(&str, &CasesFindings)], query: &str) -> Vec<Disagreem
         })
     };
     others.iter().filter_map(with_first).collect()
+}
+
+fn digests_agree(one: &CaseFindings, other: &CaseFindings) -> bool {
+    one.digest.as_ref().zip(other.digest.as_ref()).is_none_or(|(one, other)| is_same_digest(one, other))
 }
 
 type AnswerRow = Vec<Option<String>>;

@@ -5,6 +5,7 @@ use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::findings::plans::{CasePlans, CellPlans};
 use crate::plain::clean;
 use crate::tables::experiment::ratio_words;
+use crate::tables::suites::{has_foreign, pushed_down, pushed_down_column};
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 
 /// A row per case: times, ratio, rows.
@@ -20,6 +21,8 @@ pub(crate) fn cases(found: &CasesFindings) -> Table {
     ];
     columns.extend(several.then(|| TableColumn::figures(format!("ratio to {base}"))));
     columns.push(TableColumn::figures("rows"));
+    let has_foreign = has_foreign(found);
+    columns.extend(has_foreign.then(pushed_down_column));
     columns.push(TableColumn::words("", 40));
     let row = |case: &CaseFindings| {
         let mut cells = vec![TableCell::foreign(&case.name), TableCell::Count(case.runs), median(case)];
@@ -29,6 +32,7 @@ pub(crate) fn cases(found: &CasesFindings) -> Table {
             None => TableCell::Blank,
         }));
         cells.push(TableCell::of(case.rows, TableCell::Count));
+        cells.extend(has_foreign.then(|| pushed_down(case)));
         cells.push(TableCell::words(remark(case, found)));
         cells
     };

@@ -2,19 +2,22 @@
 
 use crate::digits::{figure, ms};
 use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::power::SuiteFigures;
 use crate::findings::suites::{QueryFindings, QueryTime, SuitesFindings};
 use crate::plain::clean;
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 
 /// A row per query: its first execution, the shortest of the later ones, and its rows.
 pub(crate) fn queries(found: &CasesFindings) -> Table {
-    let columns = [
+    let mut columns = vec![
         TableColumn::words("query", NAME_WIDTH),
         TableColumn::figures("first ms"),
         TableColumn::figures("hot ms"),
         TableColumn::figures("rows"),
-        TableColumn::words("", 40),
     ];
+    let has_foreign = has_foreign(found);
+    columns.extend(has_foreign.then(pushed_down_column));
+    columns.push(TableColumn::words("", 40));
     let row = |case: &CaseFindings| {
         let remark = match case {
             CaseFindings { timed_out: true, .. } => "timed out",
@@ -22,15 +25,32 @@ pub(crate) fn queries(found: &CasesFindings) -> Table {
             CaseFindings { result_changed: true, .. } => "rows changed",
             _ => "",
         };
-        [
+        let mut cells = vec![
             TableCell::foreign(&case.name),
             TableCell::ns(case.first_ns),
             TableCell::ns(case.hot_ns),
             TableCell::of(case.rows, TableCell::Count),
-            TableCell::words(remark),
-        ]
+        ];
+        cells.extend(has_foreign.then(|| pushed_down(case)));
+        cells.push(TableCell::words(remark));
+        cells
     };
     Table::new(columns).with_rows(found.cases.iter().map(row))
+}
+
+/// Whether any case has foreign tables.
+pub(crate) fn has_foreign(found: &CasesFindings) -> bool {
+    found.cases.iter().any(|case| case.pushed_down.is_some())
+}
+
+/// For such cases.
+pub(crate) fn pushed_down_column() -> TableColumn {
+    TableColumn::figures("fully pushed down")
+}
+
+/// A cell of that column.
+pub(crate) fn pushed_down(case: &CaseFindings) -> TableCell {
+    TableCell::of(case.pushed_down, |yes| TableCell::words(if yes { "yes" } else { "no" }))
 }
 
 /// A column per database: the later executions, and the first ones. The last row is the score.
@@ -52,7 +72,28 @@ pub(crate) fn side_by_side(found: &SuitesFindings) -> Vec<Table> {
         let table = Table::new([TableColumn::words("query", NAME_WIDTH)].into_iter().chain(heads()));
         (!is_empty).then(|| table.with_rows(found.queries.iter().map(row)).with_rows([last]).with_caption(*caption))
     };
-    all.iter().filter_map(table).collect()
+    all.iter().filter_map(table).chain(figures(found)).collect()
+}
+
+/// Figures of the whole suite, if any database has them.
+fn figures(found: &SuitesFindings) -> Option<Table> {
+    type Figure = fn(&SuiteFigures) -> Option<f64>;
+    let all: [(&str, Figure); 4] = [
+        ("power", |of| of.power),
+        ("throughput", |of| of.throughput),
+        ("composite", |of| of.composite),
+        ("queries per hour", |of| of.queries_per_hour),
+    ];
+    let row = |(name, value): &(&str, Figure)| {
+        let values: Vec<Option<f64>> = found.figures.iter().map(|of| of.as_ref().and_then(value)).collect();
+        let cells = values.iter().map(|value| TableCell::of(*value, |value| TableCell::words(figure(value))));
+        let is_known = values.iter().any(Option::is_some) && found.tables.is_empty();
+        is_known.then(|| [TableCell::words(*name)].into_iter().chain(cells).collect::<Vec<_>>())
+    };
+    let rows: Vec<Vec<TableCell>> = all.iter().filter_map(row).collect();
+    let heads = found.databases.iter().map(|name| TableColumn::figures(clean(name, NAME_WIDTH)));
+    let table = Table::new([TableColumn::words("figure", NAME_WIDTH)].into_iter().chain(heads));
+    (!rows.is_empty()).then(|| table.with_rows(rows).with_caption("The whole suite: figures derived from TPC-H's"))
 }
 
 fn time(time: &QueryTime) -> TableCell {

@@ -5,6 +5,7 @@ use assay_record::Cold;
 use crate::digits::{count, figure};
 use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::plain::clean;
+use crate::words::suites::large_result;
 
 /// Length of a statement, an error or a plan's line.
 const LINE_WIDTH: usize = 400;
@@ -89,6 +90,7 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
         if case.result_changed {
             notes.push(format!("{name} did not return the same rows every time."));
         }
+        notes.extend(large_result(case));
         if let [_, others @ ..] = &case.plans[..] {
             for plan in others {
                 let round = plan.first_round.map_or(String::new(), |round| format!(" in round {round}"));

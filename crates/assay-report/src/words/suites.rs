@@ -4,12 +4,15 @@ use assay_record::{Cold, Suite};
 
 use crate::digits::{count, figure, length};
 use crate::findings::cases::{CaseFindings, CasesFindings};
+use crate::findings::power::SuiteFigures;
 use crate::findings::suites::{Disagreement, SuitesFindings};
 use crate::plain::clean;
 
 /// Length of a name, and of an error.
 const NAME_WIDTH: usize = 40;
 const LINE_WIDTH: usize = 400;
+/// Failures of streams that are named.
+const FAILURES_MAX: usize = 5;
 
 /// How they were executed: after the name of the workload and the server.
 pub(crate) fn how(found: &CasesFindings, suite: &Suite) -> Vec<String> {
@@ -32,8 +35,58 @@ pub(crate) fn how(found: &CasesFindings, suite: &Suite) -> Vec<String> {
             "first execution cold: server restarted, then OS cache emptied".to_owned()
         }
     });
+    if !suite.streams.is_empty() {
+        facts.push(format!("then {} in parallel", streams(suite.streams.len() as u64)));
+    }
     facts.extend(suite.timeout_ns.map(|ns| format!("time limit {}", length(ns))));
     facts
+}
+
+fn streams(number: u64) -> String {
+    if number == 1 { "1 stream".to_owned() } else { format!("{} streams", count(number)) }
+}
+
+/// Figures of the whole suite.
+fn figures(found: &SuiteFigures) -> Vec<String> {
+    let mut words = Vec::new();
+    if found.streams > 0 {
+        let rate = found.queries_per_hour.map_or(String::new(), |rate| format!(", {} per hour", figure(rate)));
+        let (streams, queries) = (streams(found.streams), count(found.stream_queries));
+        words.push(format!("{streams} in parallel: {queries} queries in {}{rate}.", length(found.streams_ns)));
+        for (stream, query, failure) in found.failures.iter().take(FAILURES_MAX) {
+            let (query, failure) = (clean(query, NAME_WIDTH), clean(failure, LINE_WIDTH));
+            words.push(format!("{query} has no result in stream {stream}: {failure}."));
+        }
+        if let Some(more) = found.failures.len().checked_sub(FAILURES_MAX).filter(|more| *more > 0) {
+            words.push(format!("{more} more queries of streams have no result."));
+        }
+        if found.queries_per_hour.is_none() {
+            words.push("A stream without all results has no throughput.".to_owned());
+        }
+    }
+    if let Some(scale) = found.scale {
+        let named = [("power", found.power), ("throughput", found.throughput), ("composite", found.composite)];
+        let known = named.iter().filter_map(|(name, value)| Some(format!("{name} {}", figure((*value)?))));
+        let known: Vec<String> = known.collect();
+        if !known.is_empty() {
+            words.push(format!(
+                "Calculated as TPC-H's metrics are, but not those, and not comparable with published results: {} (scale \
+                 factor {scale}, power from first executions, no refresh functions).",
+                known.join(", ")
+            ));
+        }
+    }
+    words
+}
+
+/// What the times of a large result include.
+pub(crate) fn large_result(case: &CaseFindings) -> Option<String> {
+    let name = clean(&case.name, NAME_WIDTH);
+    case.large_result.then(|| {
+        format!(
+            "The result of {name} is so large that its rows were hashed while they arrived: its times include that."
+        )
+    })
 }
 
 /// Remarks below the table.
@@ -45,9 +98,10 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
             false => format!("{name} failed: {}.", clean(failure, LINE_WIDTH)),
         });
         let changed = case.result_changed.then(|| format!("{name} did not return the same rows every time."));
-        failure.into_iter().chain(changed)
+        failure.into_iter().chain(changed).chain(large_result(case))
     };
-    found.cases.iter().flat_map(of_case).collect()
+    let figures = found.figures.iter().flat_map(figures);
+    found.cases.iter().flat_map(of_case).chain(figures).collect()
 }
 
 /// Which database is the fastest and by how much, and whether all of them returned the same rows.

@@ -1,5 +1,6 @@
 //! The process of a local server, its data directory, and the drive it is on.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -75,7 +76,15 @@ pub(super) fn find(client: &mut Client, how: &ProcessQuestion) -> Result<Found, 
     let folder = folder.or_else(|| answer(how.folder_sql));
     let is_server = |pid: &u32| program(*pid).is_some_and(|program| how.programs.contains(&program.as_str()));
     let own: Option<u32> = answer(how.own_sql).and_then(|own| own.parse().ok());
-    let root = if by_names {
+    let root = if how.listens {
+        match client.address().and_then(listener) {
+            Some(pid) if is_server(&pid) => Some(pid),
+            // In front of a container; the server listens in there.
+            Some(pid) if program(pid).as_deref() != Some("docker-proxy") => None,
+            // Whose sockets they are is known to root and to their owner only.
+            _ => only_one(how.programs, folder.as_deref()),
+        }
+    } else if by_names {
         // In a container the process ids differ.
         pid.and_then(|pid| pid.parse().ok()).filter(is_server).or_else(|| only_one(how.programs, folder.as_deref()))
     } else if how.file_sql.is_empty() {
@@ -132,6 +141,18 @@ impl Own {
         let before = std::mem::replace(&mut self.ran_ns, now);
         Some(Nanos(now.saturating_sub(before)))
     }
+}
+
+/// The process that accepts connections at this address of this machine, as far as this user may know.
+fn listener(address: SocketAddr) -> Option<u32> {
+    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    let inodes = [read("/proc/net/tcp"), read("/proc/net/tcp6")].map(|text| procfs::listening(&text, address)).concat();
+    let names: Vec<PathBuf> = inodes.iter().map(|inode| PathBuf::from(format!("socket:[{inode}]"))).collect();
+    let has_it = |pid: &u32| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| names.contains(&file))
+    };
+    if names.is_empty() { None } else { numbers_in("/proc").into_iter().find(has_it) }
 }
 
 /// The only process with such a program; if there are several, the one whose command line names the data directory.

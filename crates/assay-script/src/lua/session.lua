@@ -434,6 +434,14 @@ function assay.loaded(name)
   yield(ask.DECLARE, "loaded", name)
 end
 
+--- In `queries()`: the scale factor of the data, for figures that are scaled by it.
+function assay.scale(factor)
+  if type(factor) ~= "number" or not (factor > 0 and factor < math.huge) then
+    raise("assay.scale needs a number above 0")
+  end
+  yield(ask.DECLARE, "scale", "", "", "", "", nil, factor)
+end
+
 local ffi = require("ffi")
 local mark_line = core.bind("mark_line", "void (*)(void *, const double *, size_t)")
 local keeps_journal = core.options and core.options.journal

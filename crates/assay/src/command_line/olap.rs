@@ -7,6 +7,9 @@ use clap::builder::PossibleValuesParser;
 
 use crate::command_line::shared::{ResultOptions, at_least_one};
 
+/// Each stream is a thread with a connection.
+const STREAMS_MAX: u64 = 1000;
+
 /// Options of `olap`.
 #[derive(Args, Clone)]
 pub struct OlapOptions {
@@ -30,6 +33,11 @@ pub struct OlapOptions {
     /// Time limit of an execution; a query that takes longer is given up, which is its result [default: none]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub timeout: Option<Nanos>,
+    /// Afterwards execute the queries in N parallel streams, each on a connection and in an order of its own; tpch_like
+    /// then has figures of throughput
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true,
+          value_parser = clap::value_parser!(u64).range(0..=STREAMS_MAX))]
+    pub streams: u64,
     /// Restart the server before the first execution of each query, and as root also drop the page cache; needs a
     /// server started by `assay server`
     #[arg(long)]

@@ -19,6 +19,25 @@ fn record(folder: &Folder, name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(folder.path().join(name)).unwrap()).unwrap()
 }
 
+/// Loads a workload into ClickHouse and SQLite, and compares what its queries return. The record is `a.json`.
+fn same_rows_as_on_sqlite(folder: &Folder, workload: &str, size: &str, (queries, empty): (usize, &[&str])) {
+    let url = shared().url("app");
+    let file = format!("sqlite:{}?synchronous=off", folder.path().join("olap.db").display());
+    for (url, sessions) in [(&url, 3), (&file, 1)] {
+        let line = format!("prepare {workload} {size} --seed 7 --sessions {sessions} --no-record --db {url}");
+        folder.expect(&line, 0);
+        folder.expect(&format!("check {workload} {size} --no-record --db {url}"), 0);
+    }
+    let line = format!("olap {workload} {size} --db {url} --db {file} --seed 1 --runs 2 --record a.json");
+    let ran = folder.expect(&line, 0);
+    assert!(ran.stdout.contains("All databases returned the same rows."), "{}", ran.shown());
+    assert!(ran.stdout.contains("ClickHouse "), "{}", ran.shown());
+    let found = record(folder, "a.json");
+    let cases = found["cases"]["cases"].as_array().unwrap();
+    let without = cases.iter().filter(|case| case["rows"] == 0).map(|case| case["name"].as_str().unwrap());
+    assert_eq!((cases.len(), &without.collect::<Vec<_>>()[..]), (queries, empty), "{cases:?}");
+}
+
 #[test]
 fn flights_return_the_same_rows_as_on_sqlite() {
     if !ClickHouse::present() {
@@ -26,25 +45,35 @@ fn flights_return_the_same_rows_as_on_sqlite() {
     }
     let folder = Folder::new();
     let url = shared().url("app");
-    let file = format!("sqlite:{}?synchronous=off", folder.path().join("flights.db").display());
-    for (url, sessions) in [(&url, 3), (&file, 1)] {
-        let line = format!("prepare flights --flights 5000 --seed 7 --sessions {sessions} --no-record --db {url}");
-        folder.expect(&line, 0);
-        folder.expect(&format!("check flights --flights 5000 --no-record --db {url}"), 0);
-    }
-    let ran = folder.expect(&format!("olap flights --db {url} --db {file} --seed 1 --runs 2 --record a.json"), 0);
-    assert!(ran.stdout.contains("All databases returned the same rows."), "{}", ran.shown());
-    assert!(ran.stdout.contains("ClickHouse "), "{}", ran.shown());
-    let found = record(&folder, "a.json");
-    let cases = found["cases"]["cases"].as_array().unwrap();
-    assert!(cases.len() == 15 && cases.iter().all(|case| case["rows"].as_u64() > Some(0)), "{cases:?}");
-    let server = &found["environment"]["servers"][0];
+    same_rows_as_on_sqlite(&folder, "flights", "--flights 5000", (15, &[]));
+    let server = &record(&folder, "a.json")["environment"]["servers"][0];
     assert_eq!(server["product"], "ClickHouse");
     assert!(server["settings"]["max_threads"].is_string(), "{server}");
     let ran = folder.expect(&format!("run flights --db {url} --transactions 20 --sessions 2 --no-record"), 0);
     assert!(ran.stdout.contains("Q14"), "{}", ran.shown());
     folder.expect(&format!("cleanup flights --db {url}"), 0);
     folder.expect(&format!("olap flights --db {url} --no-record"), 4);
+}
+
+#[test]
+fn tpch_like_returns_the_same_rows_as_on_sqlite() {
+    if !ClickHouse::present() {
+        return;
+    }
+    let folder = Folder::new();
+    let size = "--scale 0.005";
+    // The conditions of these are so rare that so few rows do not meet them.
+    same_rows_as_on_sqlite(&folder, "tpch_like", size, (22, &["Q11", "Q18"]));
+    // Other parameters, among them some for which nothing is found.
+    let file = format!("sqlite:{}", folder.path().join("olap.db").display());
+    let url = shared().url("app");
+    for parameters in [1, 2] {
+        let line =
+            format!("olap tpch_like {size} --parameters {parameters} --db {url} --db {file} --runs 1 --no-record");
+        let ran = folder.expect(&line, 0);
+        assert!(ran.stdout.contains("All databases returned the same rows."), "{}", ran.shown());
+    }
+    folder.expect(&format!("cleanup tpch_like --db {url}"), 0);
 }
 
 /// Values of all types, by rows in a statement's text, a prepared statement, and a loader.
@@ -132,14 +161,17 @@ fn what_the_server_refuses_has_a_cause_and_advice() {
             4,
             &["a type that is not supported: Array(UInt8)"],
         ),
-        (format!("olap tpch_like --db {url} --no-record"), 3, &["tpch_like has no statements for ClickHouse"]),
         (format!("prepare flights --indexes on --db {url} --no-record"), 2, &["--indexes: ClickHouse has none"]),
         (
             format!("run oltp_read_only --db {url} --no-record"),
             3,
             &["the OLTP workloads have no dialect for clickhouse"],
         ),
-        (format!("run ycsb --db {url} --prepare --no-record"), 4, &["(62, syntax)", "only flights is written for it"]),
+        (
+            format!("run ycsb --db {url} --prepare --no-record"),
+            4,
+            &["(62, syntax)", "only flights and tpch_like are written for it"],
+        ),
         (
             format!("run oltp_read_only --db {url}?max_threads=1 --no-record"),
             2,
@@ -168,6 +200,8 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     }
     let folder = Folder::new();
     folder.write("endless.lua", ENDLESS);
+    // Another one runs on this machine.
+    shared();
     let mut server = ClickHouse::start().unwrap();
     let url = server.url("app");
     // The query that counts is one of them; it is refused until the number is right.
@@ -182,12 +216,16 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     // Nobody else is there: the server's own counter agrees with ours, without what telemetry asks.
     folder.write("one.lua", "function event() con = con or sysbench.sql.driver():connect() con:query('SELECT 1') end");
     let line = format!("run ./one.lua --db {url} --time 3s --no-record --telemetry full --format json");
-    let found = folder.expect(&line, 0).findings();
+    let found = folder.expect(&line.replace("--no-record", "--record one.json"), 0).findings();
+    let facts = &record(&folder, "one.json")["environment"]["servers"][0]["facts"];
+    assert!(facts.to_string().contains(server.folder().to_str().unwrap()), "{facts}");
     let scopes = found["stages"][0]["telemetry"].as_array().unwrap();
     let metrics = || scopes.iter().flat_map(|scope| scope["metrics"].as_array().unwrap());
     let statements = metrics().find(|one| one["metric"] == "statements").unwrap();
     let per_transaction = statements["per_transaction"].as_f64().unwrap();
     assert!((0.97..1.03).contains(&per_transaction), "{statements}");
+    // That is the time of this server's process.
+    assert!(metrics().any(|one| one["metric"] == "cpu_us"), "{scopes:?}");
     let run = format!("run ./endless.lua --db {url} --time 10m --no-record");
     let started = folder.start(&format!("{run} --grace 100ms"));
     wait_for_queries(1);

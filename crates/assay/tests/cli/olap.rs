@@ -152,6 +152,151 @@ fn executions_their_order_and_the_first_are_in_the_record() {
 }
 
 #[test]
+fn foreign_tables_return_the_same_rows_and_say_what_is_pushed_down() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    let fresh = |kind: Kind| kind.shared().url(&kind.shared().fresh_database().unwrap());
+    let [source, own, apart] = [(); 3].map(|()| fresh(Kind::Postgres));
+    let bare = |url: &str| url.split('?').next().unwrap().to_owned();
+    let prepare = |url: &str, more: &str| {
+        folder.expect(&format!("prepare flights {FLIGHTS} --seed 7 --no-record --db {url} {more}"), 0);
+        folder.expect(&format!("check flights {FLIGHTS} --no-record --db {url}"), 0);
+    };
+    prepare(&source, "");
+    prepare(&own, "--foreign self --indexes on");
+    let with_password = bare(&source).replacen('@', ":hushhush@", 1);
+    folder.expect(&format!("prepare flights --foreign {with_password} --db {apart} --record p.json"), 0);
+    assert!(!std::fs::read_to_string(folder.path().join("p.json")).unwrap().contains("hushhush"));
+    let mut all = vec![source.clone(), own.clone(), apart.clone()];
+    if Kind::MariaDb.present() && testkit::installed("/usr/lib/postgresql/15/lib/mysql_fdw.so") {
+        let [rows, wrapped] = [Kind::MariaDb, Kind::Postgres].map(fresh);
+        prepare(&rows, "");
+        prepare(&wrapped, &format!("--foreign {}", bare(&rows)));
+        all.push(wrapped);
+    }
+    let urls: String = all.iter().map(|url| format!(" --db {url}")).collect();
+    let ran = folder.expect(&format!("olap flights {FLIGHTS} --runs 1 --record a.json{urls}"), 0);
+    assert!(ran.stdout.contains("All databases returned the same rows."), "{}", ran.shown());
+    assert!(ran.stdout.contains("fully pushed down"), "{}", ran.shown());
+    let pushed_down = |record: &Value, name: &str| {
+        let cases = record["cases"]["cases"].as_array().unwrap();
+        cases.iter().find(|case| case["name"] == name).unwrap()["pushed_down"].clone()
+    };
+    let [of_source, of_own, of_apart] = ["a.json", "a-2.json", "a-3.json"].map(|name| record(&folder, name));
+    assert_eq!(pushed_down(&of_source, "Q4"), Value::Null);
+    for found in [of_own, of_apart] {
+        // Counted there; and averages of a subquery, which postgres_fdw calculates here.
+        assert_eq!((pushed_down(&found, "Q4"), pushed_down(&found, "Q0")), (true.into(), false.into()));
+    }
+    let ran = folder.expect(&format!("sql 'SELECT COUNT(*) FROM ontime' --runs 1 --no-record --db {own}"), 0);
+    assert!(ran.stdout.contains("fully pushed down"), "{}", ran.shown());
+    for (url, foreign, code, words) in [
+        (&file(&folder, "one.db"), "self", 2, "only PostgreSQL has foreign tables"),
+        (&source, "sqlite:flights.db", 2, "--foreign is self, or a URL"),
+        (&source, "postgres://app:secret@host/bench --files files", 2, "--foreign postgres://app:***@host/bench: "),
+    ] {
+        let ran = folder.expect(&format!("prepare flights --foreign {foreign} --no-record --db {url}"), code);
+        assert!(ran.stderr.contains(words) && !ran.shown().contains("secret"), "{foreign}: {}", ran.shown());
+    }
+    for url in &all {
+        folder.expect(&format!("cleanup flights --db {url}"), 0);
+        folder.expect(&format!("olap flights {FLIGHTS} --db {url} --no-record"), 4);
+    }
+}
+
+#[test]
+fn parallel_streams_execute_every_query_and_have_figures() {
+    let folder = Folder::new();
+    let urls = [file(&folder, "one.db")].into_iter();
+    let urls = urls.chain(Kind::Postgres.present().then(|| databases(&folder).remove(0)));
+    let urls: Vec<String> = urls.collect();
+    for url in &urls {
+        folder.expect(&format!("prepare tpch_like --scale 0.002 --seed 7 --no-record --db {url}"), 0);
+    }
+    let all: String = urls.iter().map(|url| format!(" --db {url}")).collect();
+    let line = format!("olap tpch_like --scale 0.002 --runs 1 --streams 2{all}");
+    let ran = folder.expect(&format!("{line} --parameters 1 --record a.json"), 0);
+    for part in
+        ["then 2 streams in parallel", "2 streams in parallel: 44 queries in ", " per hour.", "power ", "throughput "]
+    {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
+    }
+    let words = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("but not those, and not comparable with published results: power "), "{}", ran.shown());
+    let found = record(&folder, "a.json");
+    let suite = &found["cases"]["suite"];
+    assert_eq!(suite["scale"], 0.002);
+    let streams = suite["streams"].as_array().unwrap();
+    let names = |stream: &Value| -> Vec<String> {
+        stream["queries"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let [mut one, mut other] = [names(&streams[0]), names(&streams[1])];
+    assert_ne!(one, other);
+    (one.sort(), other.sort());
+    assert!(one == other && one.len() == 22, "{one:?}");
+    // The standard parameters: the same statements, whose rows are compared.
+    let figures = |line: &str| {
+        let ran = folder.expect(&format!("{line} --format json --no-record"), 0);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let of_one = |found: &Value| found["cases"]["figures"].clone();
+        match report["entries"].as_array() {
+            Some(entries) => of_one(&entries[0]["findings"]),
+            None => of_one(&report),
+        }
+    };
+    let found = figures(&line);
+    let number = |name: &str| found[name].as_f64().unwrap();
+    let composite = (number("power") * number("throughput")).sqrt();
+    assert!((number("composite") / composite - 1.0).abs() < 1e-9, "{found}");
+    assert!((number("throughput") / (0.002 * number("queries_per_hour")) - 1.0).abs() < 1e-9, "{found}");
+    // A part of the queries has no such figures, and neither has a workload without a scale factor.
+    let found = figures(&format!("{line} --query Q1,Q6"));
+    assert!(found["power"].is_null() && found["queries_per_hour"].as_f64() > Some(0.0), "{found}");
+    // What takes too long in a stream is named there.
+    let ran = folder.expect(&format!("{line} --timeout 1ms --no-record"), 0);
+    assert!(ran.stdout.contains(" has no result in stream 1: "), "{}", ran.shown());
+    assert!(!ran.stdout.contains("throughput 0") && ran.stdout.contains("has no throughput"), "{}", ran.shown());
+}
+
+/// Rows with a fraction that databases calculate with different precision: more than are kept in memory, and more than
+/// stand in a record, of which one differs.
+const LARGE: &str = r#"
+local TEXTS = {
+  sqlite = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+    .. "SELECT i, (i + %s) / 7e0 AS part, printf('%%0150d', i) AS t FROM n",
+  pgsql = "SELECT i, i / 7e0 AS part, lpad(i::text, 150, '0') AS t FROM generate_series(1, %d) AS i",
+}
+function queries()
+  local text = TEXTS[sysbench.sql.driver():name()]
+  assay.query { name = "large", text = text:format(400000, "0") }
+  assay.query { name = "wrong", text = text:format(1000, "(i = 77)") }
+end
+"#;
+
+#[test]
+fn a_result_that_does_not_fit_into_memory_is_compared_while_it_arrives() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("large.lua", LARGE);
+    let urls = [databases(&folder).remove(0), file(&folder, "large.db")];
+    let all: String = urls.iter().map(|url| format!(" --db {url}")).collect();
+    let ran = folder.expect(&format!("olap ./large.lua --runs 1 --record a.json{all}"), 1);
+    assert!(ran.stdout.contains("Different results of wrong: the hashes of the rows of "), "{}", ran.shown());
+    assert!(!ran.stdout.contains("Different results of large"), "{}", ran.shown());
+    assert!(ran.stdout.contains("The result of large is so large that its rows were hashed "), "{}", ran.shown());
+    for name in ["a.json", "a-2.json"] {
+        let found = record(&folder, name);
+        let cases = found["cases"]["cases"].as_array().unwrap();
+        assert_eq!((&cases[0]["rows"], &cases[0]["large_result"]), (&400_000.into(), &true.into()), "{}", cases[0]);
+        assert!(cases[0]["answer"].is_null() && cases[1]["large_result"].is_null(), "{found}");
+    }
+}
+
+#[test]
 fn a_query_that_takes_too_long_is_a_result() {
     let folder = Folder::new();
     for url in databases(&folder) {

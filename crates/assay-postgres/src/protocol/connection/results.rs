@@ -57,6 +57,9 @@ impl PostgresConnection {
                 (_, next) => unreachable!("nothing in flight, yet {next:?}"),
             }
         }
+        if let Some(rows) = &mut self.flight.rows {
+            exchange.pool.relieve(rows);
+        }
         if let Progress::Failed(_) = answer
             && let Some(rows) = self.flight.rows.take()
         {

@@ -4,11 +4,14 @@
 //! has a record of its own, like that of `assay sql`, with the queries as its cases; several databases are then
 //! compared, by their times and by the rows that they returned.
 
+mod answer;
+mod streams;
 mod suite;
 
+use assay_options::OptionValue;
 use assay_process::diagnostics::{Exit, Trouble, nearest};
 use assay_process::{interrupt, terminal};
-use assay_record::{self as record, Record, Status};
+use assay_record::{self as record, Cases, QueryStream, Record, Status, StreamQuery};
 use assay_run::assignment::Assignment;
 use assay_run::plan::{self, ProcessOptions};
 use assay_run::{exec, identity, library, live, record_of, render, server_settings};
@@ -79,10 +82,13 @@ fn declared(assignment: &Assignment, url: &str, options: &OlapOptions) -> Result
     let process = ProcessOptions { quiet: true, ..ProcessOptions::default() };
     let plan = plan::of_queries(assignment, &process, &[url.to_owned()])?;
     let name = &assignment.workload.name;
-    let found = plan
-        .program
-        .queries(&plan.setup)
-        .map_err(|error| library::script_trouble(format!("queries() of workload {name} failed"), &error))?;
+    let of_stream = |number: u64| {
+        let mut setup = plan.setup.clone();
+        setup.options.push(("stream".to_owned(), OptionValue::Number(number as f64)));
+        let declared = plan.program.queries(&setup);
+        declared.map_err(|error| library::script_trouble(format!("queries() of workload {name} failed"), &error))
+    };
+    let found = of_stream(0)?;
     if found.queries.is_empty() {
         return Err(Trouble::new(Exit::Workload, format!("queries() of workload {name} declared no query")));
     }
@@ -95,11 +101,13 @@ fn declared(assignment: &Assignment, url: &str, options: &OlapOptions) -> Result
         });
     }
     let is_wanted = |query: &NamedQuery| options.queries.is_empty() || options.queries.contains(&query.name);
-    Ok(Declared {
-        queries: found.queries.iter().filter(|query| is_wanted(query)).cloned().collect(),
-        loaded: found.loaded,
-        plan,
-    })
+    let wanted = |all: Vec<NamedQuery>| -> Vec<NamedQuery> { all.into_iter().filter(is_wanted).collect() };
+    let streams = (1..=options.streams).map(|number| Ok(wanted(of_stream(number)?.queries)));
+    let streams = streams.collect::<Result<Vec<_>, Trouble>>()?;
+    let all = found.queries.len();
+    let queries = wanted(found.queries);
+    let scale = found.scale.filter(|_| queries.len() == all);
+    Ok(Declared { queries, loaded: found.loaded, scale, streams, plan })
 }
 
 /// Everything measured on one database.
@@ -119,7 +127,7 @@ fn on_database(mut suite: Suite<'_>, options: &OlapOptions) -> (Record, Ended) {
     // A query that took too long is a result.
     let refused = cases.cases.iter().filter(|case| !case.timed_out);
     let failures = refused.filter_map(|case| Some(format!("{}: {}", case.name, case.failure.as_ref()?)));
-    let failures: Vec<String> = failures.collect();
+    let failures: Vec<String> = failures.chain(refused_in_streams(&cases)).collect();
     (record.status, record.failure) = match &ended {
         Ended::Interrupted => (Status::Interrupted, None),
         Ended::Failed(trouble) => (Status::Failed, Some(trouble.cause.clone())),
@@ -157,5 +165,20 @@ fn conclude(records: &[(String, Record)], output: &OutputSpec) -> Result<Exit, T
         let what = if failed.len() == 1 { "query" } else { "queries" };
         return Err(Trouble::new(Exit::Server, format!("the server refused {what} {}", failed.join(", "))));
     }
+    let cases = records.iter().filter_map(|(_, record)| record.cases.as_ref());
+    if let Some(refused) = cases.flat_map(refused_in_streams).next() {
+        return Err(Trouble::new(Exit::Server, "the server refused a query of a stream").detail(refused));
+    }
     Ok(Exit::Success)
+}
+
+/// What was refused in parallel streams; a query that took too long is a result.
+fn refused_in_streams(cases: &Cases) -> Vec<String> {
+    let streams = cases.suite.iter().flat_map(|suite| &suite.streams).zip(1..);
+    let refused = |(stream, number): (&QueryStream, u32)| {
+        let refused = stream.queries.iter().filter(|query| !query.timed_out);
+        let words = |query: &StreamQuery| Some(format!("{}, stream {number}: {}", query.name, query.failure.as_ref()?));
+        refused.filter_map(words).collect::<Vec<_>>()
+    };
+    streams.flat_map(refused).collect()
 }

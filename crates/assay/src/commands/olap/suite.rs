@@ -10,23 +10,29 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::url_text::masked;
 use assay_process::{interrupt, terminal};
 use assay_recipe::order;
-use assay_record::{self as record, Case, Cases, Cold, Execution, Record};
+use assay_record::{self as record, Case, Cases, Cold, Execution, Record, is_same_digest};
 use assay_run::assignment::Assignment;
-use assay_run::client::{Client, Refused, text};
+use assay_run::client::Client;
 use assay_run::{lab, next, plan, record_of};
 use assay_script::NamedQuery;
-use assay_seam::{Class, ConnectOptions, Nanos, Rows, ServerFacts};
+use assay_seam::{ConnectOptions, Nanos, ServerFacts};
 use assay_telemetry::StatementQuestions;
-use sha2::{Digest, Sha256};
 
 use crate::command_line::OlapOptions;
-use crate::commands::sql::bench::{connect, server_of};
+use crate::commands::olap::answer::{Answer, refusal, too_late};
+use crate::commands::olap::streams::Streams;
+use crate::commands::sql::bench::{connect, pushed_down, server_of};
+use crate::commands::sql::large::{self, Collected};
 
 /// The queries of the workload for a database, as far as they are wanted, and the table with its numbers of rows.
 pub(super) struct Declared {
     pub(super) plan: assay_engine::Plan,
     pub(super) queries: Vec<NamedQuery>,
     pub(super) loaded: Option<String>,
+    /// Scale factor of the data; `None` if only some of the queries are wanted.
+    pub(super) scale: Option<f64>,
+    /// The queries of each parallel stream.
+    pub(super) streams: Vec<Vec<NamedQuery>>,
 }
 
 /// A database whose tables are complete, ready for its queries.
@@ -43,7 +49,11 @@ pub(super) struct Suite<'a> {
     server: Option<Server>,
     cold: Option<Cold>,
     tables: BTreeMap<String, u64>,
+    scale: Option<f64>,
     cases: Vec<Case>,
+    /// Queries of the parallel streams.
+    parallel: Vec<Vec<NamedQuery>>,
+    streams: Vec<record::QueryStream>,
 }
 
 /// How it ended.
@@ -58,8 +68,6 @@ pub(super) enum Ended {
 const PATIENCE: Nanos = Nanos::from_secs(24 * 3600);
 /// Time limit for a server to stop and to start.
 const RESTART: Duration = Duration::from_secs(600);
-/// Larger results are compared by their hash alone.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 impl<'a> Suite<'a> {
     /// Connects, and checks that the tables have the rows that were loaded.
@@ -69,7 +77,7 @@ impl<'a> Suite<'a> {
         assignment: &'a Assignment,
         options: &'a OlapOptions,
     ) -> Result<Suite<'a>, Trouble> {
-        let Declared { plan, queries, loaded } = declared;
+        let Declared { plan, queries, loaded, scale, streams: parallel } = declared;
         let session_sql = assignment.spec.target.session_sql.iter().map(|sql| sql.reveal().to_owned()).collect();
         let target = plan::target(url, &ConnectOptions { session_sql, ..ConnectOptions::default() })?;
         let server = if options.cold { Some(server_of(url)?) } else { None };
@@ -95,7 +103,10 @@ impl<'a> Suite<'a> {
             server,
             cold: None,
             tables,
+            scale,
             cases,
+            parallel,
+            streams: Vec::new(),
         };
         suite.limit_time()?;
         Ok(suite)
@@ -136,7 +147,14 @@ impl<'a> Suite<'a> {
                 return Ended::Interrupted;
             }
         }
-        Ended::Complete
+        for case in &mut self.cases {
+            case.pushed_down = pushed_down(&mut self.client, &self.questions, &case.sql);
+        }
+        match self.in_parallel() {
+            Err(trouble) => Ended::Failed(trouble),
+            Ok(()) if interrupt::control().is_stopped() => Ended::Interrupted,
+            Ok(()) => Ended::Complete,
+        }
     }
 
     /// The queries with everything measured.
@@ -146,6 +164,8 @@ impl<'a> Suite<'a> {
             runs: self.options.runs.try_into().unwrap_or(u32::MAX),
             timeout_ns: self.options.timeout.map(|limit| limit.0),
             tables: self.tables,
+            scale: self.scale,
+            streams: self.streams,
         };
         self.client.close();
         Cases { cold: self.cold, suite: Some(suite), cases: self.cases, ..Cases::default() }
@@ -178,51 +198,61 @@ impl<'a> Suite<'a> {
 
     /// One execution; false: the query is given up.
     fn execute(&mut self, case: usize, round: u32) -> Result<bool, Trouble> {
-        let before = self.client.now();
-        let answer = self.client.attempt(&self.cases[case].sql, PATIENCE);
-        let elapsed = self.client.now() - before;
+        let found = large::execute::<Answer>(&mut self.client, &self.cases[case].sql, PATIENCE);
         let limit = self.options.timeout;
         let kept = &mut self.cases[case];
-        let rows = match answer {
-            Ok(rows) => rows,
+        let Collected { answer, elapsed, is_large } = match found {
+            Ok(found) => found,
             // Not the server's doing.
             Err(_) if interrupt::control().is_stopped() => return Ok(false),
-            Err(refused) => {
-                let (class, words) = match refused {
-                    Refused::Server(error) => {
-                        (error.class, format!("{} ({}){}", error.message, error.code, error.hint_words()))
-                    }
-                    Refused::Lost(words) => (Class::Connection, words),
-                };
-                kept.timed_out = limit.is_some_and(|limit| match class {
-                    Class::Timeout => true,
-                    // A server whose messages are not English.
-                    Class::Cancelled => elapsed >= limit,
-                    _ => false,
-                });
-                kept.failure = Some(words);
+            Err((refused, elapsed)) => {
+                let (words, timed_out) = refusal(refused, elapsed, limit);
+                (kept.failure, kept.timed_out) = (Some(words), timed_out);
                 if !self.client.is_open() {
                     self.reconnect()?;
                 }
                 return Ok(false);
             }
         };
-        if let Some(limit) = limit.filter(|limit| elapsed > *limit) {
-            kept.timed_out = true;
-            kept.failure = Some(format!("ended after {elapsed}, the time limit is {limit}"));
-            self.client.reuse(rows);
+        if let Some(words) = too_late(elapsed, limit) {
+            (kept.failure, kept.timed_out) = (Some(words), true);
             return Ok(false);
         }
-        let (count, digest) = digest(&rows);
+        let (count, digest) = (answer.rows(), answer.digest());
         let known = kept.rows.zip(kept.digest.as_ref());
-        kept.result_changed |= known.is_some_and(|known| known != (count, &digest));
+        kept.result_changed |= known.is_some_and(|(rows, known)| rows != count || !is_same_digest(known, &digest));
+        kept.large_result |= is_large;
         if round == 1 {
-            kept.answer = kept_rows(&rows);
+            kept.answer = answer.kept();
         }
         (kept.rows, kept.digest) = (Some(count), Some(digest));
         kept.executions.push(Execution { round, elapsed_ns: elapsed.0, plan: None });
-        self.client.reuse(rows);
         Ok(true)
+    }
+
+    /// The parallel streams, if any are wanted.
+    fn in_parallel(&mut self) -> Result<(), Trouble> {
+        let parallel = std::mem::take(&mut self.parallel);
+        if parallel.is_empty() {
+            return Ok(());
+        }
+        let streams = Streams {
+            target: &self.target,
+            url: self.url,
+            clock: self.clock,
+            limit: self.options.timeout,
+            limit_sql: self.limit_sql(),
+            seed: self.plan.setup.seed,
+            patience: PATIENCE,
+            quiet: self.options.result.quiet,
+            known: &self.cases,
+        };
+        let (streams, differ) = streams.run(&parallel)?;
+        self.streams = streams;
+        for case in self.cases.iter_mut().filter(|case| differ.contains(&case.name)) {
+            case.result_changed = true;
+        }
+        Ok(())
     }
 
     /// Restarts the server, drops the page cache if permitted, and reconnects.
@@ -243,10 +273,14 @@ impl<'a> Suite<'a> {
 
     /// Lets the server cancel what takes too long. A database that cannot executes it to its end.
     fn limit_time(&mut self) -> Result<(), Trouble> {
-        let Some((limit, statement)) = self.options.timeout.zip(self.questions.time_limit) else { return Ok(()) };
-        let sql = statement((limit.0 / 1_000_000).max(1));
+        let Some(sql) = self.limit_sql() else { return Ok(()) };
         let refused = |words: String| Trouble::new(Exit::Server, "the server refused --timeout").detail(words);
         self.client.rows(&sql).map(drop).map_err(refused)
+    }
+
+    fn limit_sql(&self) -> Option<String> {
+        let (limit, statement) = self.options.timeout.zip(self.questions.time_limit)?;
+        Some(statement((limit.0 / 1_000_000).max(1)))
     }
 }
 
@@ -294,74 +328,4 @@ fn population(
         tables.insert(table.clone(), found.parse().unwrap_or(0));
     }
     Ok(tables)
-}
-
-/// All rows as text; empty if they are too large to keep.
-fn kept_rows(rows: &Rows) -> Vec<Vec<Option<String>>> {
-    let row = |row| (0..rows.columns(0)).map(|column| text(rows, row, column)).collect::<Vec<_>>();
-    let mut size = 0;
-    let mut kept = Vec::new();
-    for row in (0..rows.len(0)).map(row) {
-        size += row.iter().map(|cell| cell.as_ref().map_or(0, String::len) + 1).sum::<usize>();
-        if size > ANSWER_BYTES_MAX {
-            return Vec::new();
-        }
-        kept.push(row);
-    }
-    kept
-}
-
-/// Number of rows, and a hash that does not depend on their order, with numbers rounded to six digits: databases
-/// calculate averages with different precision.
-fn digest(rows: &Rows) -> (u64, String) {
-    let mut sum = 0u64;
-    for row in 0..rows.len(0) {
-        let mut hasher = Sha256::new();
-        for column in 0..rows.columns(0) {
-            let cell = text(rows, row, column).map(|text| rounded(&text).unwrap_or(text));
-            hasher.update(cell.as_ref().map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
-            hasher.update(cell.unwrap_or_default());
-        }
-        let hash = hasher.finalize();
-        sum = sum.wrapping_add(u64::from_le_bytes(hash[..8].try_into().expect("8 bytes")));
-    }
-    (rows.len(0) as u64, format!("{sum:016x}"))
-}
-
-/// A number with six digits; `None`: not a number.
-fn rounded(text: &str) -> Option<String> {
-    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
-    let number: f64 = text.parse().ok().filter(|number: &f64| is_decimal && number.is_finite())?;
-    // There is one zero.
-    Some(format!("{:.5e}", number + 0.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(texts: &[&str]) -> Rows {
-        let mut rows = Rows::default();
-        rows.begin_set(2);
-        for cell in texts.iter().flat_map(|row| row.split(' ')) {
-            rows.push_text(cell.as_bytes()).unwrap();
-        }
-        rows
-    }
-
-    #[test]
-    fn a_digest_depends_on_no_order_and_no_precision() {
-        let (count, hash) = digest(&of(&["a 1.50", "b -0"]));
-        assert_eq!((count, &hash), (2, &digest(&of(&["b 0.0", "a 1.5000001"])).1));
-        for other in [["a 1.51", "b 0"], ["a 1.5", "a 0"], ["a b", "1.5 0"]] {
-            assert_ne!(digest(&of(&other)).1, hash, "{other:?}");
-        }
-    }
-
-    #[test]
-    fn large_results_are_not_kept() {
-        assert_eq!(kept_rows(&of(&["a 1"])), [[Some("a".to_owned()), Some("1".to_owned())]]);
-        let long = "x".repeat(ANSWER_BYTES_MAX);
-        assert!(kept_rows(&of(&[&format!("a {long}")])).is_empty());
-    }
 }

@@ -17,8 +17,10 @@ use assay_run::client::{self, Client, Refused, text};
 use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
-use assay_telemetry::{StatementQuestions, has_plan, read_plan};
+use assay_telemetry::{StatementQuestions, has_plan, is_pushed_down, read_plan};
 use sha2::{Digest, Sha256};
+
+use crate::commands::sql::large::{self, Collect, Collected};
 
 /// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {
@@ -136,6 +138,9 @@ impl<'a> Bench<'a> {
                 }
             }
         }
+        for case in self.cases.iter_mut().filter(|case| case.failure.is_none()) {
+            case.pushed_down = pushed_down(&mut self.client, &self.questions, &case.sql);
+        }
         if self.spec.counters {
             for case in 0..self.cases.len() {
                 if interrupt::control().is_stopped() {
@@ -174,17 +179,16 @@ impl<'a> Bench<'a> {
     fn attempt(&mut self, described: &CaseSpec, case: usize, round: Option<u32>) -> Result<(), String> {
         self.run_words(&described.setup)?;
         let plan = if self.spec.explain && round.is_some() { self.plan(case)? } else { None };
-        let before = self.client.now();
-        let rows = self.client.attempt(&described.sql, PATIENCE).map_err(words_of)?;
-        let elapsed = self.client.now() - before;
-        let (count, digest) = digest(&rows);
-        self.client.reuse(rows);
+        let found = large::execute::<Hashed>(&mut self.client, &described.sql, PATIENCE);
+        let Collected { answer, elapsed, is_large } = found.map_err(|(refused, _)| words_of(refused))?;
+        let (count, digest) = (answer.rows, format!("{:016x}", answer.sum));
         self.run_words(&described.teardown)?;
         let Some(round) = round else { return Ok(()) };
         let kept = &mut self.cases[case];
         let known = kept.rows.zip(kept.digest.as_ref());
         kept.result_changed |= known.is_some_and(|known| known != (count, &digest));
         (kept.rows, kept.digest) = (Some(count), Some(digest));
+        kept.large_result |= is_large;
         kept.executions.push(Execution { round, elapsed_ns: elapsed.0, plan });
         Ok(())
     }
@@ -295,6 +299,15 @@ pub(in crate::commands) fn connect(target: &Target, clock: Clock, url: &str) -> 
     })
 }
 
+/// Whether another server executes all of this statement; see `is_pushed_down`.
+pub(in crate::commands) fn pushed_down(client: &mut Client, questions: &StatementQuestions, sql: &str) -> Option<bool> {
+    let explain = questions.explain_remote.filter(|_| has_plan(sql))?;
+    let rows = client.ask(&format!("{explain}{sql}"), LOGIN).ok()?;
+    let found = is_pushed_down(&rows);
+    client.reuse(rows);
+    found
+}
+
 /// The lab's running server with this URL.
 pub(in crate::commands) fn server_of(url: &str) -> Result<Server, Trouble> {
     let home = assay_products::home();
@@ -320,29 +333,35 @@ fn words_of(refused: Refused) -> String {
 }
 
 /// Number of rows, and a hash that does not depend on their order: the sum of the hashes of rows.
-fn digest(rows: &Rows) -> (u64, String) {
-    let (mut count, mut sum) = (0, 0u64);
-    for set in 0..rows.sets() {
-        let columns = rows.columns(set);
-        for row in 0..rows.len(set) {
-            let mut hasher = Sha256::new();
-            hasher.update((set as u64).to_le_bytes());
-            for column in 0..columns {
-                let cell = match rows.cell(set, row, column) {
-                    Some(Cell::Text(text)) => Some(text.to_vec()),
-                    Some(Cell::Int(number)) => Some(number.to_string().into_bytes()),
-                    Some(Cell::Double(number)) => Some(number.to_string().into_bytes()),
-                    Some(Cell::Null) | None => None,
-                };
-                hasher.update(cell.as_ref().map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
-                hasher.update(cell.unwrap_or_default());
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Hashed {
+    rows: u64,
+    sum: u64,
+}
+
+impl Collect for Hashed {
+    fn add(&mut self, rows: &Rows) {
+        for set in 0..rows.sets() {
+            let columns = rows.columns(set);
+            for row in 0..rows.len(set) {
+                let mut hasher = Sha256::new();
+                hasher.update((set as u64).to_le_bytes());
+                for column in 0..columns {
+                    let cell = match rows.cell(set, row, column) {
+                        Some(Cell::Text(text)) => Some(text.to_vec()),
+                        Some(Cell::Int(number)) => Some(number.to_string().into_bytes()),
+                        Some(Cell::Double(number)) => Some(number.to_string().into_bytes()),
+                        Some(Cell::Null) | None => None,
+                    };
+                    hasher.update(cell.as_ref().map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
+                    hasher.update(cell.unwrap_or_default());
+                }
+                let hash = hasher.finalize();
+                self.sum = self.sum.wrapping_add(u64::from_le_bytes(hash[..8].try_into().expect("8 bytes")));
+                self.rows += 1;
             }
-            let hash = hasher.finalize();
-            sum = sum.wrapping_add(u64::from_le_bytes(hash[..8].try_into().expect("8 bytes")));
-            count += 1;
         }
     }
-    (count, format!("{sum:016x}"))
 }
 
 #[cfg(test)]
@@ -362,15 +381,20 @@ mod tests {
     #[test]
     fn a_digest_does_not_depend_on_the_order_of_rows_and_on_nothing_less() {
         let all = [[Some("a"), Some("b")], [Some("c"), None]];
-        let (count, hash) = digest(&rows(&all));
-        assert_eq!((count, &hash), (2, &digest(&rows(&[all[1], all[0]])).1));
+        let digest = |parts: &[&[[Option<&str>; 2]]]| {
+            let mut found = Hashed::default();
+            parts.iter().for_each(|part| found.add(&rows(part)));
+            found
+        };
+        let hash = digest(&[&all]);
+        assert_eq!((hash.rows, &hash), (2, &digest(&[&[all[1]], &[all[0]]])));
         for other in [
             [[Some("ab"), Some("")], [Some("c"), None]],
             [[Some("b"), Some("a")], [Some("c"), None]],
             [[Some("a"), Some("b")], [Some("c"), Some("")]],
             [[Some("a"), Some("b")], [Some("a"), Some("b")]],
         ] {
-            assert_ne!(digest(&rows(&other)).1, hash);
+            assert_ne!(digest(&[&other]), hash);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! timed, from sending it to its last row. The record is like that of a run, with the cases as its transaction types.
 
 pub(super) mod bench;
+pub(super) mod large;
 
 use std::path::Path;
 
