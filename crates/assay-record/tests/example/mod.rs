@@ -424,6 +424,8 @@ pub(crate) fn example_of_cases() -> Record {
         rows: Some(1),
         digest: Some("00000000000000ff".into()),
         result_changed: false,
+        large_result: false,
+        pushed_down: None,
         plans: vec![QueryPlan { text: "Result".into(), json: Some("[]".into()), shape: "Result".into() }],
         counters: [("blks_hit".to_owned(), 3)].into(),
         failure: None,
