@@ -375,6 +375,9 @@ function assay.query(query) end
 ---@param name string
 function assay.loaded(name) end
 
+---@param factor number
+function assay.scale(factor) end
+
 function assay.rolled_back() end
 
 ---@param rule Rule
