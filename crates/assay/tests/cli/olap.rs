@@ -234,7 +234,8 @@ fn parallel_streams_execute_every_query_and_have_figures() {
     };
     let [mut one, mut other] = [names(&streams[0]), names(&streams[1])];
     assert_ne!(one, other);
-    (one.sort(), other.sort());
+    one.sort();
+    other.sort();
     assert!(one == other && one.len() == 22, "{one:?}");
     // The standard parameters: the same statements, whose rows are compared.
     let figures = |line: &str| {

@@ -284,7 +284,7 @@ impl Member {
             if is_write && self.written.as_deref() != Some(number) {
                 self.written = Some(number.to_vec());
                 seen.first_writes += 1;
-                if seen.first_writes % 25 == 0 {
+                if seen.first_writes.is_multiple_of(25) {
                     let mut error = b"\x01ok\0\0\0\0\0\0\0\0\0\x10code\0\x70\0\0\0".to_vec();
                     error.extend_from_slice(b"\x02errmsg\0\x0E\0\0\0WriteConflict\0");
                     error.extend_from_slice(
