@@ -75,7 +75,8 @@ fn a_written_record_satisfies_the_schema_which_knows_every_field() {
     let streams = vec![QueryStream { start_ns: 1, end_ns: 8, queries: vec![query] }];
     let suite = Suite { random_order: true, runs: 3, timeout_ns: Some(1), tables, scale: Some(0.5), streams };
     queries.cases.as_mut().unwrap().suite = Some(suite);
-    queries.cases.as_mut().unwrap().cases[2].timed_out = true;
+    let refused = &mut queries.cases.as_mut().unwrap().cases[2];
+    (refused.timed_out, refused.large_result, refused.pushed_down) = (true, true, Some(false));
     for record in [
         example(),
         queries,
