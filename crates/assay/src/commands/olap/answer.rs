@@ -2,9 +2,8 @@
 
 use assay_run::client::{Refused, text};
 use assay_seam::{Class, Nanos, Rows};
-use sha2::{Digest, Sha256};
 
-use crate::commands::sql::large::Collect;
+use crate::commands::sql::large::{Collect, row_hash};
 
 /// Larger results are compared by their hash alone.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
@@ -27,8 +26,11 @@ impl Collect for Answer {
     fn add(&mut self, rows: &Rows) {
         for row in 0..rows.len(0) {
             let cells: Vec<Option<String>> = (0..rows.columns(0)).map(|column| text(rows, row, column)).collect();
+            let numbers: Vec<Option<f64>> = cells.iter().map(|cell| number(cell.as_deref()?)).collect();
             for (sum, cut) in self.sums.iter_mut().zip(CUTS) {
-                *sum = sum.wrapping_add(hash(&cells, cut));
+                let rounded: Vec<_> = numbers.iter().map(|number| number.map(|number| rounded(number, cut))).collect();
+                let hashed = rounded.iter().zip(&cells).map(|(number, cell)| number.as_deref().or(cell.as_deref()));
+                *sum = sum.wrapping_add(row_hash(&[], hashed));
             }
             self.kept_bytes += cells.iter().map(|cell| cell.as_ref().map_or(0, String::len) + 1).sum::<usize>();
             match self.kept_bytes <= ANSWER_BYTES_MAX {
@@ -81,23 +83,16 @@ pub(super) fn too_late(elapsed: Nanos, limit: Option<Nanos>) -> Option<String> {
 /// Where numbers are cut, as a part of the sixth digit.
 const CUTS: [f64; 2] = [0.381_966_011_25, 0.881_966_011_25];
 
-fn hash(cells: &[Option<String>], cut: f64) -> u64 {
-    let mut hasher = Sha256::new();
-    for cell in cells {
-        let rounded = cell.as_deref().and_then(|text| rounded(text, cut));
-        let cell = rounded.as_deref().or(cell.as_deref());
-        hasher.update(cell.map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
-        hasher.update(cell.unwrap_or_default());
-    }
-    u64::from_le_bytes(hasher.finalize()[..8].try_into().expect("8 bytes"))
+/// The finite decimal number that a cell is.
+fn number(text: &str) -> Option<f64> {
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    text.parse().ok().filter(|number: &f64| is_decimal && number.is_finite())
 }
 
-/// A number with six digits; `None`: not a number.
-fn rounded(text: &str, cut: f64) -> Option<String> {
-    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
-    let number: f64 = text.parse().ok().filter(|number: &f64| is_decimal && number.is_finite())?;
+/// A number with six digits.
+fn rounded(number: f64, cut: f64) -> String {
     if number == 0.0 {
-        return Some("0".to_owned());
+        return "0".to_owned();
     }
     let exponent = number.abs().log10().floor() as i32;
     let (mut digits, mut exponent) = ((number.abs() / 10f64.powi(exponent) * 1e5 + cut).floor(), exponent);
@@ -105,7 +100,7 @@ fn rounded(text: &str, cut: f64) -> Option<String> {
     if digits >= 1e6 {
         (digits, exponent) = ((digits / 10.0).floor(), exponent + 1);
     }
-    Some(format!("{}{digits}e{exponent}", if number < 0.0 { "-" } else { "" }))
+    format!("{}{digits}e{exponent}", if number < 0.0 { "-" } else { "" })
 }
 
 #[cfg(test)]
@@ -139,7 +134,7 @@ mod tests {
     /// Numbers that a database calculates from floating-point numbers, and another one from decimals.
     #[test]
     fn what_is_almost_the_same_has_a_hash_in_common() {
-        let halves = |text: &str| CUTS.map(|cut| rounded(text, cut).unwrap());
+        let halves = |text: &str| CUTS.map(|cut| rounded(number(text).unwrap(), cut));
         for (one, other) in [
             ("12345.65", "12345.649999999998"),
             ("10", "9.9999999999999982"),

@@ -18,9 +18,8 @@ use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
 use assay_telemetry::{StatementQuestions, has_plan, is_pushed_down, read_plan};
-use sha2::{Digest, Sha256};
 
-use crate::commands::sql::large::{self, Collect, Collected};
+use crate::commands::sql::large::{self, Collect, Collected, row_hash};
 
 /// Everything that is needed to run the cases, and the results so far.
 pub(super) struct Bench<'a> {
@@ -344,20 +343,13 @@ impl Collect for Hashed {
         for set in 0..rows.sets() {
             let columns = rows.columns(set);
             for row in 0..rows.len(set) {
-                let mut hasher = Sha256::new();
-                hasher.update((set as u64).to_le_bytes());
-                for column in 0..columns {
-                    let cell = match rows.cell(set, row, column) {
-                        Some(Cell::Text(text)) => Some(text.to_vec()),
-                        Some(Cell::Int(number)) => Some(number.to_string().into_bytes()),
-                        Some(Cell::Double(number)) => Some(number.to_string().into_bytes()),
-                        Some(Cell::Null) | None => None,
-                    };
-                    hasher.update(cell.as_ref().map_or(u64::MAX, |cell| cell.len() as u64).to_le_bytes());
-                    hasher.update(cell.unwrap_or_default());
-                }
-                let hash = hasher.finalize();
-                self.sum = self.sum.wrapping_add(u64::from_le_bytes(hash[..8].try_into().expect("8 bytes")));
+                let cells = (0..columns).map(|column| match rows.cell(set, row, column) {
+                    Some(Cell::Text(text)) => Some(text.to_vec()),
+                    Some(Cell::Int(number)) => Some(number.to_string().into_bytes()),
+                    Some(Cell::Double(number)) => Some(number.to_string().into_bytes()),
+                    Some(Cell::Null) | None => None,
+                });
+                self.sum = self.sum.wrapping_add(row_hash(&(set as u64).to_le_bytes(), cells));
                 self.rows += 1;
             }
         }

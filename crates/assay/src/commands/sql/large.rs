@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use assay_run::client::{Client, Refused};
 use assay_seam::{Nanos, Outlet, Rows};
+use sha2::{Digest, Sha256};
 
 /// Rows of one result that are kept until it has arrived; further ones are collected before that.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -44,4 +45,16 @@ pub(in crate::commands) fn execute<T: Collect>(
     answer.add(&rest);
     client.reuse(rest);
     Ok(Collected { answer, elapsed, is_large })
+}
+
+/// A hash of a row after `before`; cells without a value are NULL. The sum of such hashes does not depend on the order
+/// of rows.
+pub(in crate::commands) fn row_hash<T: AsRef<[u8]>>(before: &[u8], cells: impl Iterator<Item = Option<T>>) -> u64 {
+    let mut hasher = Sha256::new_with_prefix(before);
+    for cell in cells {
+        let bytes = cell.as_ref().map(T::as_ref);
+        hasher.update(bytes.map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes.unwrap_or_default());
+    }
+    u64::from_le_bytes(hasher.finalize()[..8].try_into().expect("8 bytes"))
 }
