@@ -10,11 +10,12 @@
 local tpcc = require("tpcc_common")
 local customers = require("tpcc_customers")
 local watch = require("tpcc_watch")
+local cents = assay.share("tpcc_mongodb").cents
 
 local documents = {}
 
 local session = tpcc.session
-local format, floor, tonumber, unpack = string.format, math.floor, tonumber, unpack
+local format, tonumber, unpack = string.format, tonumber, unpack
 
 -- Statements ---------------------------------------------------------------------------------------------------------
 
@@ -23,15 +24,12 @@ local KEYS = {
   order = '{"o_w_id": ?, "o_d_id": ?, "o_id": ?}', stock = '{"s_w_id": ?, "s_i_id": ?}',
 }
 
-local function find_one(collection, key, columns)
-  local fields = columns:gsub("[%w_]+", '"%0": 1')
-  return format('{"find": "{%s}", "filter": %s, "projection": {"_id": 0, %s}, "limit": 1, "singleBatch": true}', collection, key, fields)
-end
-
 local function find(collection, filter, columns, more)
   local fields = columns:gsub("[%w_]+", '"%0": 1')
   return format('{"find": "{%s}", "filter": %s, "projection": {"_id": 0, %s}%s}', collection, filter, fields, more or "")
 end
+
+local function find_one(collection, key, columns) return find(collection, key, columns, ', "limit": 1, "singleBatch": true') end
 
 -- Name → text and the kinds of its parameters. What is changed stands before what is found.
 local STATEMENTS = {
@@ -188,8 +186,6 @@ local function text_in(text, name) return text:match('"' .. name .. '":"([^"]*)"
 local list = {} -- parameters of the next statement
 -- The same of those that are noted, until the transaction is verified.
 local stock_list, order_list, carrier_list, low_list = {}, {}, {}, {}
-
-local function cents(amount) return floor(amount * 100 + 0.5) end
 
 --- 2.4.2. Items are looked up before anything is written (2.4.1.4).
 function by.new_order(set, w, input)

@@ -10,6 +10,7 @@ local mongodb = assay.share("tpcc_mongodb")
 local check = {}
 
 local format, floor, tonumber = string.format, math.floor, tonumber
+local in_district = mongodb.in_district
 local DISTRICTS, SHOWN, MOST = tpcc.DISTRICTS, 5, 6
 
 -- Conditions in the order in which they are shown: a short name, clause, sentence.
@@ -117,7 +118,7 @@ end
 
 local PAGE = 20000
 
---- The history, of which there is no index: page by page, in the order of its ids.
+--- Reads the history page by page, in the order of its ids: it has no other index.
 local function history(con, set)
   local next_one, last, n = nil, nil, 0
   return function()
@@ -147,7 +148,7 @@ local function has_address(row, prefix)
     and letters(row[prefix .. "_state"], 2, 2) and zip ~= nil and zip:find("^%d%d%d%d11111$") ~= nil
 end
 
-local function cents(amount) return floor((amount or 0) * 100 + 0.5) end
+local function cents(amount) return mongodb.cents(amount or 0) end
 
 local ADDRESS = "%s_street_1, %s_street_2, %s_city, %s_state, %s_zip"
 local function address(prefix) return (ADDRESS:gsub("%%s", prefix)) end
@@ -178,8 +179,6 @@ local function new_findings(state)
   function found.customer(w, d, c) return ((w - 1) * DISTRICTS + d - 1) * state.customers + c end
   return found
 end
-
-local function in_district(prefix, w, d) return format('"%s_w_id": %d, "%s_d_id": %d', prefix, w, prefix, d) end
 
 local function look_at_items(con, set, state, found, count)
   local original, rows, part = {}, 0, state.items / 10

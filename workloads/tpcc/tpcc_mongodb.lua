@@ -40,7 +40,10 @@ function mongodb.listed(rows)
   end }
 end
 
-local function in_district(prefix, w, d) return format('"%s_w_id": %d, "%s_d_id": %d', prefix, w, prefix, d) end
+--- The documents of a district, as a filter.
+function mongodb.in_district(prefix, w, d) return format('"%s_w_id": %d, "%s_d_id": %d', prefix, w, prefix, d) end
+
+local in_district = mongodb.in_district
 
 --- The next order to deliver of a district, given the next one to be entered.
 local function oldest(con, set, w, d, next_order)
@@ -48,7 +51,10 @@ local function oldest(con, set, w, d, next_order)
   return tonumber((con:query_row(text))) or next_order
 end
 
-local function cents(amount) return floor(amount * 100 + 0.5) end
+--- An amount in cents, without what a double adds to it.
+function mongodb.cents(amount) return floor(amount * 100 + 0.5) end
+
+local cents = mongodb.cents
 
 --- See `tpcc_sql`; reads one document of each district, and of each warehouse.
 function mongodb:totals(set)
