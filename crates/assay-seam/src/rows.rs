@@ -318,7 +318,7 @@ mod tests {
         };
         (0..9).for_each(|number| row(&mut rows, number));
         pool.relieve(&mut rows);
-        assert_eq!(rows.len(0), 9, "there is no outlet");
+        assert_eq!(rows.len(0), 9, "no outlet is set");
         let (sender, taken) = std::sync::mpsc::channel();
         let take = Box::new(move |rows: &Rows| {
             sender.send((rows.len(0), rows.cell(0, 0, 0).map(|cell| format!("{cell:?}")))).unwrap()
