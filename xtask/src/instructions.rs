@@ -23,19 +23,14 @@ pub(crate) struct Options {
     accept: bool,
 }
 
-impl Options {
-    /// Compare only.
-    pub(crate) fn check() -> Options {
-        Options { accept: false }
-    }
-}
-
 /// Protocol, workload, and transactions of the shorter run; the longer one has three times as many.
 const PATHS: [(&str, &str, u64); 3] = [
     ("postgres", "oltp_point_select", 6000),
     ("mysql", "oltp_point_select", 6000),
     ("postgres", "oltp_read_write", 500),
 ];
+
+const SESSIONS: &str = "64";
 
 /// The tolerance of a count.
 const TOLERANCE: f64 = 0.03;
@@ -105,7 +100,8 @@ fn build() -> Result<PathBuf> {
 fn count(program: &Path, protocol: &str, workload: &str, transactions: u64) -> Result<(u64, u64)> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
-    let output = command.args([protocol, workload, &transactions.to_string()]).output().context("running valgrind")?;
+    let output =
+        command.args([protocol, workload, &transactions.to_string(), SESSIONS]).output().context("running valgrind")?;
     let told = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {}\n{told}", output.status);
     let statements = String::from_utf8(output.stdout)?.trim().parse()?;

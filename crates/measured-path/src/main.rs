@@ -1,8 +1,8 @@
-//! The measured path against a null server, for counting: `measured-path PROTOCOL WORKLOAD TRANSACTIONS`.
+//! The measured path against a null server, for counting: `measured-path PROTOCOL WORKLOAD TRANSACTIONS SESSIONS`.
 //!
-//! Runs the workload with 64 sessions on one worker as `assay run` would, with everything switched on but the kernel,
-//! and prints how many statements were answered. It measures nothing itself: `cargo xtask instructions` runs it twice
-//! under callgrind and divides what the longer run costs more by the statements that it ran more.
+//! Runs the workload with so many sessions on one worker as `assay run` would, with everything switched on but the
+//! kernel, and prints how many statements were answered. It measures nothing itself: `cargo xtask instructions` runs it
+//! twice under callgrind and divides what the longer run costs more by the statements that it ran more.
 
 #![forbid(unsafe_code)]
 
@@ -17,8 +17,8 @@ impl Observer for Nobody {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [protocol, workload, transactions] = &arguments[..] else {
-        panic!("usage: measured-path postgres|mysql WORKLOAD TRANSACTIONS");
+    let [protocol, workload, transactions, sessions] = &arguments[..] else {
+        panic!("usage: measured-path postgres|mysql WORKLOAD TRANSACTIONS SESSIONS");
     };
     let (server, url): (Box<dyn NullServer>, _) = match &**protocol {
         "postgres" => (Box::<NullPostgres>::default(), "postgres://app@127.0.0.1:1/bench?sslmode=disable"),
@@ -29,7 +29,8 @@ fn main() {
         workload,
         "--db",
         url,
-        "--sessions=64",
+        "--sessions",
+        sessions,
         "--workers=1",
         "--seed=1",
         "--time=0",
