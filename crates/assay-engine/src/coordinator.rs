@@ -248,7 +248,7 @@ impl<'a> Coordinator<'a> {
         let at = self.plan.fleet.as_ref().map_or(Some(now), |fleet| fleet.passes(gate, now));
         if let Some(at) = at {
             self.at_gate = false;
-            self.begin(at.max(now + BEGIN_AHEAD + self.observer.ahead()));
+            self.begin(at.max(now + BEGIN_AHEAD + self.observer.get_ready()));
         }
     }
 

@@ -24,8 +24,9 @@ pub trait Observer {
         None
     }
 
-    /// How long before the workers need it a stage is announced (`Notice::StageBegins`), so that observers can prepare.
-    fn ahead(&self) -> Nanos {
+    /// Gets ready for a stage, in little time. Returns how long after the call it can start; it is announced before
+    /// that (`Notice::StageBegins`).
+    fn get_ready(&self) -> Nanos {
         Nanos::ZERO
     }
 

@@ -62,8 +62,8 @@ impl<'a, 'b> Crash<'a, 'b> {
 }
 
 impl Observer for Crash<'_, '_> {
-    fn ahead(&self) -> Nanos {
-        self.watch.ahead()
+    fn get_ready(&self) -> Nanos {
+        self.watch.get_ready()
     }
 
     fn notice(&mut self, notice: Notice<'_>) {

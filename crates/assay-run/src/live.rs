@@ -220,9 +220,12 @@ impl Live {
         }
     }
 
-    /// How much earlier a stage must be announced for telemetry.
-    pub fn ahead(&self) -> Nanos {
-        if self.samplers.is_some() { telemetry::AHEAD } else { Nanos::ZERO }
+    /// Waits, not long, until telemetry is ready for a stage. Returns how long after the call it can start.
+    pub fn get_ready(&self) -> Nanos {
+        match (&self.samplers, self.clock) {
+            (Some(samplers), Some((clock, _))) => samplers.get_ready(clock),
+            _ => Nanos::ZERO,
+        }
     }
 
     /// A stage starts: on a ladder, in a search, or with a warm-up, that gets a line.

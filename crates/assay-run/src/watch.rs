@@ -234,14 +234,14 @@ impl Screen for Watch<'_> {
         self.say_warning(text);
     }
 
-    fn ahead(&self) -> Nanos {
-        Observer::ahead(self)
+    fn get_ready(&self) -> Nanos {
+        Observer::get_ready(self)
     }
 }
 
 impl Observer for Watch<'_> {
-    fn ahead(&self) -> Nanos {
-        self.live.as_ref().map_or(Nanos::ZERO, Live::ahead)
+    fn get_ready(&self) -> Nanos {
+        self.live.as_ref().map_or(Nanos::ZERO, Live::get_ready)
     }
 
     fn next_stage(&mut self, so_far: &Outcome) -> Option<Stage> {

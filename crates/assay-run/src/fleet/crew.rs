@@ -92,8 +92,8 @@ pub trait Screen {
     fn line(&mut self, text: &str);
     /// Something to do about.
     fn warning(&mut self, text: &str);
-    /// How much earlier a stage should be announced.
-    fn ahead(&self) -> Nanos;
+    /// Gets ready for a stage, in little time. Returns how long after the call it can start.
+    fn get_ready(&self) -> Nanos;
 }
 
 /// Agents that have just been started are waited for this long.
@@ -245,7 +245,7 @@ impl Crew {
             // Before the first stage too: clocks drift while thousands connect.
             *known = found.or(*known);
         }
-        let ahead = if stage == 0 { AHEAD_FIRST } else { AHEAD } + Duration::from_nanos(screen.ahead().0);
+        let ahead = if stage == 0 { AHEAD_FIRST } else { AHEAD } + Duration::from_nanos(screen.get_ready().0);
         let ahead_ns = i64::try_from(ahead.as_nanos()).unwrap_or(i64::MAX);
         let begin = self.bus.reading().monotonic_ns + ahead_ns;
         let at = |clock: &Option<Offsets>| begin + clock.map_or(0, |offsets| offsets.monotonic_ns);
@@ -658,7 +658,7 @@ mod tests {
         fn progress(&mut self, _: u32, _: u32, _: u64, _: u64, _: Nanos) {}
         fn line(&mut self, _: &str) {}
         fn warning(&mut self, _: &str) {}
-        fn ahead(&self) -> Nanos {
+        fn get_ready(&self) -> Nanos {
             Nanos::ZERO
         }
     }

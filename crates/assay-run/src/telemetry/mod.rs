@@ -39,8 +39,10 @@ use server::ServerBeside;
 
 use crate::client::Client;
 
-/// A stage is announced this long before it starts: enough to connect to a nearby server and query its capabilities.
-pub const AHEAD: Nanos = Nanos::from_millis(150);
+/// How long a stage waits for its samplers: enough to connect to a nearby server and query its capabilities.
+const READY_WITHIN: Nanos = Nanos::from_millis(150);
+/// A stage is announced this long before it starts to samplers that are ready.
+const AHEAD: Nanos = Nanos::from_millis(10);
 /// A sampler that still waits for its server this long after the run is abandoned.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -121,14 +123,24 @@ impl Samplers {
         (!all.is_empty()).then_some(Samplers { full, all, told: None })
     }
 
+    /// Waits, not long, until the samplers are ready for a stage. Returns how long after the call it can start.
+    pub fn get_ready(&self, clock: Clock) -> Nanos {
+        let asked = clock.now();
+        let (opening, opened) = mpsc::channel();
+        self.order(&Command::Open(opening));
+        // Nobody sends anything: the channel is closed once every sampler has dropped the command.
+        while opened.recv_timeout(Duration::from_nanos((asked + READY_WITHIN - clock.now()).0)).is_ok() {}
+        clock.now() - asked + AHEAD
+    }
+
     /// A stage will be measured from this instant on, since the start of the run.
     pub fn stage_begins(&self, measured_from: Nanos) {
-        self.order(Command::Begin(measured_from));
+        self.order(&Command::Begin(measured_from));
     }
 
     /// A stage is over.
     pub fn stage_ends(&self) {
-        self.order(Command::End);
+        self.order(&Command::End);
     }
 
     /// What was read since the last call; `None`: nothing. The first call returns what there is.
@@ -179,16 +191,16 @@ impl Samplers {
 
     /// Ends sampling; waits briefly for a sample in progress.
     pub fn finish(&self) {
-        self.order(Command::Stop);
+        self.order(&Command::Stop);
         for handle in &self.all {
             let _ = handle.done.recv_timeout(PATIENCE);
         }
     }
 
-    fn order(&self, command: Command) {
+    fn order(&self, command: &Command) {
         for handle in &self.all {
             // A sampler that has ended does not listen.
-            let _ = handle.commands.send(command);
+            let _ = handle.commands.send(command.clone());
         }
     }
 }
@@ -236,6 +248,7 @@ mod tests {
         let stalled = Handle::start(ScopeKind::Server, 0, (clock, clock.now()), || Stalled(never));
         let mut samplers = Samplers { full: false, all: vec![stalled], told: None };
         // All of these return although nothing answers; the last one after a while.
+        assert!(samplers.get_ready(clock) >= READY_WITHIN);
         samplers.stage_begins(Nanos::ZERO);
         samplers.stage_ends();
         assert!(samplers.news().unwrap().scopes[0].began_ns.is_empty());

@@ -1,7 +1,7 @@
 //! When to sample, and where readings are stored.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,8 +20,10 @@ pub(super) const EVERY: Nanos = Nanos::from_secs(1);
 const LOG_LINES_MAX: usize = 500;
 
 /// From the run to a sampler.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Command {
+    /// A stage comes next: get ready for it, then drop the sender.
+    Open(Sender<()>),
     /// A stage will be measured from this instant on, since the start of the run.
     Begin(Nanos),
     /// The stage is over.
@@ -318,6 +320,7 @@ impl Sampler {
                 }
             };
             match command {
+                Ok(Command::Open(_)) => source.open(&mut readings),
                 Ok(Command::Begin(from)) => {
                     source.open(&mut readings);
                     moment = Moment::First;
