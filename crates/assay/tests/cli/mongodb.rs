@@ -327,3 +327,48 @@ fn a_run_is_recorded_with_its_concerns_and_counters() {
     }
     folder.expect(&format!("cleanup ycsb --db '{url}'"), 0);
 }
+
+#[test]
+fn the_lab_starts_a_ferretdb_and_stops_it() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, lab) = (Folder::new(), testkit::lab_folder().unwrap());
+    let path = format!("{}:/usr/bin:/bin", FerretDb::folder().display());
+    let go =
+        |line: &str, code| folder.expect_with(&[("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", &path)], line, code);
+    let name = format!("ferret-{}", std::process::id());
+    let prepare = "--prepare 'ycsb --recordcount 100'";
+    let started = go(&format!("server start ferretdb:1 --name {name} --set log-level=error {prepare}"), 0);
+    let url = started.stdout.trim();
+    assert!(url.starts_with("mongodb://127.0.0.1:") && url.ends_with("/app"), "{}", started.shown());
+    let run = format!("run ycsb --db {url} --recordcount 100 --transactions 50 --no-record --format json");
+    assert_eq!(go(&run, 0).findings()["stages"][0]["total"]["transactions"], 50);
+    go(&format!("server kill {name}"), 0);
+    go(&format!("server restart {name}"), 0);
+    assert_eq!(go(&run, 0).findings()["stages"][0]["total"]["errors"], 0);
+    let listed = go("server list", 0).stdout;
+    assert!(listed.lines().any(|line| line.contains(&name) && line.contains("running")), "{listed}");
+    let stopped = go(&format!("server stop {name} --remove"), 0).stderr;
+    assert!(stopped.contains(&format!("stopped {name} (SIGTERM")) && stopped.contains("removed it"), "{stopped}");
+    let own =
+        go("run ycsb --server ferretdb --recordcount 100 --prepare --transactions 50 --no-record --format json", 0);
+    assert_eq!(own.findings()["stages"][0]["total"]["transactions"], 50);
+    for (line, code, part) in [
+        (
+            "ferretdb --set log-levels=info",
+            2,
+            "FerretDB 1.24.2 has no setting log-levels\n\nhint: did you mean log-level?",
+        ),
+        ("ferretdb --set listen-addr=127.0.0.1:1", 2, "setting listen-addr is assay's own"),
+        ("ferretdb --set log-level=loud", 4, "loud"),
+        ("ferretdb --replicas 1", 2, "FerretDB has no replicas"),
+        ("ferretdb:2", 5, "available versions of ferretdb: 1.24.2"),
+        ("ferretdb --binaries /usr/bin/env", 2, "give a folder, an archive, or the program itself: ferretdb"),
+        ("mongodb", 5, "install it from MongoDB's own repository (mongodb-org-server)"),
+        ("mongo", 2, "did you mean mongodb?"),
+    ] {
+        let refused = go(&format!("server start {line}"), code);
+        assert!(refused.stderr.contains(part), "{line}: {}", refused.shown());
+    }
+}
