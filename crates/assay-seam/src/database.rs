@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::connection::Connection;
+use crate::endpoint::Endpoint;
 use crate::operation::Value;
 use crate::time::Nanos;
 
@@ -105,6 +106,12 @@ pub trait Database: Send + Sync {
         self.connection()
     }
 
+    /// A connection that only asks a server which others belong to it, and gets `Ready` without a login: see
+    /// `Connection::members`. `None`: the URL names all that may be used.
+    fn scout(&self) -> Option<Box<dyn Connection>> {
+        None
+    }
+
     /// What its connections did in another way than the fastest, because the server refused that: a sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -118,22 +125,6 @@ pub trait Database: Send + Sync {
     }
 }
 
-/// Where to connect.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// Host name or address, and port.
-    Tcp {
-        /// As written by the user; `assay-io` resolves it.
-        host: String,
-        /// 1 … 65535.
-        port: u16,
-    },
-    /// A unix socket's path.
-    Unix(PathBuf),
-    /// No socket: the database runs inside this process.
-    Embedded,
-}
-
 /// Encryption; the modes mean what they mean in libpq.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TlsSettings {
@@ -145,6 +136,8 @@ pub struct TlsSettings {
     pub client: Option<(PathBuf, PathBuf)>,
     /// The name that the certificate must have (`VerifyFull`), also sent as SNI.
     pub server_name: String,
+    /// `server_name` is that of the first endpoint; the others have names of their own.
+    pub each_host: bool,
 }
 
 /// libpq's sslmode.

@@ -49,6 +49,11 @@ impl Database for MongoDb {
         Box::new(MongoConnection::new(Arc::clone(&self.beside)))
     }
 
+    fn scout(&self) -> Option<Box<dyn Connection>> {
+        (!self.server.topology.direct)
+            .then(|| -> Box<dyn Connection> { Box::new(MongoConnection::scout(Arc::clone(&self.beside))) })
+    }
+
     fn advice(&self, error: &StatementError, _: usize) -> Option<String> {
         let hint = error.hint.clone();
         if hint.is_some() || error.origin != Origin::Network || self.server.tls.mode != TlsMode::Disable {

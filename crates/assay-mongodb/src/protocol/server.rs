@@ -246,6 +246,21 @@ fn endpoints(hosts: &[HostPort]) -> (Vec<Endpoint>, String) {
     }
 }
 
+/// The place of a member, by the name that its set has for it; `None` if that is not the name of a host.
+pub(super) fn endpoint_of(name: &str) -> Option<Endpoint> {
+    let (host, port) = match name.rsplit_once(':') {
+        // An IPv6 address without a port has a `:` before its `]`.
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok().filter(|port| *port > 0)?),
+        _ => (name, DEFAULT_PORT),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    let is_host = !host.is_empty() && host.len() <= HOST_NAME_MAX && host.chars().all(is_name);
+    is_host.then(|| Endpoint::Tcp { host: host.to_owned(), port })
+}
+
+const HOST_NAME_MAX: usize = 255;
+
 /// The hosts without what is usual.
 fn shown(hosts: &[HostPort]) -> Vec<HostPort> {
     if hosts.is_empty() {
@@ -284,16 +299,10 @@ fn tls(given: &Given, host: &str, endpoints: &[Endpoint]) -> Result<TlsSettings,
         (false, true) => TlsMode::VerifyCa,
         (false, false) => TlsMode::VerifyFull,
     };
-    if mode == TlsMode::VerifyFull && endpoints.len() > 1 {
-        return Err(wrong(
-            "the names of several hosts cannot be checked against their certificates".into(),
-            "name one host, or check only the certificates' chain: tlsAllowInvalidHostnames=true",
-        ));
-    }
     let pair = text("tlsCertificateKeyFile").map(|path| (PathBuf::from(path), PathBuf::from(path)));
     // With a root, `Require` would check the chain, as libpq does.
     let root = text("tlsCAFile").filter(|_| mode != TlsMode::Require).map(PathBuf::from);
-    Ok(TlsSettings { mode, root, client: pair, server_name: host.to_owned() })
+    Ok(TlsSettings { mode, root, client: pair, server_name: host.to_owned(), each_host: true })
 }
 
 fn credentials<'a>(
@@ -459,6 +468,24 @@ mod tests {
     }
 
     #[test]
+    fn members_of_a_set_have_a_host_and_a_port() {
+        let of = |name: &str| {
+            endpoint_of(name).map(|endpoint| match endpoint {
+                Endpoint::Tcp { host, port } => format!("{host} {port}"),
+                other => panic!("{other:?}"),
+            })
+        };
+        for (name, expected) in
+            [("db1:27018", "db1 27018"), ("db1", "db1 27017"), ("[::1]:1", "::1 1"), ("[fe80::1]", "fe80::1 27017")]
+        {
+            assert_eq!(of(name).as_deref(), Some(expected));
+        }
+        for name in ["", ":1", "a:0", "a:x", "a:70000", "/tmp/mongodb.sock", "a b:1", &"x".repeat(300)] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn encryption_checks_as_much_as_the_url_says() {
         let mode = |options: &str| read(&format!("mongodb://h/d?{options}"), &ConnectOptions::default()).unwrap().tls;
         assert_eq!(mode("tls=false").mode, TlsMode::Disable);
@@ -503,11 +530,6 @@ mod tests {
         );
         refused("mongodb://h/d?tls=yes", "tls in the database URL cannot be `yes`", "true or false");
         refused("mongodb://h/d?tlsCAFile=x", "tlsCAFile in the database URL, without tls=true", "add tls=true");
-        refused(
-            "mongodb://a,b/d?tls=true",
-            "the names of several hosts cannot be checked against their certificates",
-            "tlsAllowInvalidHostnames",
-        );
         refused(
             "mongodb://a,b/d?directConnection=true",
             "directConnection=true in the database URL, which names several hosts",

@@ -1,9 +1,19 @@
 //! MongoDB's protocol: whole commands against FerretDB and mongo-java-server, which speak it.
 
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
 use insta::assert_snapshot;
 use testkit::{FerretDb, FerretSetup, JavaMongo};
 
 use crate::common::{Folder, Ran};
+
+#[path = "../common/mongo_wire.rs"]
+mod wire;
+
+use wire::{answer, closed, element, elements, greeting_with, receive, text};
 
 /// Runs the command `go` of a script on `url`, in a folder.
 fn go(folder: &Folder, script: &str, url: &str) -> Ran {
@@ -267,6 +277,15 @@ fn users_log_in_with_their_password_over_tls() {
         assert!(entered.contains(part), "{part}: {entered}");
     }
     assert!(!entered.contains("cret"), "{entered}");
+    // Each host has a name of its own in its certificate: the first one does not even answer.
+    let (dead, port) = (testkit::free_port().unwrap(), server.port());
+    for (hosts, part) in [
+        (format!("127.0.0.1:{dead},localhost:{port}"), "exit 0"),
+        (format!("localhost:{dead},127.0.0.1:{port}"), "certificate"),
+    ] {
+        let several = test(&format!("mongodb://jane:se%25cret@{hosts}/d?tls=true&tlsCAFile={ca}&authSource=admin"));
+        assert!(several.contains(part), "{several}");
+    }
     for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-1"] {
         let entered = test(&format!("mongodb://jane:se%25cret@{at}&authMechanism={mechanism}"));
         assert!(entered.contains("exit 0"), "{entered}");
@@ -371,4 +390,112 @@ fn the_lab_starts_a_ferretdb_and_stops_it() {
         let refused = go(&format!("server start {line}"), code);
         assert!(refused.stderr.contains(part), "{line}: {}", refused.shown());
     }
+}
+
+/// A replica set of two members, in front of one FerretDB: they say who is primary, and list each other.
+struct SetOfTwo {
+    ports: [u16; 2],
+    /// The place of the primary.
+    primary: AtomicUsize,
+    /// Updates until it steps down.
+    patience: AtomicU32,
+    connections: [AtomicU32; 2],
+    writes: [AtomicU32; 2],
+}
+
+impl SetOfTwo {
+    fn start(server: u16) -> Arc<SetOfTwo> {
+        let listeners = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).unwrap());
+        let set = Arc::new(SetOfTwo {
+            ports: listeners.each_ref().map(|listener| listener.local_addr().unwrap().port()),
+            primary: AtomicUsize::new(0),
+            patience: AtomicU32::new(u32::MAX),
+            connections: Default::default(),
+            writes: Default::default(),
+        });
+        for (place, listener) in listeners.into_iter().enumerate() {
+            let set = Arc::clone(&set);
+            std::thread::spawn(move || {
+                for client in listener.incoming().flatten() {
+                    let set = Arc::clone(&set);
+                    std::thread::spawn(move || {
+                        set.serve(place, client, TcpStream::connect(("127.0.0.1", server)).unwrap())
+                    });
+                }
+            });
+        }
+        set
+    }
+
+    /// Until the client leaves.
+    fn serve(&self, place: usize, mut client: TcpStream, mut server: TcpStream) -> Option<()> {
+        self.connections[place].fetch_add(1, Ordering::SeqCst);
+        loop {
+            let message = receive(&mut client)?;
+            let command = elements(&message[21..])[0].0.clone();
+            let writes = command == "insert" || command == "update";
+            if writes && self.primary.load(Ordering::SeqCst) == place {
+                let left = self.patience.fetch_sub(1, Ordering::SeqCst);
+                if left == 0 {
+                    self.patience.store(u32::MAX, Ordering::SeqCst);
+                    self.primary.store(1 - place, Ordering::SeqCst);
+                }
+            }
+            let is_primary = self.primary.load(Ordering::SeqCst) == place;
+            let reply = if writes && !is_primary {
+                let code = element(0x10, "code", &10107_i32.to_le_bytes());
+                let ok = element(1, "ok", &0_f64.to_le_bytes());
+                answer(&message, &[ok, code, text("errmsg", "not primary")].concat())
+            } else {
+                self.writes[place].fetch_add(u32::from(writes), Ordering::SeqCst);
+                server.write_all(&message).ok()?;
+                greeting_with(receive(&mut server)?, &self.greeting(is_primary))
+            };
+            client.write_all(&reply).ok()?;
+        }
+    }
+
+    fn greeting(&self, is_primary: bool) -> Vec<Vec<u8>> {
+        let hosts = self.ports.map(|port| format!("127.0.0.1:{port}"));
+        let list: Vec<Vec<u8>> = hosts.iter().zip(["0", "1"]).map(|(host, number)| text(number, host)).collect();
+        vec![
+            element(8, "isWritablePrimary", &[u8::from(is_primary)]),
+            element(8, "ismaster", &[u8::from(is_primary)]),
+            element(8, "secondary", &[u8::from(!is_primary)]),
+            text("setName", "rs"),
+            element(4, "hosts", &closed(&list.concat())),
+        ]
+    }
+
+    fn count(of: &AtomicU32) -> u32 {
+        of.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn members_that_the_url_does_not_name_are_found_and_the_primary_is_followed() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, set) = (Folder::new(), SetOfTwo::start(FerretDb::shared().port()));
+    let url = format!("mongodb://127.0.0.1:{}/members", set.ports[0]);
+    set.primary.store(1, Ordering::SeqCst);
+    folder.expect(&format!("prepare ycsb --db {url} --recordcount 50 --no-record"), 0);
+    let [here, there] = set.writes.each_ref().map(SetOfTwo::count);
+    assert!(here == 0 && there > 0, "{here} {there}");
+    // A direct connection stays where it is.
+    let before = SetOfTwo::count(&set.connections[1]);
+    folder.expect(&format!("db test '{url}?directConnection=true'"), 0);
+    assert_eq!(SetOfTwo::count(&set.connections[1]), before);
+    // The primary steps down within a run, for a member that the URL does not name.
+    set.primary.store(0, Ordering::SeqCst);
+    set.patience.store(20, Ordering::SeqCst);
+    let load = "--core-workload a --sessions 2 --transactions 200 --telemetry off --quiet --no-record --format json";
+    let findings = folder.expect(&format!("run ycsb --db {url} --recordcount 50 {load}"), 0).findings();
+    let total = &findings["stages"][0]["total"];
+    assert_eq!((&total["transactions"], &total["failed"]), (&200.into(), &0.into()), "{total}");
+    assert!(total["reconnects"].as_u64().is_some_and(|reconnects| reconnects >= 2), "{total}");
+    assert!((1..=20).contains(&SetOfTwo::count(&set.writes[0])), "{total}");
+    assert!(SetOfTwo::count(&set.writes[1]) > there, "{total}");
+    folder.expect(&format!("cleanup ycsb --db {url}"), 0);
 }
