@@ -170,6 +170,16 @@ pub trait Surroundings {
     fn home(&self) -> Option<PathBuf>;
     /// The user's name in the operating system.
     fn user(&self) -> Option<String>;
+
+    /// Hosts and ports of a service, by SRV records of this name, in the order in which to try them.
+    fn services(&self, name: &str) -> Result<Vec<(String, u16)>, TargetError> {
+        Err(TargetError { message: format!("{name} is not looked up in DNS here"), hint: None, is_missing: false })
+    }
+
+    /// TXT records of a name, each as one text.
+    fn texts(&self, name: &str) -> Result<Vec<String>, TargetError> {
+        Err(TargetError { message: format!("{name} is not looked up in DNS here"), hint: None, is_missing: false })
+    }
 }
 
 /// No environment, files or users.
@@ -206,4 +216,6 @@ pub struct TargetError {
     pub message: String,
     /// What to write instead, if known.
     pub hint: Option<String>,
+    /// It may be written well, but what it names was not found.
+    pub is_missing: bool,
 }

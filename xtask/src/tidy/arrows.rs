@@ -83,6 +83,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 40] = [
         &[
             "assay-engine",
             "assay-fleet",
+            "assay-io",
             "assay-lab",
             "assay-record",
             "assay-report",

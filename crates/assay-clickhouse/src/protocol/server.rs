@@ -125,7 +125,7 @@ pub(super) fn read(
 }
 
 fn wrong(message: String, hint: Option<String>) -> TargetError {
-    TargetError { message, hint }
+    TargetError { message, hint, is_missing: false }
 }
 
 #[cfg(test)]

@@ -307,7 +307,7 @@ fn file_value(text: &str) -> String {
 }
 
 fn wrong(message: String, hint: Option<String>) -> TargetError {
-    TargetError { message, hint }
+    TargetError { message, hint, is_missing: false }
 }
 
 #[cfg(test)]

@@ -409,5 +409,5 @@ fn unknown(parameter: &str, value: &str, instead: &str) -> TargetError {
 }
 
 fn wrong(message: &str, hint: &str) -> TargetError {
-    TargetError { message: message.into(), hint: Some(hint.into()) }
+    TargetError { message: message.into(), hint: Some(hint.into()), is_missing: false }
 }

@@ -1,7 +1,7 @@
 //! MongoDB's protocol: whole commands against FerretDB and mongo-java-server, which speak it.
 
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -498,4 +498,62 @@ fn members_that_the_url_does_not_name_are_found_and_the_primary_is_followed() {
     assert!((1..=20).contains(&SetOfTwo::count(&set.writes[0])), "{total}");
     assert!(SetOfTwo::count(&set.writes[1]) > there, "{total}");
     folder.expect(&format!("cleanup ycsb --db {url}"), 0);
+}
+
+/// The address of a name server: whatever it is asked for is at 127.0.0.1 and this port, in the replica set `rs`.
+fn name_server(port: u16) -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((length, client)) = socket.recv_from(&mut buffer) {
+            // The question ends with its type and its class, of two bytes each.
+            let kind = buffer[length - 3];
+            let data = match kind {
+                33 => [&[0, 0, 0, 0][..], &port.to_be_bytes(), b"\x03127\x010\x010\x011\0"].concat(),
+                _ => b"\x0DreplicaSet=rs".to_vec(),
+            };
+            let mut reply = buffer[..length].to_vec();
+            (reply[2], reply[7]) = (0x81, 1);
+            reply.extend_from_slice(&[0xC0, 12, 0, kind, 0, 1, 0, 0, 0, 60, 0, data.len() as u8]);
+            reply.extend_from_slice(&data);
+            socket.send_to(&reply, client).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_name_in_dns_stands_for_servers_and_their_set() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, set) = (Folder::new(), SetOfTwo::start(FerretDb::shared().port()));
+    let servers = name_server(set.ports[0]);
+    let test = |url: &str, servers: &str, code| {
+        folder.expect_with(&[("ASSAY_NAME_SERVER", servers)], &format!("db test '{url}'"), code).shown()
+    };
+    // An address can be looked up without a name server, and is in the domain of this name.
+    let found = test("mongodb+srv://cluster.0.0.1/d?tls=false", &servers, 0);
+    assert!(found.contains("mongodb+srv://cluster.0.0.1/d?tls=false"), "{found}");
+    let other = test("mongodb+srv://cluster.0.0.1/d?tls=false&replicaSet=other", &servers, 4);
+    assert!(other.contains("the server is in the replica set rs, and not in other"), "{other}");
+    // Encryption is on unless the URL says otherwise.
+    let setup = FerretSetup { tls: true, replica_set: Some("rs"), ..FerretSetup::default() };
+    let secure = FerretDb::start(setup).unwrap();
+    let ca = secure.certificates().unwrap().ca.display().to_string();
+    let url = format!("mongodb+srv://cluster.0.0.1/d?tlsCAFile={ca}&tlsAllowInvalidHostnames=true");
+    let encrypted = test(&url, &name_server(secure.port()), 0);
+    assert!(encrypted.contains("TLSv1.3"), "{encrypted}");
+    let stranger = test("mongodb+srv://cluster.example.com/d", &servers, 2);
+    assert!(
+        stranger.contains("names the server 127.0.0.1, which is not in the domain of cluster.example.com"),
+        "{stranger}"
+    );
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let silent = test("mongodb+srv://cluster.0.0.1/d", &nobody, 4);
+    assert!(silent.contains(&format!("the name server {nobody} cannot be asked")), "{silent}");
+    assert!(silent.contains("hint: check the name servers in /etc/resolv.conf"), "{silent}");
+    let wrong = test("mongodb+srv://cluster.0.0.1/d", "nowhere", 2);
+    assert!(wrong.contains("ASSAY_NAME_SERVER=nowhere is not an IP address"), "{wrong}");
 }
