@@ -401,6 +401,8 @@ struct SetOfTwo {
     patience: AtomicU32,
     connections: [AtomicU32; 2],
     writes: [AtomicU32; 2],
+    /// Questions for operations in progress.
+    looks: AtomicU32,
 }
 
 impl SetOfTwo {
@@ -412,6 +414,7 @@ impl SetOfTwo {
             patience: AtomicU32::new(u32::MAX),
             connections: Default::default(),
             writes: Default::default(),
+            looks: AtomicU32::new(0),
         });
         for (place, listener) in listeners.into_iter().enumerate() {
             let set = Arc::clone(&set);
@@ -432,7 +435,10 @@ impl SetOfTwo {
         self.connections[place].fetch_add(1, Ordering::SeqCst);
         loop {
             let message = receive(&mut client)?;
-            let command = elements(&message[21..])[0].0.clone();
+            let first = &elements(&message[21..])[0];
+            // An aggregate of no collection.
+            let looks = first.0 == "aggregate" && first.1[0] == 0x10;
+            let command = first.0.clone();
             let writes = command == "insert" || command == "update";
             if writes && self.primary.load(Ordering::SeqCst) == place {
                 let left = self.patience.fetch_sub(1, Ordering::SeqCst);
@@ -449,7 +455,15 @@ impl SetOfTwo {
             } else {
                 self.writes[place].fetch_add(u32::from(writes), Ordering::SeqCst);
                 server.write_all(&message).ok()?;
-                greeting_with(receive(&mut server)?, &self.greeting(is_primary))
+                let reply = receive(&mut server)?;
+                match looks {
+                    // The server has counted it, and refused it.
+                    true => {
+                        self.looks.fetch_add(1, Ordering::SeqCst);
+                        answer(&message, &operations())
+                    }
+                    false => greeting_with(reply, &self.greeting(is_primary)),
+                }
             };
             client.write_all(&reply).ok()?;
         }
@@ -470,6 +484,49 @@ impl SetOfTwo {
     fn count(of: &AtomicU32) -> u32 {
         of.load(Ordering::SeqCst)
     }
+}
+
+/// What sessions do, as the answer of a cursor.
+fn operations() -> Vec<u8> {
+    let group = |number: &str, name: &str, sessions: i32| {
+        let fields = [text("_id", name), element(0x10, "sessions", &sessions.to_le_bytes())].concat();
+        element(3, number, &closed(&fields))
+    };
+    let batch = [group("0", "lock", 2), group("1", "CPU or I/O", 1)].concat();
+    let cursor = [
+        element(4, "firstBatch", &closed(&batch)),
+        element(0x12, "id", &0_i64.to_le_bytes()),
+        text("ns", "admin.$cmd.aggregate"),
+    ];
+    [element(3, "cursor", &closed(&cursor.concat())), element(1, "ok", &1_f64.to_le_bytes())].concat()
+}
+
+#[test]
+fn what_sessions_wait_for_is_sampled_and_not_counted_as_load() {
+    if !FerretDb::present() {
+        return;
+    }
+    let server = FerretDb::start(FerretSetup::default()).unwrap();
+    let (folder, set) = (Folder::new(), SetOfTwo::start(server.port()));
+    let url = format!("mongodb://127.0.0.1:{}/waits", set.ports[0]);
+    folder.expect(&format!("prepare ycsb --db {url} --recordcount 50 --no-record"), 0);
+    let load = "--recordcount 50 --core-workload c --rate 50 --time 2s --quiet --no-record --format json";
+    let findings = folder.expect(&format!("run ycsb --db {url} {load}"), 0).findings();
+    let scopes = findings["stages"][0]["telemetry"].as_array().unwrap();
+    let of_server = scopes.iter().find(|scope| scope["scope"] == "server").unwrap();
+    let waits = of_server["waits"].as_array().unwrap();
+    let sessions = |event: &str| waits.iter().find(|wait| wait["event"] == event).map(|wait| wait["sessions"].as_f64());
+    assert_eq!((sessions("lock"), sessions("CPU or I/O")), (Some(Some(2.0)), Some(Some(1.0))), "{waits:?}");
+    assert!(SetOfTwo::count(&set.looks) > 5, "{of_server}");
+    let aggregates = of_server["metrics"].as_array().unwrap().iter().find(|one| one["metric"] == "aggregate_commands");
+    let aggregates = aggregates.unwrap_or_else(|| panic!("{of_server}"));
+    assert_eq!(aggregates["per_s"].as_f64(), Some(0.0), "{aggregates}");
+    assert!(aggregates["own_per_s"].as_f64().is_some_and(|own| own > 3.0), "{aggregates}");
+    // FerretDB itself does not know what its sessions do.
+    let refused = folder.expect(&format!("run ycsb --db {} {load}", server.url("waits")), 0).findings();
+    let scopes = refused["stages"][0]["telemetry"].as_array().unwrap();
+    let of_server = scopes.iter().find(|scope| scope["scope"] == "server").unwrap();
+    assert!(of_server["waits"].is_null(), "{of_server}");
 }
 
 #[test]
