@@ -6,16 +6,14 @@
 
 #![forbid(unsafe_code)]
 
-use core::net::SocketAddr;
-use std::sync::Arc;
-
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
-use assay_io::{Address, Io, IoEvent, SocketId, Target, Tls};
+use assay_io::{Address, Io, IoEvent, NeededEndpoints, SocketId, Target, Unresolved};
 use assay_seam::{
-    Cell, ConnectOptions, Connection, Driver, Exchange, Nanos, NoSurroundings, Operation, Outlet, Progress, Rows,
-    RowsPool, RowsWanted, ServerFacts, StatementError, StatementId, TlsMode,
+    Cell, ConnectOptions, Connection, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Outlet, Progress,
+    Rows, RowsPool, RowsWanted, ServerFacts, StatementError, StatementId,
 };
+use core::net::SocketAddr;
 
 /// A connection that is logged in.
 pub struct Client {
@@ -85,16 +83,11 @@ impl Client {
     pub fn open_url(driver: &Driver, url: &str, patience: Nanos) -> Result<Client, String> {
         let options = ConnectOptions { prepared: false, ..ConnectOptions::default() };
         let database = (driver.open)(url, &options, &NoSurroundings).map_err(|error| error.to_string())?;
-        let settings = database.tls();
-        let tls = match settings.mode {
-            TlsMode::Disable => None,
-            _ => Some(Arc::new(Tls::new(&settings).map_err(|error| error.message)?)),
-        };
-        let mut addresses = Vec::new();
-        for endpoint in database.endpoints() {
-            addresses.extend(Address::resolve(&endpoint).map_err(|error| error.message)?);
-        }
-        Client::open(&Target { database: Arc::from(database), addresses, tls }, Clock::start(), patience)
+        let target = Target::resolve(database, NeededEndpoints::All, Address::resolve);
+        let target = target.map_err(|unresolved| match unresolved {
+            Unresolved::Tls(error) | Unresolved::Address(_, error) => error.message,
+        })?;
+        Client::open(&target, Clock::start(), patience)
     }
 
     /// Logs in at the first address that accepts, each within `patience`. Instants are those of `clock`.
@@ -109,38 +102,65 @@ impl Client {
         waiting: Option<&'static dyn Waiting>,
         connection: impl Fn() -> Box<dyn Connection>,
     ) -> Result<Client, String> {
-        let addresses: Vec<Option<&Address>> = match target.addresses.as_slice() {
-            [] => vec![None],
-            addresses => addresses.iter().map(Some).collect(),
-        };
         let mut reason = String::new();
-        for address in addresses {
-            let io = Readiness::new(clock, 1).map_err(|error| error.to_string())?;
-            let deadline = io.now() + patience;
-            let connection = connection();
-            let mut client = Client {
-                io,
-                connection,
-                socket: None,
-                address: match address {
-                    Some(Address::Tcp(address)) => Some(*address),
-                    _ => None,
-                },
-                is_over_socket: false,
-                out: Vec::new(),
-                pool: RowsPool::default(),
-                waiting,
-                patience,
-                name: target.database.display(),
-                told: Nanos::ZERO,
-                sent: Sent::default(),
-            };
-            match client.log_in(target, address, deadline) {
-                Ok(()) => return Ok(client),
+        // An embedded database has no address.
+        for place in 0..target.addresses.len().max(1) {
+            match Client::open_at((target, place), clock, patience, waiting, connection()) {
+                Ok(client) => return Ok(client),
                 Err(refused) => reason = refused,
             }
         }
         Err(reason)
+    }
+
+    /// Servers that may be used instead of those that the URL names, with these, as the first one that knows of others
+    /// lists them. Each has `patience` to answer.
+    pub fn members(
+        target: &Target,
+        clock: Clock,
+        patience: Nanos,
+        waiting: Option<&'static dyn Waiting>,
+    ) -> Vec<Endpoint> {
+        for place in 0..target.addresses.len() {
+            let Some(scout) = target.database.scout() else { break };
+            let listed = Client::open_at((target, place), clock, patience, waiting, scout);
+            let listed = listed.map_or(Vec::new(), |client| client.connection.members());
+            if !listed.is_empty() {
+                return listed;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Logs in at the address of this place.
+    fn open_at(
+        (target, place): (&Target, usize),
+        clock: Clock,
+        patience: Nanos,
+        waiting: Option<&'static dyn Waiting>,
+        connection: Box<dyn Connection>,
+    ) -> Result<Client, String> {
+        let io = Readiness::new(clock, 1).map_err(|error| error.to_string())?;
+        let deadline = io.now() + patience;
+        let mut client = Client {
+            io,
+            connection,
+            socket: None,
+            address: match target.addresses.get(place) {
+                Some(Address::Tcp(address)) => Some(*address),
+                _ => None,
+            },
+            is_over_socket: false,
+            out: Vec::new(),
+            pool: RowsPool::default(),
+            waiting,
+            patience,
+            name: target.database.display(),
+            told: Nanos::ZERO,
+            sent: Sent::default(),
+        };
+        client.log_in(target, place, deadline)?;
+        Ok(client)
     }
 
     /// What the server reported about itself at login.
@@ -234,9 +254,10 @@ impl Client {
     /// Says goodbye.
     pub fn close(self) {}
 
-    fn log_in(&mut self, target: &Target, address: Option<&Address>, deadline: Nanos) -> Result<(), String> {
+    fn log_in(&mut self, target: &Target, place: usize, deadline: Nanos) -> Result<(), String> {
         let asked = self.io.now();
-        let mut progress = self.connect(target, address)?;
+        let is_embedded = target.addresses.is_empty();
+        let mut progress = self.connect(target, place)?;
         loop {
             self.send();
             progress = match progress {
@@ -244,10 +265,10 @@ impl Client {
                 Progress::Reply(_) => return Err("the server answered before it was asked".to_owned()),
                 Progress::Failed(error) => {
                     // Of a file; what a server refuses is explained by whoever asked.
-                    let hint = if address.is_none() { error.hint_words() } else { String::new() };
+                    let hint = if is_embedded { error.hint_words() } else { String::new() };
                     return Err(self.lose(format!("{error}{hint}")));
                 }
-                Progress::Reconnect => self.connect(target, address)?,
+                Progress::Reconnect => self.connect(target, place)?,
                 progress => self.follow(progress, asked, deadline)?,
             };
         }
@@ -314,15 +335,15 @@ impl Client {
         act(&mut *self.connection, &mut Exchange { out: &mut self.out, pool: &mut self.pool, now })
     }
 
-    fn connect(&mut self, target: &Target, address: Option<&Address>) -> Result<Progress, String> {
+    fn connect(&mut self, target: &Target, place: usize) -> Result<Progress, String> {
         if self.socket.is_some() {
             self.drop_socket();
             self.connection.on_closed();
         }
-        let Some(address) = address else {
+        let Some(address) = target.addresses.get(place) else {
             return Ok(self.step(|connection, exchange| connection.on_connected(exchange)));
         };
-        self.socket = Some(self.io.connect(address, target.tls.as_ref()).map_err(|error| error.to_string())?);
+        self.socket = Some(self.io.connect(address, target.tls(place)).map_err(|error| error.to_string())?);
         self.is_over_socket = true;
         Ok(Progress::Pending)
     }

@@ -71,7 +71,7 @@ impl FileSettings {
 }
 
 fn refuse(message: String, hint: Option<String>) -> TargetError {
-    TargetError { message, hint }
+    TargetError { message, hint, is_missing: false }
 }
 
 #[cfg(test)]

@@ -134,9 +134,8 @@ fn made(server: &str, choice: &ExperimentChoice, parser: &dyn ArgumentParser) ->
         Ok((path.to_owned(), levels.split(',').map(str::to_owned).collect::<Vec<_>>()))
     });
     let factors = factors.collect::<Result<Vec<_>, Trouble>>()?;
-    let scheme = server.split(':').next().unwrap_or_default();
     let line = ["assay", "run"].map(str::to_owned).into_iter().chain(choice.words.iter().cloned());
-    let line = line.chain([format!("--db={scheme}://localhost/x")]);
+    let line = line.chain([format!("--db={}", assay_products::url_of_product(server))]);
     let Some(WorkloadArguments { assignment, .. }) = parser.workload(line.collect())? else {
         return Err(Trouble::usage("the words after `--` do not start with a workload"));
     };

@@ -438,9 +438,7 @@ fn split(line: &str) -> Result<Vec<String>, Trouble> {
 /// A database for parsing a command line: dialects have options of their own.
 fn database(setup: &Setup) -> String {
     match setup.first_server() {
-        Some(RecipeServer { product: Some(product), .. }) => {
-            format!("{}://localhost/x", product.split(':').next().unwrap_or_default())
-        }
+        Some(RecipeServer { product: Some(product), .. }) => assay_products::url_of_product(product),
         Some(RecipeServer { url: Some(url), .. }) => url.clone(),
         _ => String::new(),
     }

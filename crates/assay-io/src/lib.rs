@@ -10,6 +10,7 @@ use assay_seam::{Nanos, TlsFacts};
 pub mod address;
 mod certificate;
 pub mod clock;
+pub mod dns;
 mod kernel;
 mod os_error;
 pub mod perf;

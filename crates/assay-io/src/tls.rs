@@ -39,6 +39,7 @@ pub struct Tls {
     config: Arc<ClientConfig>,
     /// The name in SNI; an IP address if the target's name cannot be sent in SNI.
     name: ServerName<'static>,
+    checks_name: bool,
 }
 
 impl Tls {
@@ -52,17 +53,8 @@ impl Tls {
             TlsMode::Require if settings.root.is_some() => TlsMode::VerifyCa,
             mode => mode,
         };
-        let name = ServerName::try_from(settings.server_name.as_str()).map(|name| name.to_owned());
         let checks_name = mode == TlsMode::VerifyFull;
-        if checks_name && name.is_err() {
-            return Err(ConnectError {
-                message: format!(
-                    "`{}` is not a host name that can be checked against a certificate",
-                    settings.server_name
-                ),
-                hint: Some("use the host's name, or check only the certificate's chain (`verify-ca`)".into()),
-            });
-        }
+        let name = server_name(&settings.server_name, checks_name)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let algorithms = provider.signature_verification_algorithms;
         let verifier = if mode >= TlsMode::VerifyCa {
@@ -110,9 +102,25 @@ impl Tls {
             }
         };
         config.resumption = Resumption::disabled();
+        Ok(Tls { config: Arc::new(config), name, checks_name })
+    }
+
+    /// The same for another host, whose certificate has another name.
+    pub fn for_host(&self, host: &str) -> Result<Tls, ConnectError> {
+        let (name, checks_name) = (server_name(host, self.checks_name)?, self.checks_name);
+        Ok(Tls { config: Arc::clone(&self.config), name, checks_name })
+    }
+}
+
+fn server_name(host: &str, checks_name: bool) -> Result<ServerName<'static>, ConnectError> {
+    match ServerName::try_from(host) {
+        Ok(name) => Ok(name.to_owned()),
+        Err(_) if checks_name => Err(ConnectError {
+            message: format!("`{host}` is not a host name that can be checked against a certificate"),
+            hint: Some("use the host's name, or check only the certificate's chain (`verify-ca`)".into()),
+        }),
         // rustls never sends an IP address as SNI, so a name that cannot be sent becomes one.
-        let name = name.unwrap_or(ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into()));
-        Ok(Tls { config: Arc::new(config), name })
+        Err(_) => Ok(ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())),
     }
 }
 

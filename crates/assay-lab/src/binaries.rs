@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::account::Account;
 use crate::container::{self, ContainerImage};
-use crate::fault::{At, Fault, Result};
+use crate::fault::{At, Blame, Fault, Result};
 use crate::home::Home;
 use crate::process::{is_on_path, missing_library, output};
 use crate::product::{Artifact, Binaries, Content, Origin, Product};
@@ -32,7 +32,7 @@ pub enum BinarySource {
 
 /// All versions of a product, the best first: local ones before downloads, the newest first.
 pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<BinarySource> {
-    let containers = container::images(product.name()).into_iter().map(BinarySource::Container);
+    let containers = container::images(product.image()).into_iter().map(BinarySource::Container);
     own_sources(home, product, account).into_iter().chain(containers).collect()
 }
 
@@ -76,7 +76,7 @@ pub fn find(
     let mut all = own_sources(home, product, account);
     let fits = |source: &BinarySource| wanted.fits(&version_of(source));
     if !all.iter().any(fits) {
-        all.extend(container::images(product.name()).into_iter().map(BinarySource::Container));
+        all.extend(container::images(product.image()).into_iter().map(BinarySource::Container));
     }
     match all.iter().find(|source| fits(source)) {
         Some(BinarySource::Here(binaries)) => {
@@ -92,13 +92,14 @@ pub fn find(
         }
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
-            let fault = Fault::environment(format!("{wanted} is neither installed nor in the catalog"))
-                .detail(format!("available versions of {}: {}", product.name(), versions.join(", ")))
-                .hint(format!(
-                    "install it (apt-get install {}), or give its folder with `--binaries`",
-                    product.package()
-                ));
-            let pull = |engine: &&str| format!("or get its container image: {engine} pull {wanted}");
+            let fault = Fault::environment(format!("{wanted} is neither installed nor in the catalog"));
+            let fault = match versions.as_slice() {
+                [] => fault,
+                versions => fault.detail(format!("available versions of {}: {}", product.name(), versions.join(", "))),
+            };
+            let fault = fault.hint(format!("{}, or give its folder with `--binaries`", product.how_to_install()));
+            let image = Wanted { product: product.image().to_owned(), ..wanted.clone() };
+            let pull = |engine: &&str| format!("or get its container image: {engine} pull {image}");
             Err(match container::engines().first() {
                 Some(engine) => fault.hint(pull(engine)),
                 None => fault,
@@ -160,7 +161,11 @@ fn of_place(home: &Home, product: &dyn Product, path: &Path, account: &Account) 
     let programs = product.programs();
     let is_program = path.file_name().is_some_and(|name| programs.iter().any(|program| name == *program));
     let folder = match metadata.is_file() && !is_program {
-        true => unpacked(home, path, &metadata)?,
+        true => unpacked(home, path, &metadata).map_err(|fault| match fault.blame {
+            Blame::Server => Fault { blame: Blame::Usage, ..fault }
+                .hint(format!("give a folder, an archive, or the program itself: {}", programs.join(" or "))),
+            _ => fault,
+        })?,
         false => path.to_owned(),
     };
     let folder = fs::canonicalize(&folder).at("look at", &folder)?;

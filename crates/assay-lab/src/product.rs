@@ -207,6 +207,23 @@ pub trait Product: Install + Configure + Lifecycle {
     /// Its driver.
     fn driver(&self) -> Driver;
 
+    /// The scheme of its servers' URLs.
+    fn scheme(&self) -> &'static str {
+        self.name()
+    }
+
+    /// A URL over TCP for the user `app`, who needs no password unless the server was started with other logins.
+    /// `only_there`: whoever connects must not look for other servers that belong to it.
+    fn url(&self, port: u16, only_there: bool, database: &str) -> String {
+        let _ = only_there;
+        format!("{}://app@127.0.0.1:{port}/{database}", self.scheme())
+    }
+
+    /// The name of its container image.
+    fn image(&self) -> &'static str {
+        self.name()
+    }
+
     /// How its replicas are made; `None`: it has none.
     fn replication(&self) -> Option<&dyn Replicate> {
         None
@@ -224,6 +241,11 @@ pub trait Install: Debug + Sync {
 
     /// The package that contains it, for hints: the argument of `apt-get install`.
     fn package(&self) -> &'static str;
+
+    /// What a user without it can do, for hints.
+    fn how_to_install(&self) -> String {
+        format!("install it (apt-get install {})", self.package())
+    }
 
     /// Versions that can be downloaded, the oldest first.
     fn catalog(&self) -> &'static [Artifact];
@@ -264,7 +286,7 @@ pub trait Configure {
     /// The configuration files, with their paths, in the same order.
     fn configuration(&self, site: &Site<'_>, wanted: &Configuration<'_>) -> Result<Vec<(PathBuf, String)>>;
 
-    /// Arguments of the server program.
+    /// Arguments of the server program. Its configuration files have been written.
     fn arguments(&self, site: &Site<'_>) -> Vec<OsString>;
 
     /// Puts into an empty folder what the program needs to list its settings for it, as if it were a data directory.
@@ -297,6 +319,12 @@ pub trait Lifecycle {
 
     /// Statements that create the user and the database `app` in a new data directory.
     fn first_statements(&self) -> &'static [&'static str];
+
+    /// Asked of a server that accepts logins until it succeeds: then others may use it. The error says what is missing.
+    fn check_ready(&self, session: &mut Client, site: &Site<'_>, role: &Role) -> std::result::Result<(), String> {
+        let _ = (site, role);
+        session.value("SELECT 1").map(drop)
+    }
 
     /// Whether a nonempty folder is a data directory of this product.
     fn is_data(&self, data: &Path) -> bool;

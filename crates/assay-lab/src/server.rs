@@ -85,7 +85,7 @@ pub enum What {
         settings: Vec<ServerSetting>,
         /// Names and passwords.
         accounts: Vec<(String, String)>,
-        /// URL scheme of the servers behind it: `postgres`.
+        /// The product of the servers behind it: `postgres`.
         scheme: String,
     },
 }
@@ -301,11 +301,14 @@ impl Server {
     /// with other logins.
     pub fn url(&self, database: &str) -> String {
         let state = self.state();
-        let scheme = match &state.what {
-            What::Front { scheme, .. } => scheme.clone(),
-            What::Database { .. } => state.binaries.product.clone(),
+        let (product, only_there) = match &state.what {
+            What::Front { scheme, .. } => (scheme, true),
+            What::Database { role, .. } => (&state.binaries.product, matches!(role, Role::Replica { .. })),
         };
-        format!("{scheme}://app@127.0.0.1:{}/{database}", state.port)
+        match self.home.products.product(product) {
+            Ok(product) => product.url(state.port, only_there, database),
+            Err(_) => format!("{product}://app@127.0.0.1:{}/{database}", state.port),
+        }
     }
 
     /// A URL over its unix socket; for a front, over TCP.
@@ -455,7 +458,7 @@ impl Server {
     fn render(&self, state: &ServerState) -> Result<Rendered> {
         let folder = self.folder();
         let program = &state.binaries.program;
-        let (files, arguments, command, environment) = match &state.what {
+        let (files, command, environment) = match &state.what {
             What::Database { data, role, settings, file, access, .. } => {
                 let product = self.home.products.product(&state.binaries.product)?;
                 let site = site(state, &folder, data);
@@ -472,33 +475,42 @@ impl Server {
                     }
                 }
                 let environment = product.environment(&state.binaries);
-                let files = product.configuration(&site, &wanted)?;
-                (files, product.arguments(&site), site.command(program), environment)
+                (product.configuration(&site, &wanted)?, site.command(program), environment)
             }
             What::Front { behind, settings, accounts, .. } => {
                 let front = self.home.products.front(&state.binaries.product)?;
                 let place = Place { folder: &folder, port: state.port, behind, settings, accounts };
-                (front.configuration(&place), front.arguments(&place), Command::new(program), Vec::new())
+                (front.configuration(&place), Command::new(program), Vec::new())
             }
         };
         for (path, text) in &files {
             fs::write(path, text).at("write", path)?;
             state.account.own(path)?;
         }
+        let arguments = match &state.what {
+            What::Database { data, .. } => {
+                self.home.products.product(&state.binaries.product)?.arguments(&site(state, &folder, data))
+            }
+            What::Front { behind, settings, accounts, .. } => {
+                let place = Place { folder: &folder, port: state.port, behind, settings, accounts };
+                self.home.products.front(&state.binaries.product)?.arguments(&place)
+            }
+        };
         let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsString::from);
         Ok(Rendered { words: words.chain(arguments).collect(), environment })
     }
 
     fn wait_until_ready(&self, state: &ServerState, running: &mut Running, watch: Stopwatch) -> Result<()> {
-        let mut last = String::new();
+        let (mut last, folder) = (String::new(), self.folder());
         let answers = wait::until(state.patience, || {
             if let Some(status) = running.ended() {
                 return Err(self.died(state, &status));
             }
             let answer = match &state.what {
-                What::Database { .. } => {
-                    self.session().and_then(|mut session| session.value("SELECT 1").map(drop).map_err(Fault::server))
-                }
+                What::Database { data, role, .. } => self.session().and_then(|mut session| {
+                    let product = self.home.products.product(&state.binaries.product)?;
+                    product.check_ready(&mut session, &site(state, &folder, data), role).map_err(Fault::server)
+                }),
                 What::Front { .. } => TcpStream::connect(("127.0.0.1", state.port))
                     .map(drop)
                     .map_err(|error| Fault::server(error.to_string())),

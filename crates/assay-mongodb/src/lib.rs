@@ -8,8 +8,10 @@
 
 mod protocol;
 mod questions;
+mod server;
 mod settings;
 
 pub use protocol::{DRIVER, fuzz_mongodb, fuzz_statement};
 pub use questions::QUESTIONS;
+pub use server::Mongo;
 pub use settings::SETTINGS;

@@ -1,10 +1,11 @@
 //! What to ask MongoDB during a run: `serverStatus` and others, whose fields become names and values.
 //!
-//! The names are those of MongoDB 4.4 to 8.0 with WiredTiger; FerretDB counts commands only. What a server does not
-//! have is left out. Not asked: `$currentOp` for what sessions wait for, because the server would count that as an
-//! `aggregate` of the load.
+//! The names are those of MongoDB 4.4 to 8.0 with WiredTiger; FerretDB counts commands only, and has no `$currentOp`
+//! for what sessions wait for. What a server does not have is left out.
 
-use assay_telemetry::question::{Asked, NamedAnswer, ProcessQuestion, Question, ServerQuestions, Shape};
+use assay_telemetry::question::{
+    Asked, NamedAnswer, OwnPart, ProcessQuestion, Question, ServerQuestions, Shape, Waits,
+};
 use assay_telemetry::{Checkup, LiveQuestions, Questions, StatementQuestions};
 
 /// The questions.
@@ -50,7 +51,9 @@ fn server_questions(product: &str) -> ServerQuestions {
     let own = OF_MONGODB.iter().filter(|_| product == "MongoDB");
     let asked = COMMANDS.iter().chain(own).map(|(metric, source)| {
         let less = u64::from(matches!(*metric, "connections" | "active_sessions"));
-        Asked { less, ..Asked::of(metric, source) }
+        // The question about waits is one of them.
+        let own = if *metric == "aggregate_commands" { OwnPart::Waits } else { OwnPart::None };
+        Asked { less, ..Asked::of(metric, source) }.with(own)
     });
     let status = Question::new(SERVER_STATUS.to_owned(), Shape::Named, asked.collect());
     // Collections are locked and added up one after the other, with their indexes.
@@ -68,6 +71,7 @@ fn server_questions(product: &str) -> ServerQuestions {
     };
     ServerQuestions {
         questions: vec![status, size, lag],
+        waits: Some(Waits { sql: CURRENT_OPERATIONS, condition: None }),
         process: ProcessQuestion {
             programs: &["mongod", "mongos", "ferretdb"],
             pid: NamedAnswer { sql: SERVER_STATUS, name: "pid" },
@@ -81,6 +85,22 @@ fn server_questions(product: &str) -> ServerQuestions {
 /// Without sections that are large and hold nothing that is read.
 const SERVER_STATUS: &str =
     r#"{"serverStatus": 1, "repl": 0, "locks": 0, "tcmalloc": 0, "mirroredReads": 0, "$db": "admin"}"#;
+/// Operations of clients, by what they wait for, without those that wait for something to happen (`hello` of drivers,
+/// secondaries that read the log) and without this one. Reading a file is no wait that the server knows. Source:
+/// MongoDB manual, `$currentOp`: `waitingForLatch` is of 4.2 to 7.0, `currentQueue` of 8.0.
+const CURRENT_OPERATIONS: &str = r#"{"aggregate": 1, "pipeline": [
+    {"$currentOp": {"allUsers": true, "idleConnections": false, "idleSessions": false}},
+    {"$match": {"active": true, "client": {"$exists": true}, "ns": {"$ne": "local.oplog.rs"},
+        "command.hello": {"$exists": false}, "command.isMaster": {"$exists": false},
+        "command.comment": {"$ne": "assay: waits"}}},
+    {"$group": {"_id": {"$switch": {"branches": [
+        {"case": {"$eq": ["$waitingForLock", true]}, "then": "lock"},
+        {"case": {"$eq": ["$waitingForFlowControl", true]}, "then": "flow control"},
+        {"case": {"$gt": ["$currentQueue.name", null]}, "then": {"$concat": ["queue: ", "$currentQueue.name"]}},
+        {"case": {"$gt": ["$waitingForLatch.captureName", null]},
+            "then": {"$concat": ["latch: ", "$waitingForLatch.captureName"]}}
+    ], "default": "CPU or I/O"}}, "sessions": {"$sum": 1}}}
+], "comment": "assay: waits", "$db": "admin"}"#;
 const COMMAND_LINE: &str = r#"{"getCmdLineOpts": 1, "$db": "admin"}"#;
 
 #[cfg(test)]

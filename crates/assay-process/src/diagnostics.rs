@@ -147,7 +147,8 @@ impl Trouble {
 
 impl From<TargetError> for Trouble {
     fn from(error: TargetError) -> Trouble {
-        let trouble = Trouble::usage(error.message);
+        let exit = if error.is_missing { Exit::Server } else { Exit::Usage };
+        let trouble = Trouble::new(exit, error.message);
         match error.hint {
             Some(hint) => trouble.hint(hint),
             None => trouble,

@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use assay_seam::Surroundings;
+use assay_io::dns::{self, DnsError, NameServers};
+use assay_seam::{Surroundings, TargetError};
 
 /// The real machine.
 pub struct ThisMachine;
@@ -28,4 +29,31 @@ impl Surroundings for ThisMachine {
     fn user(&self) -> Option<String> {
         nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name)
     }
+
+    fn services(&self, name: &str) -> Result<Vec<(String, u16)>, TargetError> {
+        let found = name_servers().and_then(|servers| servers.services(name)).map_err(|error| unknown(&error))?;
+        Ok(found.into_iter().map(|service| (service.host, service.port)).collect())
+    }
+
+    fn texts(&self, name: &str) -> Result<Vec<String>, TargetError> {
+        name_servers().and_then(|servers| servers.texts(name)).map_err(|error| unknown(&error))
+    }
+}
+
+fn name_servers() -> Result<NameServers, DnsError> {
+    NameServers::of_machine(std::env::var(dns::VARIABLE).ok().as_deref())
+}
+
+fn unknown(error: &DnsError) -> TargetError {
+    let hint = match error {
+        DnsError::Name(_) | DnsError::NoSuchName { .. } => "check the spelling of the host".to_owned(),
+        DnsError::Server(_) => format!("correct {}, or unset it", dns::VARIABLE),
+        DnsError::NoAnswer { .. } => format!(
+            "check the name servers in /etc/resolv.conf, name another one ({}=IP:PORT), or name the servers themselves \
+             in the URL",
+            dns::VARIABLE
+        ),
+    };
+    let is_missing = matches!(error, DnsError::NoSuchName { .. } | DnsError::NoAnswer { .. });
+    TargetError { message: error.to_string(), hint: Some(hint), is_missing }
 }

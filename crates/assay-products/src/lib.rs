@@ -9,6 +9,7 @@ use assay_fronts::{HaProxy, PgBouncer};
 use assay_lab::front::Front;
 use assay_lab::product::Product;
 use assay_lab::{Home, Products};
+use assay_mongodb::Mongo;
 use assay_mysql::{MARIADB, MYSQL};
 use assay_postgres::Postgres;
 use assay_seam::{Dialect, Driver};
@@ -87,7 +88,7 @@ pub static FAMILIES: [Family; 6] = [
         example: "mongodb://USER@HOST/DATABASE",
         questions: assay_mongodb::QUESTIONS,
         settings: assay_mongodb::SETTINGS,
-        servers: &[],
+        servers: &[&Mongo::MongoDb, &Mongo::FerretDb],
         greeting: None,
     },
 ];
@@ -111,6 +112,14 @@ pub fn products() -> &'static Products {
 /// The lab's usual folder.
 pub fn home() -> Home {
     Home::usual(products())
+}
+
+/// A URL with the scheme of a product such as `postgres:15`, for what depends on the kind of database only.
+pub fn url_of_product(product: &str) -> String {
+    let name = product.split(':').next().unwrap_or_default();
+    // An unknown product is refused when its server is started.
+    let scheme = products().product(name).map_or(name, |product| product.scheme());
+    format!("{scheme}://localhost/x")
 }
 
 /// The driver for URLs with this scheme, in lower case.

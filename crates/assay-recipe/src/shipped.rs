@@ -64,6 +64,7 @@ pub fn shipped() -> &'static [(&'static str, &'static str)] {
         recipe!("statistics"),
         recipe!("stored-code"),
         recipe!("tls"),
+        recipe!("tpcc-documents"),
         recipe!("triggers"),
         recipe!("tuning"),
         recipe!("two-drives"),

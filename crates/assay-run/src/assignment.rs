@@ -84,15 +84,14 @@ impl Assignment {
 
 /// The dialect of a spec's databases, which its script sees. `url`: instead of its own.
 pub fn dialect(spec: &RunSpec, url: Option<String>) -> Result<Dialect, Trouble> {
-    // A product is also a scheme; an invalid one is refused when the server is started.
-    let product = spec.server.as_ref().and_then(|server| server.product.split(':').next());
-    let product =
-        product.filter(|name| assay_products::products().product(name).is_ok()).map(|name| format!("{name}:"));
-    let url = url.or_else(|| spec.target.urls.first().map(|url| url.reveal().to_owned())).or(product);
-    match url {
-        Some(url) => registry::driver_of(&url).map(|driver| driver.dialect),
-        None => Ok(assay_products::EMBEDDED.dialect),
+    let url = url.or_else(|| spec.target.urls.first().map(|url| url.reveal().to_owned()));
+    if let Some(url) = url {
+        return registry::driver_of(&url).map(|driver| driver.dialect);
     }
+    // An unknown product is refused when the server is started.
+    let product = spec.server.as_ref().and_then(|server| server.product.split(':').next());
+    let product = product.and_then(|name| assay_products::products().product(name).ok());
+    Ok(product.map_or(assay_products::EMBEDDED.dialect, |product| product.driver().dialect))
 }
 
 /// The spec of a recorded run, with the seed that it had.

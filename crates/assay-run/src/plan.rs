@@ -13,7 +13,7 @@ use assay_engine::{
     Target, Unresolved, sessions_per_state,
 };
 use assay_io::process::{self, FilesLimit};
-use assay_io::{Address, Backend, ConnectError};
+use assay_io::{Address, Backend, Clock, ConnectError};
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
@@ -24,6 +24,7 @@ use assay_seam::{ConnectOptions, Endpoint, Nanos};
 use assay_spec::{GeneratorSpec, IoChoice, LoadSpec, RunSpec, TargetSpec, Terminals};
 
 use crate::assignment::Assignment;
+use crate::client::{Client, USER};
 use crate::workload::Workload;
 use crate::{load_model, registry};
 
@@ -91,6 +92,8 @@ pub struct ProcessOptions {
     pub quiet: bool,
     /// It writes what the script logs.
     pub journal: bool,
+    /// Only servers that the URLs name are used.
+    pub only_named: bool,
 }
 
 /// The plan of `assay run`. `urls`: at least one.
@@ -301,7 +304,10 @@ impl Part {
             // Before the workers start, which stay on our CPUs.
             assay_lab::placement::Cpus::of_this_machine(cpus)?.pin_ourselves()?;
         }
-        let targets = targets(urls, target)?;
+        let mut targets = targets(urls, target)?;
+        if !process.only_named {
+            targets.iter_mut().for_each(add_members);
+        }
         let workers = workers(generator);
         let here = process.role.sessions_here(self.sessions);
         ports_suffice(&targets, here)?;
@@ -417,7 +423,7 @@ fn targets(urls: &[String], options: &TargetSpec) -> Result<Vec<Target>, Trouble
         session_sql: options.session_sql.iter().map(|sql| sql.reveal().to_owned()).collect(),
         ..ConnectOptions::default()
     };
-    urls.iter().map(|url| target(url, &connect)).collect()
+    urls.iter().map(|url| named(url, &connect)).collect()
 }
 
 /// Endpoints queried beside the load.
@@ -427,6 +433,28 @@ pub fn beside(url: &str) -> Result<Target, Trouble> {
 
 /// A database with its addresses.
 pub fn target(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
+    let mut target = named(url, connect)?;
+    add_members(&mut target);
+    Ok(target)
+}
+
+/// Adds servers that the URL does not name, as those that it names list them: one of them may be the one to use, now or
+/// later.
+fn add_members(target: &mut Target) {
+    let patience = target.database.connect_timeout().unwrap_or(MEMBERS_MAX);
+    for endpoint in Client::members(target, Clock::start(), patience, Some(USER)) {
+        // A name or an address that is not known here is meant for others, such as those in a container's network.
+        if let Ok(found) = look_up(&endpoint) {
+            let _ = target.add(&endpoint, found);
+        }
+    }
+}
+
+/// How long each named server has to list the others.
+const MEMBERS_MAX: Nanos = Nanos::from_secs(5);
+
+/// A database with the addresses that its URL names.
+fn named(url: &str, connect: &ConnectOptions) -> Result<Target, Trouble> {
     let database = registry::open(url, connect)?;
     let shown = database.display();
     Target::resolve(database, NeededEndpoints::All, look_up).map_err(|unresolved| {

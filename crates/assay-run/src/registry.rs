@@ -8,7 +8,7 @@ use assay_seam::{ConnectOptions, Database, Driver};
 
 /// The driver for a URL, chosen by its scheme.
 pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
-    // One with a `+` is there to be refused with the reason.
+    // One with a `+` is another form of one that is listed.
     let schemes = || drivers().flat_map(|driver| driver.schemes.iter().copied()).filter(|scheme| !scheme.contains('+'));
     let all = || schemes().map(|scheme| format!("{scheme}:")).collect::<Vec<_>>().join(", ");
     let Some((scheme, _)) = url.split_once(':') else {

@@ -5,6 +5,7 @@
 //! statements. Embedded databases answer inline.
 
 use crate::effect::Effect;
+use crate::endpoint::Endpoint;
 use crate::error::{Class, StatementError};
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};
@@ -63,6 +64,11 @@ pub trait Connection {
 
     /// What the server reported about itself; complete once `Ready` was returned.
     fn server(&self) -> ServerFacts;
+
+    /// Servers that belong to this one, with itself, as it listed them to a scout: each may become the one to use.
+    fn members(&self) -> Vec<Endpoint> {
+        Vec::new()
+    }
 
     /// The socket is connected (for an embedded database: open the file). Starts the login.
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress;

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::connection::Connection;
+use crate::endpoint::Endpoint;
 use crate::operation::Value;
 use crate::time::Nanos;
 
@@ -105,6 +106,12 @@ pub trait Database: Send + Sync {
         self.connection()
     }
 
+    /// A connection that only asks a server which others belong to it, and gets `Ready` without a login: see
+    /// `Connection::members`. `None`: the URL names all that may be used.
+    fn scout(&self) -> Option<Box<dyn Connection>> {
+        None
+    }
+
     /// What its connections did in another way than the fastest, because the server refused that: a sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -118,22 +125,6 @@ pub trait Database: Send + Sync {
     }
 }
 
-/// Where to connect.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// Host name or address, and port.
-    Tcp {
-        /// As written by the user; `assay-io` resolves it.
-        host: String,
-        /// 1 … 65535.
-        port: u16,
-    },
-    /// A unix socket's path.
-    Unix(PathBuf),
-    /// No socket: the database runs inside this process.
-    Embedded,
-}
-
 /// Encryption; the modes mean what they mean in libpq.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TlsSettings {
@@ -145,6 +136,8 @@ pub struct TlsSettings {
     pub client: Option<(PathBuf, PathBuf)>,
     /// The name that the certificate must have (`VerifyFull`), also sent as SNI.
     pub server_name: String,
+    /// `server_name` is that of the first endpoint; the others have names of their own.
+    pub each_host: bool,
 }
 
 /// libpq's sslmode.
@@ -177,6 +170,16 @@ pub trait Surroundings {
     fn home(&self) -> Option<PathBuf>;
     /// The user's name in the operating system.
     fn user(&self) -> Option<String>;
+
+    /// Hosts and ports of a service, by SRV records of this name, in the order in which to try them.
+    fn services(&self, name: &str) -> Result<Vec<(String, u16)>, TargetError> {
+        Err(TargetError { message: format!("{name} is not looked up in DNS here"), hint: None, is_missing: false })
+    }
+
+    /// TXT records of a name, each as one text.
+    fn texts(&self, name: &str) -> Result<Vec<String>, TargetError> {
+        Err(TargetError { message: format!("{name} is not looked up in DNS here"), hint: None, is_missing: false })
+    }
 }
 
 /// No environment, files or users.
@@ -213,4 +216,6 @@ pub struct TargetError {
     pub message: String,
     /// What to write instead, if known.
     pub hint: Option<String>,
+    /// It may be written well, but what it names was not found.
+    pub is_missing: bool,
 }

@@ -3,7 +3,8 @@
 //! For measuring the script itself, and for trying a script without a server.
 
 use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{Database, Dialect, Endpoint, TlsSettings};
+use crate::database::{Database, Dialect, TlsSettings};
+use crate::endpoint::Endpoint;
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};
 

@@ -57,7 +57,7 @@ impl FileUrl {
 }
 
 fn refuse(message: String, hint: Option<String>) -> TargetError {
-    TargetError { message, hint }
+    TargetError { message, hint, is_missing: false }
 }
 
 fn decode(text: &str) -> Result<String, TargetError> {

@@ -14,6 +14,7 @@ pub mod database;
 mod decimal;
 pub mod dry;
 mod effect;
+mod endpoint;
 pub mod error;
 pub mod facts;
 mod file_url;
@@ -26,11 +27,11 @@ pub mod url;
 pub use calendar::date_of;
 pub use connection::{Connection, Exchange, Executed, Progress};
 pub use database::{
-    ConnectOptions, Database, Dialect, Driver, Endpoint, NoSurroundings, Surroundings, TargetError, TlsMode,
-    TlsSettings,
+    ConnectOptions, Database, Dialect, Driver, NoSurroundings, Surroundings, TargetError, TlsMode, TlsSettings,
 };
 pub use decimal::write_decimal;
 pub use effect::{Effect, InFlight};
+pub use endpoint::Endpoint;
 pub use error::{Class, Code, Origin, Retry, StatementError};
 pub use facts::{ServerFacts, TlsFacts};
 pub use file_url::FileUrl;

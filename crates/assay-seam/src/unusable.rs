@@ -3,7 +3,8 @@
 //! For front ends whose scripts may never ask for a connection: those that do get the reason.
 
 use crate::connection::{Connection, Exchange, Progress};
-use crate::database::{Database, Dialect, Endpoint, TlsSettings};
+use crate::database::{Database, Dialect, TlsSettings};
+use crate::endpoint::Endpoint;
 use crate::error::StatementError;
 use crate::facts::{ServerFacts, TlsFacts};
 use crate::operation::{Operation, Reply};

@@ -46,8 +46,8 @@ impl Url {
         let (authority, rest) = rest.split_at(authority_end);
         if rest.contains('@') || text.contains('#') {
             return Err(TargetError {
-                message: "the database URL has an `@` after its `/` or `?`, or a `#`".into(),
                 hint: Some("in a user name or password write / as %2F, ? as %3F, # as %23, @ as %40".into()),
+                ..wrong("the database URL has an `@` after its `/` or `?`, or a `#`")
             });
         }
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -139,7 +139,7 @@ pub fn encoded(text: &str) -> impl fmt::Display {
 }
 
 fn wrong(message: &str) -> TargetError {
-    TargetError { message: message.into(), hint: None }
+    TargetError { message: message.into(), hint: None, is_missing: false }
 }
 
 /// What is escaped when a URL is shown: everything that could be mistaken for its structure.

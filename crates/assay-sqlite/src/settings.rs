@@ -135,7 +135,7 @@ impl Allowed {
 }
 
 fn refuse(message: String, hint: Option<String>) -> TargetError {
-    TargetError { message, hint }
+    TargetError { message, hint, is_missing: false }
 }
 
 #[cfg(test)]

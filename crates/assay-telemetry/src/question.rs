@@ -174,6 +174,8 @@ pub enum OwnPart {
     Statements,
     /// Every statement, and every one that was prepared: a transaction each.
     Transactions,
+    /// Every question about waits.
+    Waits,
     /// The buffers that our questions read, as the server's plans tell.
     Buffers,
     /// The execution time of our statements, unless `ServerQuestions::unwatch_sql` was permitted.

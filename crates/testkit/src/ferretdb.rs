@@ -48,6 +48,11 @@ impl FerretDb {
         program().is_file() || absent("no FerretDB (cargo xtask install builds it with Go)")
     }
 
+    /// The folder of its program.
+    pub fn folder() -> PathBuf {
+        cache().join("ferretdb").join(VERSION)
+    }
+
     /// The server that all tests of this process share. Panics if it cannot be started: call `present` first.
     pub fn shared() -> &'static FerretDb {
         static SHARED: OnceLock<FerretDb> = OnceLock::new();
@@ -154,7 +159,7 @@ pub(crate) fn end(child: &Mutex<Child>) -> Result<()> {
 }
 
 fn program() -> PathBuf {
-    cache().join("ferretdb").join(VERSION).join("ferretdb")
+    FerretDb::folder().join("ferretdb")
 }
 
 /// The version that `cargo xtask install` should build; `None`: it was built before.

@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 40] = [
     ("assay-postgres", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-mysql", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
     ("assay-clickhouse", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry", "assay-wire"], &[]),
-    ("assay-mongodb", &["assay-seam", "assay-telemetry"], &[]),
+    ("assay-mongodb", &["assay-client", "assay-lab", "assay-seam", "assay-telemetry"], &[]),
     ("assay-sqlite", &["assay-random", "assay-seam", "assay-telemetry"], &[]),
     ("assay-duckdb", &["assay-seam", "assay-telemetry"], &[]),
     ("assay-luajit", &[], &[]),
@@ -83,6 +83,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 40] = [
         &[
             "assay-engine",
             "assay-fleet",
+            "assay-io",
             "assay-lab",
             "assay-record",
             "assay-report",

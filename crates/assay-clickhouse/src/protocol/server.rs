@@ -110,7 +110,13 @@ pub(super) fn read(
         password,
         database,
         endpoint: Endpoint::Tcp { host: if host == "localhost" { "127.0.0.1".into() } else { host.clone() }, port },
-        tls: TlsSettings { mode, root: given("sslrootcert").map(PathBuf::from), client, server_name: host },
+        tls: TlsSettings {
+            mode,
+            root: given("sslrootcert").map(PathBuf::from),
+            client,
+            server_name: host,
+            each_host: false,
+        },
         connect_timeout,
         session_sql: options.session_sql.clone(),
         templates: Templates::default(),
@@ -119,7 +125,7 @@ pub(super) fn read(
 }
 
 fn wrong(message: String, hint: Option<String>) -> TargetError {
-    TargetError { message, hint }
+    TargetError { message, hint, is_missing: false }
 }
 
 #[cfg(test)]

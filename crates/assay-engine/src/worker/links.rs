@@ -308,7 +308,7 @@ impl<I: Io> Links<I> {
             this.pending = true;
             self.connecting += 1;
         }
-        match self.io.connect(&target.addresses[this.address], target.tls.as_ref()) {
+        match self.io.connect(&target.addresses[this.address], target.tls(this.address)) {
             Ok(socket) => {
                 let index = socket.0 as u32 as usize;
                 if self.sockets.len() <= index {

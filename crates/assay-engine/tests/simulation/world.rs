@@ -368,7 +368,7 @@ impl World {
         let server = Rc::new(RefCell::new(Script::default()));
         let mut network = Network::new(settings);
         network.listen(address.clone(), Box::new(LineServer(server.clone())));
-        let target = Target { database: Arc::new(LineDatabase), addresses: vec![address.clone()], tls: None };
+        let target = Target { database: Arc::new(LineDatabase), addresses: vec![address.clone()], tls: Vec::new() };
         let plan = Plan {
             program: Arc::new(program),
             setup: Setup {

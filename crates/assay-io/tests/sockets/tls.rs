@@ -143,7 +143,7 @@ fn serve(
 }
 
 fn settings(mode: TlsMode, root: Option<PathBuf>) -> TlsSettings {
-    TlsSettings { mode, root, client: None, server_name: "db.test".into() }
+    TlsSettings { mode, root, client: None, server_name: "db.test".into(), each_host: false }
 }
 
 /// What happens on one socket until `done`: facts about the handshake, or why the socket was closed.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use assay_seam::{
-    Class, Connection, Effect, Exchange, Operation, Progress, Reply, Retry, Rows, RowsWanted, ServerFacts,
+    Class, Connection, Effect, Endpoint, Exchange, Operation, Progress, Reply, Retry, Rows, RowsWanted, ServerFacts,
     StatementError, StatementId, TlsFacts, TlsMode, Value,
 };
 
@@ -86,11 +86,16 @@ pub(super) struct MongoConnection {
     unpacked: Vec<u8>,
     /// What the server did after the answer that came with it.
     farewell: Option<Box<StatementError>>,
+    /// It only asks which servers belong together.
+    scouts: bool,
+    members: Vec<Endpoint>,
 }
 
 impl MongoConnection {
     pub(super) fn new(server: Arc<MongoServer>) -> MongoConnection {
         MongoConnection {
+            scouts: false,
+            members: Vec::new(),
             server,
             inbound: Inbound::default(),
             phase: Phase::Closed,
@@ -109,6 +114,11 @@ impl MongoConnection {
             unpacked: Vec::new(),
             farewell: None,
         }
+    }
+
+    /// One that does not log in.
+    pub(super) fn scout(server: Arc<MongoServer>) -> MongoConnection {
+        MongoConnection { scouts: true, ..MongoConnection::new(server) }
     }
 
     fn find(&self, id: StatementId) -> Result<usize, usize> {
@@ -244,7 +254,10 @@ impl MongoConnection {
     }
 
     fn start_login(&mut self, exchange: &mut Exchange<'_>) -> Progress {
-        let (login, command) = Login::start(&self.server);
+        let (login, command) = match self.scouts {
+            true => Login::scout(&self.server),
+            false => Login::start(&self.server),
+        };
         self.send(&command, exchange);
         self.phase = Phase::Login(Box::new(login));
         Progress::Pending
@@ -325,6 +338,11 @@ impl MongoConnection {
                     }
                     Turn::Done => {
                         self.limits = login.limits;
+                        if let Some(members) = login.members.take() {
+                            self.members = members;
+                            self.phase = Phase::Idle;
+                            return Ok(Progress::Ready);
+                        }
                         self.set_up(0, exchange)
                     }
                 }
@@ -633,6 +651,10 @@ impl Connection for MongoConnection {
         let (product, version) =
             self.server.version.get().cloned().unwrap_or_else(|| ("MongoDB".into(), String::new()));
         ServerFacts { product, version, tls: self.cipher.as_deref().map(str::to_owned), process: None }
+    }
+
+    fn members(&self) -> Vec<Endpoint> {
+        self.members.clone()
     }
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use assay_seam::url::Url;
 use assay_seam::{
     ConnectOptions, Connection, Database, Dialect, Driver, Endpoint, Nanos, Origin, StatementError, Surroundings,
     TargetError, TlsMode, TlsSettings,
 };
 
 use crate::protocol::connection::MongoConnection;
+use crate::protocol::seeds::{self, Seeds};
 use crate::protocol::server::{self, MongoServer};
 
 /// The registry's entry.
@@ -49,6 +51,11 @@ impl Database for MongoDb {
         Box::new(MongoConnection::new(Arc::clone(&self.beside)))
     }
 
+    fn scout(&self) -> Option<Box<dyn Connection>> {
+        (!self.server.topology.direct)
+            .then(|| -> Box<dyn Connection> { Box::new(MongoConnection::scout(Arc::clone(&self.beside))) })
+    }
+
     fn advice(&self, error: &StatementError, _: usize) -> Option<String> {
         let hint = error.hint.clone();
         if hint.is_some() || error.origin != Origin::Network || self.server.tls.mode != TlsMode::Disable {
@@ -59,11 +66,14 @@ impl Database for MongoDb {
     }
 }
 
-fn open(url: &str, options: &ConnectOptions, _: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError> {
-    let server = Arc::new(server::read(url, options)?);
+fn open(url: &str, options: &ConnectOptions, around: &dyn Surroundings) -> Result<Box<dyn Database>, TargetError> {
+    let url = Url::parse(url)?;
+    let seeds = (url.scheme == seeds::SCHEME).then(|| Seeds::look_up(&url, around)).transpose()?;
+    let read = |options: &ConnectOptions| server::read_with(&url, seeds.as_ref(), options).map(Arc::new);
+    let server = read(options)?;
     let beside = match options.session_sql.as_slice() {
         [] => Arc::clone(&server),
-        _ => Arc::new(server::read(url, &ConnectOptions { session_sql: Vec::new(), ..options.clone() })?),
+        _ => read(&ConnectOptions { session_sql: Vec::new(), ..options.clone() })?,
     };
     Ok(Box::new(MongoDb { server, beside }))
 }

@@ -27,7 +27,10 @@ pub fn fuzz_mongodb(data: &[u8]) {
         _ => "mongodb://user:secret@h/d?tls=true&authMechanism=PLAIN",
     };
     let server = server::read(url, &ConnectOptions::default()).expect("these are well written");
-    let mut connection = MongoConnection::new(Arc::new(server));
+    let mut connection = match choice & 8 {
+        0 => MongoConnection::new(Arc::new(server)),
+        _ => MongoConnection::scout(Arc::new(server)),
+    };
     let (mut pool, mut rows) = (RowsPool::default(), Rows::default());
     rows.begin_set(1);
     rows.push_int(1);

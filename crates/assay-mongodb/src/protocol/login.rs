@@ -3,7 +3,7 @@
 //! The first message of SCRAM travels with `hello`, which saves a round trip. Sources: MongoDB manual, `hello`,
 //! `saslStart`; RFC 4616 (PLAIN).
 
-use assay_seam::{Class, Code, Origin, Retry, StatementError};
+use assay_seam::{Class, Code, Endpoint, Origin, Retry, StatementError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -11,7 +11,7 @@ use crate::protocol::bson::{self, Bson, Document};
 use crate::protocol::compression::Compressor;
 use crate::protocol::refusal;
 use crate::protocol::scram::{self, Mechanism, Scram};
-use crate::protocol::server::{Credentials, Method, MongoServer};
+use crate::protocol::server::{self, Credentials, Method, MongoServer};
 
 /// The oldest protocol with OP_MSG: MongoDB 3.6.
 const WIRE_VERSION_MIN: i64 = 6;
@@ -44,6 +44,8 @@ pub(super) struct Login {
     pub(super) limits: Limits,
     /// The server's name for the conversation.
     conversation: i32,
+    /// Of a scout: it ends with `hello`, whatever the server is.
+    pub(super) members: Option<Vec<Endpoint>>,
 }
 
 /// The answer that comes next.
@@ -82,7 +84,14 @@ impl Login {
         let scram = mechanism.zip(server.credentials.as_ref());
         let scram = scram.map(|(mechanism, credentials)| Scram::new(mechanism, &credentials.user, nonce()));
         let command = hello("hello", server, scram.as_ref());
-        (Login { waits: WaitsFor::Hello, scram, limits: Limits::default(), conversation: 0 }, command)
+        let limits = Limits::default();
+        (Login { waits: WaitsFor::Hello, scram, limits, conversation: 0, members: None }, command)
+    }
+
+    /// One that only asks which servers belong together.
+    pub(super) fn scout(server: &MongoServer) -> (Login, Vec<u8>) {
+        let (waits, limits, members) = (WaitsFor::Hello, Limits::default(), Some(Vec::new()));
+        (Login { waits, scram: None, limits, conversation: 0, members }, hello("hello", server, None))
     }
 
     /// Reads an answer.
@@ -99,6 +108,10 @@ impl Login {
             };
         }
         match self.waits {
+            WaitsFor::Hello | WaitsFor::OldHello if self.members.is_some() => {
+                self.members = Some(members(reply, server)?);
+                Ok(Turn::Done)
+            }
             WaitsFor::Hello | WaitsFor::OldHello => {
                 self.limits = check(reply, server)?;
                 self.log_in(reply, server)
@@ -300,6 +313,29 @@ fn agreed(hello: Document<'_>, server: &MongoServer) -> Result<Option<Compressor
     Err(Box::new(error))
 }
 
+/// The members of the set of the URL that this server is in; none if it is in no set, or in another.
+fn members(hello: Document<'_>, server: &MongoServer) -> Result<Vec<Endpoint>, Box<StatementError>> {
+    let wanted = server.topology.set.as_deref().map(str::as_bytes);
+    match hello.text("setName")? {
+        None => return Ok(Vec::new()),
+        Some(set) if wanted.is_some_and(|wanted| wanted != set) => return Ok(Vec::new()),
+        Some(_) => {}
+    }
+    let mut members = Vec::new();
+    // Those that never become primary are named apart.
+    for field in ["hosts", "passives"] {
+        for element in hello.inner(field)?.elements() {
+            let (_, Bson::Text(name)) = element? else { continue };
+            members.extend(std::str::from_utf8(name).ok().and_then(server::endpoint_of));
+        }
+    }
+    members.truncate(MEMBERS_MAX);
+    Ok(members)
+}
+
+/// A replica set has no more.
+const MEMBERS_MAX: usize = 50;
+
 /// Whether this server may be used, and what it accepts.
 fn check(hello: Document<'_>, server: &MongoServer) -> Result<Limits, Box<StatementError>> {
     let wire = hello.integer("maxWireVersion")?.unwrap_or_default();
@@ -337,8 +373,8 @@ fn check(hello: Document<'_>, server: &MongoServer) -> Result<Limits, Box<Statem
             message: format!("the server is not {wanted} of its replica set{primary}"),
             position: 0,
             hint: Some(
-                "name all members in the URL (mongodb://HOST1,HOST2/DATABASE): the first that suits is used; or use this \
-                 one with directConnection=true"
+                "the members that the set lists were tried as well: check that their names are known here, and that \
+                 they accept connections; or use this one with directConnection=true"
                     .to_owned(),
             ),
             details: String::new(),

@@ -1,4 +1,5 @@
-//! A MongoDB server's address and login: the URL `mongodb://user:password@host,host/database?option=value`.
+//! A MongoDB server's address and login: the URL `mongodb://user:password@host,host/database?option=value`, or
+//! `mongodb+srv://user:password@name/database?option=value`.
 //!
 //! Options have the names of MongoDB's connection strings, in any case. One that would change what is measured and is
 //! not supported is refused with the reason; others are unknown. Source: MongoDB manual, "Connection Strings".
@@ -13,6 +14,7 @@ use crate::protocol::additions::Additions;
 use crate::protocol::compression::Compressor;
 use crate::protocol::json::Node;
 use crate::protocol::scram::{Mechanism, Salted};
+use crate::protocol::seeds::{Seeds, wrong};
 use crate::protocol::template::{Templates, UNACKNOWLEDGED};
 
 const DEFAULT_PORT: u16 = 27017;
@@ -75,7 +77,7 @@ pub(super) struct Topology {
 }
 
 /// Options that are supported.
-const OPTIONS: [&str; 21] = [
+const OPTIONS: [&str; 22] = [
     "appName",
     "authMechanism",
     "authSource",
@@ -88,6 +90,7 @@ const OPTIONS: [&str; 21] = [
     "replicaSet",
     "retryReads",
     "retryWrites",
+    "srvServiceName",
     "ssl",
     "tls",
     "tlsAllowInvalidCertificates",
@@ -100,7 +103,7 @@ const OPTIONS: [&str; 21] = [
 ];
 
 /// Options that are refused, and why.
-const REFUSED: [(&str, &str); 10] = [
+const REFUSED: [(&str, &str); 11] = [
     ("authMechanismProperties", "no supported authMechanism has properties"),
     ("loadBalanced", "load balancers of MongoDB's protocol are not supported: name the servers"),
     ("maxPoolSize", "each session has a connection of its own: use `--sessions`"),
@@ -108,21 +111,31 @@ const REFUSED: [(&str, &str); 10] = [
     ("minPoolSize", "each session has a connection of its own: use `--sessions`"),
     ("readPreferenceTags", "servers are not chosen by tags: name one with directConnection=true"),
     ("serverSelectionTimeoutMS", "use connectTimeoutMS"),
+    ("srvMaxHosts", "the primary could be a server that is left out"),
     ("socketTimeoutMS", "use \"maxTimeMS\" in commands"),
     ("tlsCertificateKeyFilePassword", "encrypted keys are not supported: decrypt it with `openssl pkey`"),
     ("tlsInsecure", "use tlsAllowInvalidCertificates=true"),
 ];
 
+/// Reads a URL whose servers are named in it.
 pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, TargetError> {
-    let url = Url::parse(url)?;
-    if url.scheme == "mongodb+srv" {
-        return Err(wrong(
-            "mongodb+srv:// is not supported: host names are not looked up in SRV records".into(),
-            "name the servers, as `dig SRV _mongodb._tcp.HOST` and `dig TXT HOST` show them: \
-             mongodb://USER@HOST1,HOST2/DATABASE?tls=true&replicaSet=NAME&authSource=admin",
-        ));
+    read_with(&Url::parse(url)?, None, options)
+}
+
+/// Reads a URL. `seeds`: what DNS says about its name.
+pub(super) fn read_with(
+    url: &Url,
+    seeds: Option<&Seeds>,
+    options: &ConnectOptions,
+) -> Result<MongoServer, TargetError> {
+    let written = given(url)?;
+    let (given, hosts) = match seeds {
+        None => (written.clone(), &url.hosts),
+        Some(seeds) => (with_seeds(&written, seeds, url)?, &seeds.hosts),
+    };
+    if let (None, Some(_)) = (seeds, written.iter().find(|(name, _)| *name == "srvServiceName")) {
+        return Err(wrong("srvServiceName in a URL without mongodb+srv://".into(), "leave it out"));
     }
-    let given = given(&url)?;
     let text = |name: &str| given.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value.as_str());
     let truth = |name: &'static str| match text(name) {
         None => Ok(None),
@@ -141,7 +154,7 @@ pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, T
         return Err(wrong(format!("the database name `{}` in the URL is not one of MongoDB's", url.path), ""));
     }
     let database = if url.path.is_empty() { DEFAULT_DATABASE } else { &url.path };
-    let (endpoints, host) = endpoints(&url.hosts);
+    let (endpoints, host) = endpoints(hosts);
     let tls = tls(&given, &host, &endpoints)?;
     let topology = Topology {
         set: text("replicaSet").map(str::to_owned),
@@ -172,7 +185,7 @@ pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, T
             return Err(wrong(format!("connectTimeoutMS in the database URL is not a number: `{text}`"), ""));
         }
     };
-    let credentials = credentials(&url, &text, &tls)?;
+    let credentials = credentials(url, &text, &tls)?;
     let read_preference = topology.secondary || topology.direct;
     let mode = if topology.secondary { "secondary" } else { "primaryPreferred" };
     let additions = Additions {
@@ -181,8 +194,9 @@ pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, T
         read_concern: text("readConcernLevel").map(read_concern).transpose()?,
         read_preference: read_preference.then(|| document(&[("mode", Node::Text(mode.to_owned()))])),
     };
+    let of_url = |name: &str| written.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
     let display = Url {
-        scheme: "mongodb".into(),
+        scheme: url.scheme.clone(),
         user: url.user.clone(),
         password: None,
         hosts: shown(&url.hosts),
@@ -190,7 +204,7 @@ pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, T
         options: OPTIONS
             .iter()
             .filter(|name| !matches!(**name, "appName" | "connectTimeoutMS" | "retryReads" | "retryWrites"))
-            .filter_map(|name| Some(((*name).to_owned(), text(name)?.to_owned())))
+            .filter_map(|name| Some(((*name).to_owned(), of_url(name)?)))
             .collect(),
     };
     Ok(MongoServer {
@@ -208,6 +222,24 @@ pub(super) fn read(url: &str, options: &ConnectOptions) -> Result<MongoServer, T
         version: OnceLock::new(),
         display: display.to_string(),
     })
+}
+
+/// The options with those of DNS, and encryption, before them: a later one wins.
+fn with_seeds(written: &Given, seeds: &Seeds, url: &Url) -> Result<Vec<(&'static str, String)>, TargetError> {
+    let is_written = |name: &str| written.iter().any(|(key, _)| *key == name);
+    if written.iter().any(|(key, value)| *key == "directConnection" && value == "true") {
+        let message = "directConnection=true in a mongodb+srv:// URL, which stands for several servers".into();
+        return Err(wrong(message, "name the server itself: mongodb://HOST/DATABASE?directConnection=true"));
+    }
+    let mut all = Vec::new();
+    if !is_written("tls") && !is_written("ssl") {
+        all.push(("tls", "true".to_owned()));
+    }
+    all.extend(seeds.set.clone().map(|set| ("replicaSet", set)));
+    // Without a user nobody logs in.
+    all.extend(seeds.source.clone().filter(|_| url.user.is_some()).map(|source| ("authSource", source)));
+    all.extend_from_slice(written);
+    Ok(all)
 }
 
 /// The options by their canonical names.
@@ -245,6 +277,21 @@ fn endpoints(hosts: &[HostPort]) -> (Vec<Endpoint>, String) {
         None => (vec![Endpoint::Tcp { host: "localhost".into(), port: DEFAULT_PORT }], "localhost".into()),
     }
 }
+
+/// The place of a member, by the name that its set has for it; `None` if that is not the name of a host.
+pub(super) fn endpoint_of(name: &str) -> Option<Endpoint> {
+    let (host, port) = match name.rsplit_once(':') {
+        // An IPv6 address without a port has a `:` before its `]`.
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok().filter(|port| *port > 0)?),
+        _ => (name, DEFAULT_PORT),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    let is_host = !host.is_empty() && host.len() <= HOST_NAME_MAX && host.chars().all(is_name);
+    is_host.then(|| Endpoint::Tcp { host: host.to_owned(), port })
+}
+
+const HOST_NAME_MAX: usize = 255;
 
 /// The hosts without what is usual.
 fn shown(hosts: &[HostPort]) -> Vec<HostPort> {
@@ -284,16 +331,10 @@ fn tls(given: &Given, host: &str, endpoints: &[Endpoint]) -> Result<TlsSettings,
         (false, true) => TlsMode::VerifyCa,
         (false, false) => TlsMode::VerifyFull,
     };
-    if mode == TlsMode::VerifyFull && endpoints.len() > 1 {
-        return Err(wrong(
-            "the names of several hosts cannot be checked against their certificates".into(),
-            "name one host, or check only the certificates' chain: tlsAllowInvalidHostnames=true",
-        ));
-    }
     let pair = text("tlsCertificateKeyFile").map(|path| (PathBuf::from(path), PathBuf::from(path)));
     // With a root, `Require` would check the chain, as libpq does.
     let root = text("tlsCAFile").filter(|_| mode != TlsMode::Require).map(PathBuf::from);
-    Ok(TlsSettings { mode, root, client: pair, server_name: host.to_owned() })
+    Ok(TlsSettings { mode, root, client: pair, server_name: host.to_owned(), each_host: true })
 }
 
 fn credentials<'a>(
@@ -413,10 +454,6 @@ fn document(fields: &[(&str, Node)]) -> Node {
     Node::Document(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }
 
-fn wrong(message: String, hint: &str) -> TargetError {
-    TargetError { message, hint: (!hint.is_empty()).then(|| hint.to_owned()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -459,6 +496,47 @@ mod tests {
     }
 
     #[test]
+    fn members_of_a_set_have_a_host_and_a_port() {
+        let of = |name: &str| {
+            endpoint_of(name).map(|endpoint| match endpoint {
+                Endpoint::Tcp { host, port } => format!("{host} {port}"),
+                other => panic!("{other:?}"),
+            })
+        };
+        for (name, expected) in
+            [("db1:27018", "db1 27018"), ("db1", "db1 27017"), ("[::1]:1", "::1 1"), ("[fe80::1]", "fe80::1 27017")]
+        {
+            assert_eq!(of(name).as_deref(), Some(expected));
+        }
+        for name in ["", ":1", "a:0", "a:x", "a:70000", "/tmp/mongodb.sock", "a b:1", &"x".repeat(300)] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_dns_stands_for_servers_and_options_which_the_url_overrides() {
+        let host = |name: &str| HostPort { name: name.into(), port: Some(27018) };
+        let seeds = Seeds {
+            hosts: vec![host("a.example.com"), host("b.example.com")],
+            set: Some("rs".into()),
+            source: Some("users".into()),
+        };
+        let of = |url: &str| read_with(&Url::parse(url).unwrap(), Some(&seeds), &ConnectOptions::default());
+        let server = of("mongodb+srv://me@c.example.com/bench?w=majority").unwrap();
+        assert_eq!(server.display, "mongodb+srv://me@c.example.com/bench?w=majority");
+        assert_eq!(server.endpoints[1], Endpoint::Tcp { host: "b.example.com".into(), port: 27018 });
+        assert_eq!((server.tls.mode, &*server.tls.server_name), (TlsMode::VerifyFull, "a.example.com"));
+        assert_eq!(server.topology.set.as_deref(), Some("rs"));
+        assert_eq!(server.credentials.unwrap().source, "users");
+        let server = of("mongodb+srv://me@c.example.com/bench?ssl=false&replicaSet=other&authSource=x").unwrap();
+        assert_eq!((server.tls.mode, server.topology.set.as_deref()), (TlsMode::Disable, Some("other")));
+        assert_eq!(server.credentials.unwrap().source, "x");
+        assert!(of("mongodb+srv://c.example.com").unwrap().credentials.is_none());
+        let direct = of("mongodb+srv://c.example.com/?directConnection=true").unwrap_err();
+        assert!(direct.message.contains("which stands for several servers"), "{direct}");
+    }
+
+    #[test]
     fn encryption_checks_as_much_as_the_url_says() {
         let mode = |options: &str| read(&format!("mongodb://h/d?{options}"), &ConnectOptions::default()).unwrap().tls;
         assert_eq!(mode("tls=false").mode, TlsMode::Disable);
@@ -477,11 +555,7 @@ mod tests {
             assert!(error.hint.clone().unwrap_or_default().contains(hint), "{error:?}");
             assert!(!format!("{error:?}").contains("secret"));
         };
-        refused(
-            "mongodb+srv://me:secret@cluster.example/db",
-            "mongodb+srv:// is not supported: host names are not looked up in SRV records",
-            "dig SRV",
-        );
+        refused("mongodb://h/d?srvServiceName=x", "srvServiceName in a URL without mongodb+srv://", "leave it out");
         refused("mongodb://h/d?foo=1", "unknown option `foo` in the database URL", "the options are appName");
         refused("mongodb://h/d?w=0", UNACKNOWLEDGED, "w=1");
         refused("mongodb://h/d?w=-1", "w in the database URL cannot be -1", "majority");
@@ -503,11 +577,6 @@ mod tests {
         );
         refused("mongodb://h/d?tls=yes", "tls in the database URL cannot be `yes`", "true or false");
         refused("mongodb://h/d?tlsCAFile=x", "tlsCAFile in the database URL, without tls=true", "add tls=true");
-        refused(
-            "mongodb://a,b/d?tls=true",
-            "the names of several hosts cannot be checked against their certificates",
-            "tlsAllowInvalidHostnames",
-        );
         refused(
             "mongodb://a,b/d?directConnection=true",
             "directConnection=true in the database URL, which names several hosts",

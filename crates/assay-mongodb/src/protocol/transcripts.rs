@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use assay_seam::{
-    Cell, Class, ConnectOptions, Connection, Effect, Exchange, Nanos, Operation, Progress, Reply, Retry, Rows,
-    RowsPool, RowsWanted, StatementId, TlsFacts, Value,
+    Cell, Class, ConnectOptions, Connection, Effect, Endpoint, Exchange, Nanos, Operation, Progress, Reply, Retry,
+    Rows, RowsPool, RowsWanted, StatementId, TlsFacts, Value,
 };
 
 use super::additions::Additions;
@@ -286,6 +286,33 @@ fn only_servers_that_suit_are_used() {
         with("mongodb://a/d", r#"{"isWritablePrimary": true, "maxWireVersion": 4, "ok": 1}"#),
         "failed: client: the server is too old: its protocol has version 4, and 6 is needed (no code) protocol Never"
     );
+}
+
+#[test]
+fn a_scout_learns_of_all_members_from_any_of_them() {
+    let members = |url: &str, hello: &str, cut| {
+        let mut play = Play::new(url, &["{\"ping\": 1}"], cut);
+        let server = Arc::new(server::read(url, &ConnectOptions::default()).unwrap());
+        play.connection = MongoConnection::scout(server);
+        play.with(|connection, exchange| connection.on_connected(exchange));
+        let (request, asked) = play.asked();
+        assert!(!asked.contains("speculativeAuthenticate"), "{asked}");
+        assert!(matches!(play.answer_to(request, hello), Progress::Ready));
+        assert!(play.out.is_empty(), "it does not log in");
+        let names = play.connection.members().into_iter().map(|member| match member {
+            Endpoint::Tcp { host, port } => format!("{host}:{port}"),
+            other => panic!("{other:?}"),
+        });
+        (names.collect::<Vec<_>>(), play.sent)
+    };
+    let secondary = r#"{"isWritablePrimary": false, "secondary": true, "setName": "rs", "hosts": ["a:1", "b", 7, "/x"], "passives": ["[::1]:3"], "arbiters": ["c:4"], "maxWireVersion": 21, "ok": 1}"#;
+    at_every_byte(|cut| {
+        let (found, sent) = members("mongodb://me:secret@a/d", secondary, cut);
+        assert_eq!(found, ["a:1", "b:27017", "::1:3"]);
+        sent
+    });
+    assert_eq!(members("mongodb://a/d?replicaSet=other", secondary, usize::MAX).0, [""; 0]);
+    assert_eq!(members("mongodb://a/d", HELLO, usize::MAX).0, [""; 0]);
 }
 
 /// The text of a binary field `payload` in a message that was sent.

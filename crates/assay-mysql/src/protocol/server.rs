@@ -230,7 +230,7 @@ fn tls(given: &Parameters<'_>, file: &Parameters<'_>, unix: bool, host: &str) ->
         (None, None) => None,
         _ => return Err(wrong("ssl-cert and ssl-key must be given together".into(), None)),
     };
-    Ok(TlsSettings { mode, root, client, server_name: host.into() })
+    Ok(TlsSettings { mode, root, client, server_name: host.into(), each_host: false })
 }
 
 /// The `[client]` section of `~/.my.cnf`; empty if there is no such file. Like the client, ignores a file that
@@ -307,7 +307,7 @@ fn file_value(text: &str) -> String {
 }
 
 fn wrong(message: String, hint: Option<String>) -> TargetError {
-    TargetError { message, hint }
+    TargetError { message, hint, is_missing: false }
 }
 
 #[cfg(test)]

@@ -335,7 +335,7 @@ fn tls(parameters: &Parameters<'_>, hosts: &[(String, u16)]) -> Result<TlsSettin
     let client = file("sslcert", ".postgresql/postgresql.crt").zip(file("sslkey", ".postgresql/postgresql.key"));
     let client =
         client.filter(|(certificate, key)| given || (parameters.exists(certificate) && parameters.exists(key)));
-    Ok(TlsSettings { mode, root, client, server_name: hosts[0].0.clone() })
+    Ok(TlsSettings { mode, root, client, server_name: hosts[0].0.clone(), each_host: false })
 }
 
 /// The password and, if a password file was ignored, why.
@@ -409,5 +409,5 @@ fn unknown(parameter: &str, value: &str, instead: &str) -> TargetError {
 }
 
 fn wrong(message: &str, hint: &str) -> TargetError {
-    TargetError { message: message.into(), hint: Some(hint.into()) }
+    TargetError { message: message.into(), hint: Some(hint.into()), is_missing: false }
 }

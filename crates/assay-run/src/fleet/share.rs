@@ -138,8 +138,12 @@ fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<ReadySh
     let assignment = Assignment::load(spec)?;
     let urls = assignment.urls();
     may_load(&urls, host)?;
-    let process =
-        ProcessOptions { role: Role::Agent(Arc::new(Link::new(agent, part.clone()))), ..ProcessOptions::default() };
+    let process = ProcessOptions {
+        role: Role::Agent(Arc::new(Link::new(agent, part.clone()))),
+        // Others may not be allowed.
+        only_named: !host.allow_db.is_empty(),
+        ..ProcessOptions::default()
+    };
     let (plan, record) = match assignment.spec.task.as_str() {
         "run" => {
             let plan = plan::of_run(&assignment, &process, &urls)?;

@@ -66,6 +66,8 @@ struct OwnWork {
     before: Sent,
     buffers: u64,
     cpu: Nanos,
+    /// Questions about waits.
+    looks: u64,
     /// Our statements are part of the server's statement statistics.
     watched: bool,
 }
@@ -152,6 +154,7 @@ impl ServerBeside {
         }
         // Questions about statements come last, when all others have been asked.
         questions.sort_by_key(|question| !question.own_ids_sql.is_empty());
+        self.work.looks += u64::from(plan.waits.is_some());
         self.waits = waits(&mut client, explain, plan.waits, WAITS, readings);
         self.publish = match plan.publish_sql {
             "" => None,
@@ -367,6 +370,7 @@ impl OwnWork {
             OwnPart::None => Own::Nothing,
             OwnPart::Statements => Own::Part(sent.statements),
             OwnPart::Transactions => Own::Part(sent.statements + sent.prepared),
+            OwnPart::Waits => Own::Part(self.looks),
             OwnPart::Buffers => Own::Part(self.buffers),
             OwnPart::Watched if self.watched => Own::Unknown,
             OwnPart::Watched => Own::Nothing,
@@ -454,6 +458,7 @@ impl SampleSource for ServerBeside {
 
     fn look(&mut self, readings: &mut Readings) {
         let (Some(client), Some(waits)) = (&mut self.client, &self.waits) else { return };
+        self.work.looks += 1;
         let Some(rows) = answer(client, waits, &mut self.work, readings) else { return };
         let sessions = (0..rows.len(0)).filter_map(|row| {
             let number = text(&rows, row, 1)?.parse().ok()?;

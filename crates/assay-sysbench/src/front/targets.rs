@@ -22,7 +22,7 @@ pub(super) fn targets(process: &dyn Process, options: &Options) -> Vec<Target> {
 
 fn targets_of(process: &dyn Process, driver: &'static str, options: &Options) -> Vec<Target> {
     if driver == "mysql" && options.is_on("mysql_dry_run") {
-        return vec![Target { database: Arc::from(dry::database("mysql")), addresses: Vec::new(), tls: None }];
+        return vec![Target { database: Arc::from(dry::database("mysql")), addresses: Vec::new(), tls: Vec::new() }];
     }
     let connect = ConnectOptions {
         prepared: options.text("db_ps_mode") != "disable",
@@ -32,8 +32,11 @@ fn targets_of(process: &dyn Process, driver: &'static str, options: &Options) ->
         notices: None,
     };
     let target = |url: Result<String, StatementError>| url.and_then(|url| target(process, driver, &url, &connect));
-    let unusable =
-        |error| Target { database: Arc::from(unusable::database(driver, error)), addresses: Vec::new(), tls: None };
+    let unusable = |error| Target {
+        database: Arc::from(unusable::database(driver, error)),
+        addresses: Vec::new(),
+        tls: Vec::new(),
+    };
     let urls = servers::urls(driver, options, process.surroundings());
     urls.into_iter().map(|url| target(url).unwrap_or_else(unusable)).collect()
 }

@@ -251,10 +251,10 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
             database = database.or(value.map(str::to_owned));
         }
         if name == "server" {
-            // A product is also a scheme; an invalid one is refused when the server is started.
+            // An unknown product is refused when the server is started.
             let product = value.and_then(|value| value.split(':').next());
             let known = product.filter(|name| assay_products::products().product(name).is_ok());
-            database = database.or(known.map(|name| format!("{name}:")));
+            database = database.or(known.map(assay_products::url_of_product));
         }
         base = match (name, value) {
             ("again", Some(path)) if base.is_none() => Some(assignment::recorded(path.as_ref())?),

@@ -52,12 +52,12 @@ pub enum ServerAction {
     },
     /// List the available server versions and where they come from
     Sources {
-        /// postgres, mysql, mariadb or clickhouse [default: all]
+        /// postgres, mysql, mariadb, clickhouse, mongodb or ferretdb [default: all]
         product: Option<String>,
     },
     /// List, check or remove images of data directories
     Images(ImageOptions),
-    /// Open a server's own client (psql, mysql, mariadb or clickhouse-client), connected to it
+    /// Open a server's own client (psql, mysql, mariadb, clickhouse-client or mongosh), connected to it
     Shell {
         /// Name of the server, as shown by `assay server list`
         name: String,
@@ -67,7 +67,8 @@ pub enum ServerAction {
 /// Options of `server start`.
 #[derive(Args, Clone)]
 pub struct StartOptions {
-    /// postgres, mysql, mariadb or clickhouse with a version or the start of one, such as postgres:15
+    /// postgres, mysql, mariadb, clickhouse, mongodb or ferretdb, with a version or the start of one, such as
+    /// postgres:15
     #[arg(value_name = "PRODUCT:VERSION")]
     pub product: String,
     /// Name to use in other commands [default: product and version]

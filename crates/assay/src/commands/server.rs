@@ -82,7 +82,7 @@ fn prepare_of(line: &str, product: &str) -> Result<Assignment, Trouble> {
     let words = url_text::shell_words(line).map_err(Trouble::usage)?;
     let words = ["assay".to_owned(), "prepare".to_owned()].into_iter().chain(words);
     // Dialects have options of their own.
-    let words = words.chain([format!("--db={product}://localhost/x")]).map(Into::into);
+    let words = words.chain([format!("--db={}", assay_products::url_of_product(product))]).map(Into::into);
     let Some(Invocation { assignment: Some(mut assignment), .. }) = command_line::parse(words)? else {
         return Err(Trouble::usage("not a workload followed by its options"));
     };

@@ -1,9 +1,19 @@
 //! MongoDB's protocol: whole commands against FerretDB and mongo-java-server, which speak it.
 
+use std::io::Write;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
 use insta::assert_snapshot;
 use testkit::{FerretDb, FerretSetup, JavaMongo};
 
 use crate::common::{Folder, Ran};
+
+#[path = "../common/mongo_wire.rs"]
+mod wire;
+
+use wire::{answer, closed, element, elements, greeting_with, receive, text};
 
 /// Runs the command `go` of a script on `url`, in a folder.
 fn go(folder: &Folder, script: &str, url: &str) -> Ran {
@@ -267,6 +277,15 @@ fn users_log_in_with_their_password_over_tls() {
         assert!(entered.contains(part), "{part}: {entered}");
     }
     assert!(!entered.contains("cret"), "{entered}");
+    // Each host has a name of its own in its certificate: the first one does not even answer.
+    let (dead, port) = (testkit::free_port().unwrap(), server.port());
+    for (hosts, part) in [
+        (format!("127.0.0.1:{dead},localhost:{port}"), "exit 0"),
+        (format!("localhost:{dead},127.0.0.1:{port}"), "certificate"),
+    ] {
+        let several = test(&format!("mongodb://jane:se%25cret@{hosts}/d?tls=true&tlsCAFile={ca}&authSource=admin"));
+        assert!(several.contains(part), "{several}");
+    }
     for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-1"] {
         let entered = test(&format!("mongodb://jane:se%25cret@{at}&authMechanism={mechanism}"));
         assert!(entered.contains("exit 0"), "{entered}");
@@ -326,4 +345,272 @@ fn a_run_is_recorded_with_its_concerns_and_counters() {
         assert!(most.is_some_and(|most| most >= least), "{metric} {most:?}: {:?}", of_server.absent);
     }
     folder.expect(&format!("cleanup ycsb --db '{url}'"), 0);
+}
+
+#[test]
+fn the_lab_starts_a_ferretdb_and_stops_it() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, lab) = (Folder::new(), testkit::lab_folder().unwrap());
+    let path = format!("{}:/usr/bin:/bin", FerretDb::folder().display());
+    let go =
+        |line: &str, code| folder.expect_with(&[("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", &path)], line, code);
+    let name = format!("ferret-{}", std::process::id());
+    let prepare = "--prepare 'ycsb --recordcount 100'";
+    let started = go(&format!("server start ferretdb:1 --name {name} --set log-level=error {prepare}"), 0);
+    let url = started.stdout.trim();
+    assert!(url.starts_with("mongodb://127.0.0.1:") && url.ends_with("/app"), "{}", started.shown());
+    let run = format!("run ycsb --db {url} --recordcount 100 --transactions 50 --no-record --format json");
+    assert_eq!(go(&run, 0).findings()["stages"][0]["total"]["transactions"], 50);
+    go(&format!("server kill {name}"), 0);
+    go(&format!("server restart {name}"), 0);
+    assert_eq!(go(&run, 0).findings()["stages"][0]["total"]["errors"], 0);
+    let listed = go("server list", 0).stdout;
+    assert!(listed.lines().any(|line| line.contains(&name) && line.contains("running")), "{listed}");
+    let stopped = go(&format!("server stop {name} --remove"), 0).stderr;
+    assert!(stopped.contains(&format!("stopped {name} (SIGTERM")) && stopped.contains("removed it"), "{stopped}");
+    let own =
+        go("run ycsb --server ferretdb --recordcount 100 --prepare --transactions 50 --no-record --format json", 0);
+    assert_eq!(own.findings()["stages"][0]["total"]["transactions"], 50);
+    for (line, code, part) in [
+        (
+            "ferretdb --set log-levels=info",
+            2,
+            "FerretDB 1.24.2 has no setting log-levels\n\nhint: did you mean log-level?",
+        ),
+        ("ferretdb --set listen-addr=127.0.0.1:1", 2, "setting listen-addr is assay's own"),
+        ("ferretdb --set log-level=loud", 4, "loud"),
+        ("ferretdb --replicas 1", 2, "FerretDB has no replicas"),
+        ("ferretdb:2", 5, "available versions of ferretdb: 1.24.2"),
+        ("ferretdb --binaries /usr/bin/env", 2, "give a folder, an archive, or the program itself: ferretdb"),
+        ("mongodb", 5, "install it from MongoDB's own repository (mongodb-org-server)"),
+        ("mongo", 2, "did you mean mongodb?"),
+    ] {
+        let refused = go(&format!("server start {line}"), code);
+        assert!(refused.stderr.contains(part), "{line}: {}", refused.shown());
+    }
+}
+
+/// A replica set of two members, in front of one FerretDB: they say who is primary, and list each other.
+struct SetOfTwo {
+    ports: [u16; 2],
+    /// The place of the primary.
+    primary: AtomicUsize,
+    /// Updates until it steps down.
+    patience: AtomicU32,
+    connections: [AtomicU32; 2],
+    writes: [AtomicU32; 2],
+    /// Questions for operations in progress.
+    looks: AtomicU32,
+}
+
+impl SetOfTwo {
+    fn start(server: u16) -> Arc<SetOfTwo> {
+        let listeners = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).unwrap());
+        let set = Arc::new(SetOfTwo {
+            ports: listeners.each_ref().map(|listener| listener.local_addr().unwrap().port()),
+            primary: AtomicUsize::new(0),
+            patience: AtomicU32::new(u32::MAX),
+            connections: Default::default(),
+            writes: Default::default(),
+            looks: AtomicU32::new(0),
+        });
+        for (place, listener) in listeners.into_iter().enumerate() {
+            let set = Arc::clone(&set);
+            std::thread::spawn(move || {
+                for client in listener.incoming().flatten() {
+                    let set = Arc::clone(&set);
+                    std::thread::spawn(move || {
+                        set.serve(place, client, TcpStream::connect(("127.0.0.1", server)).unwrap())
+                    });
+                }
+            });
+        }
+        set
+    }
+
+    /// Until the client leaves.
+    fn serve(&self, place: usize, mut client: TcpStream, mut server: TcpStream) -> Option<()> {
+        self.connections[place].fetch_add(1, Ordering::SeqCst);
+        loop {
+            let message = receive(&mut client)?;
+            let first = &elements(&message[21..])[0];
+            // An aggregate of no collection.
+            let looks = first.0 == "aggregate" && first.1[0] == 0x10;
+            let command = first.0.clone();
+            let writes = command == "insert" || command == "update";
+            if writes && self.primary.load(Ordering::SeqCst) == place {
+                let left = self.patience.fetch_sub(1, Ordering::SeqCst);
+                if left == 0 {
+                    self.patience.store(u32::MAX, Ordering::SeqCst);
+                    self.primary.store(1 - place, Ordering::SeqCst);
+                }
+            }
+            let is_primary = self.primary.load(Ordering::SeqCst) == place;
+            let reply = if writes && !is_primary {
+                let code = element(0x10, "code", &10107_i32.to_le_bytes());
+                let ok = element(1, "ok", &0_f64.to_le_bytes());
+                answer(&message, &[ok, code, text("errmsg", "not primary")].concat())
+            } else {
+                self.writes[place].fetch_add(u32::from(writes), Ordering::SeqCst);
+                server.write_all(&message).ok()?;
+                let reply = receive(&mut server)?;
+                match looks {
+                    // The server has counted it, and refused it.
+                    true => {
+                        self.looks.fetch_add(1, Ordering::SeqCst);
+                        answer(&message, &operations())
+                    }
+                    false => greeting_with(reply, &self.greeting(is_primary)),
+                }
+            };
+            client.write_all(&reply).ok()?;
+        }
+    }
+
+    fn greeting(&self, is_primary: bool) -> Vec<Vec<u8>> {
+        let hosts = self.ports.map(|port| format!("127.0.0.1:{port}"));
+        let list: Vec<Vec<u8>> = hosts.iter().zip(["0", "1"]).map(|(host, number)| text(number, host)).collect();
+        vec![
+            element(8, "isWritablePrimary", &[u8::from(is_primary)]),
+            element(8, "ismaster", &[u8::from(is_primary)]),
+            element(8, "secondary", &[u8::from(!is_primary)]),
+            text("setName", "rs"),
+            element(4, "hosts", &closed(&list.concat())),
+        ]
+    }
+
+    fn count(of: &AtomicU32) -> u32 {
+        of.load(Ordering::SeqCst)
+    }
+}
+
+/// What sessions do, as the answer of a cursor.
+fn operations() -> Vec<u8> {
+    let group = |number: &str, name: &str, sessions: i32| {
+        let fields = [text("_id", name), element(0x10, "sessions", &sessions.to_le_bytes())].concat();
+        element(3, number, &closed(&fields))
+    };
+    let batch = [group("0", "lock", 2), group("1", "CPU or I/O", 1)].concat();
+    let cursor = [
+        element(4, "firstBatch", &closed(&batch)),
+        element(0x12, "id", &0_i64.to_le_bytes()),
+        text("ns", "admin.$cmd.aggregate"),
+    ];
+    [element(3, "cursor", &closed(&cursor.concat())), element(1, "ok", &1_f64.to_le_bytes())].concat()
+}
+
+#[test]
+fn what_sessions_wait_for_is_sampled_and_not_counted_as_load() {
+    if !FerretDb::present() {
+        return;
+    }
+    let server = FerretDb::start(FerretSetup::default()).unwrap();
+    let (folder, set) = (Folder::new(), SetOfTwo::start(server.port()));
+    let url = format!("mongodb://127.0.0.1:{}/waits", set.ports[0]);
+    folder.expect(&format!("prepare ycsb --db {url} --recordcount 50 --no-record"), 0);
+    let load = "--recordcount 50 --core-workload c --rate 50 --time 2s --quiet --no-record --format json";
+    let findings = folder.expect(&format!("run ycsb --db {url} {load}"), 0).findings();
+    let scopes = findings["stages"][0]["telemetry"].as_array().unwrap();
+    let of_server = scopes.iter().find(|scope| scope["scope"] == "server").unwrap();
+    let waits = of_server["waits"].as_array().unwrap();
+    let sessions = |event: &str| waits.iter().find(|wait| wait["event"] == event).map(|wait| wait["sessions"].as_f64());
+    assert_eq!((sessions("lock"), sessions("CPU or I/O")), (Some(Some(2.0)), Some(Some(1.0))), "{waits:?}");
+    assert!(SetOfTwo::count(&set.looks) > 5, "{of_server}");
+    let aggregates = of_server["metrics"].as_array().unwrap().iter().find(|one| one["metric"] == "aggregate_commands");
+    let aggregates = aggregates.unwrap_or_else(|| panic!("{of_server}"));
+    assert_eq!(aggregates["per_s"].as_f64(), Some(0.0), "{aggregates}");
+    assert!(aggregates["own_per_s"].as_f64().is_some_and(|own| own > 3.0), "{aggregates}");
+    // FerretDB itself does not know what its sessions do.
+    let refused = folder.expect(&format!("run ycsb --db {} {load}", server.url("waits")), 0).findings();
+    let scopes = refused["stages"][0]["telemetry"].as_array().unwrap();
+    let of_server = scopes.iter().find(|scope| scope["scope"] == "server").unwrap();
+    assert!(of_server["waits"].is_null(), "{of_server}");
+}
+
+#[test]
+fn members_that_the_url_does_not_name_are_found_and_the_primary_is_followed() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, set) = (Folder::new(), SetOfTwo::start(FerretDb::shared().port()));
+    let url = format!("mongodb://127.0.0.1:{}/members", set.ports[0]);
+    set.primary.store(1, Ordering::SeqCst);
+    folder.expect(&format!("prepare ycsb --db {url} --recordcount 50 --no-record"), 0);
+    let [here, there] = set.writes.each_ref().map(SetOfTwo::count);
+    assert!(here == 0 && there > 0, "{here} {there}");
+    // A direct connection stays where it is.
+    let before = SetOfTwo::count(&set.connections[1]);
+    folder.expect(&format!("db test '{url}?directConnection=true'"), 0);
+    assert_eq!(SetOfTwo::count(&set.connections[1]), before);
+    // The primary steps down within a run, for a member that the URL does not name.
+    set.primary.store(0, Ordering::SeqCst);
+    set.patience.store(20, Ordering::SeqCst);
+    let load = "--core-workload a --sessions 2 --transactions 200 --telemetry off --quiet --no-record --format json";
+    let findings = folder.expect(&format!("run ycsb --db {url} --recordcount 50 {load}"), 0).findings();
+    let total = &findings["stages"][0]["total"];
+    assert_eq!((&total["transactions"], &total["failed"]), (&200.into(), &0.into()), "{total}");
+    assert!(total["reconnects"].as_u64().is_some_and(|reconnects| reconnects >= 2), "{total}");
+    assert!((1..=20).contains(&SetOfTwo::count(&set.writes[0])), "{total}");
+    assert!(SetOfTwo::count(&set.writes[1]) > there, "{total}");
+    folder.expect(&format!("cleanup ycsb --db {url}"), 0);
+}
+
+/// The address of a name server: whatever it is asked for is at 127.0.0.1 and this port, in the replica set `rs`.
+fn name_server(port: u16) -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while let Ok((length, client)) = socket.recv_from(&mut buffer) {
+            // The question ends with its type and its class, of two bytes each.
+            let kind = buffer[length - 3];
+            let data = match kind {
+                33 => [&[0, 0, 0, 0][..], &port.to_be_bytes(), b"\x03127\x010\x010\x011\0"].concat(),
+                _ => b"\x0DreplicaSet=rs".to_vec(),
+            };
+            let mut reply = buffer[..length].to_vec();
+            (reply[2], reply[7]) = (0x81, 1);
+            reply.extend_from_slice(&[0xC0, 12, 0, kind, 0, 1, 0, 0, 0, 60, 0, data.len() as u8]);
+            reply.extend_from_slice(&data);
+            socket.send_to(&reply, client).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_name_in_dns_stands_for_servers_and_their_set() {
+    if !FerretDb::present() {
+        return;
+    }
+    let (folder, set) = (Folder::new(), SetOfTwo::start(FerretDb::shared().port()));
+    let servers = name_server(set.ports[0]);
+    let test = |url: &str, servers: &str, code| {
+        folder.expect_with(&[("ASSAY_NAME_SERVER", servers)], &format!("db test '{url}'"), code).shown()
+    };
+    // An address can be looked up without a name server, and is in the domain of this name.
+    let found = test("mongodb+srv://cluster.0.0.1/d?tls=false", &servers, 0);
+    assert!(found.contains("mongodb+srv://cluster.0.0.1/d?tls=false"), "{found}");
+    let other = test("mongodb+srv://cluster.0.0.1/d?tls=false&replicaSet=other", &servers, 4);
+    assert!(other.contains("the server is in the replica set rs, and not in other"), "{other}");
+    // Encryption is on unless the URL says otherwise.
+    let setup = FerretSetup { tls: true, replica_set: Some("rs"), ..FerretSetup::default() };
+    let secure = FerretDb::start(setup).unwrap();
+    let ca = secure.certificates().unwrap().ca.display().to_string();
+    let url = format!("mongodb+srv://cluster.0.0.1/d?tlsCAFile={ca}&tlsAllowInvalidHostnames=true");
+    let encrypted = test(&url, &name_server(secure.port()), 0);
+    assert!(encrypted.contains("TLSv1.3"), "{encrypted}");
+    let stranger = test("mongodb+srv://cluster.example.com/d", &servers, 2);
+    assert!(
+        stranger.contains("names the server 127.0.0.1, which is not in the domain of cluster.example.com"),
+        "{stranger}"
+    );
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let silent = test("mongodb+srv://cluster.0.0.1/d", &nobody, 4);
+    assert!(silent.contains(&format!("the name server {nobody} cannot be asked")), "{silent}");
+    assert!(silent.contains("hint: check the name servers in /etc/resolv.conf"), "{silent}");
+    let wrong = test("mongodb+srv://cluster.0.0.1/d", "nowhere", 2);
+    assert!(wrong.contains("ASSAY_NAME_SERVER=nowhere is not an IP address"), "{wrong}");
 }

@@ -2,7 +2,7 @@
 //! scripted member of a replica set.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +10,11 @@ use testkit::{FerretDb, JavaMongo};
 
 use super::Place;
 use super::common::Folder;
+
+#[path = "../common/mongo_wire.rs"]
+mod wire;
+
+use wire::{answer, closed, element, elements, greeting_with, length, receive, text};
 
 fn on(url: String) -> Place {
     Place { folder: Folder::new(), url, kind: None, database: String::new() }
@@ -307,75 +312,10 @@ impl Member {
     }
 }
 
-fn length(bytes: &[u8]) -> usize {
-    u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize
-}
-
-fn receive(from: &mut TcpStream) -> Option<Vec<u8>> {
-    let mut message = vec![0; 4];
-    from.read_exact(&mut message).ok()?;
-    message.resize(length(&message), 0);
-    from.read_exact(&mut message[4..]).ok()?;
-    Some(message)
-}
-
-/// A document of these elements.
-fn closed(fields: &[u8]) -> Vec<u8> {
-    let mut document = (fields.len() as u32 + 5).to_le_bytes().to_vec();
-    document.extend_from_slice(fields);
-    document.push(0);
-    document
-}
-
-/// Names and whole elements of a document.
-fn elements(document: &[u8]) -> Vec<(String, &[u8])> {
-    let (mut all, mut at) = (Vec::new(), 4);
-    while document[at] != 0 {
-        let name = document[at + 1..].split(|byte| *byte == 0).next().unwrap();
-        let value = at + 2 + name.len();
-        let size = match document[at] {
-            0x01 | 0x09 | 0x11 | 0x12 => 8,
-            0x02 => 4 + length(&document[value..]),
-            0x03 | 0x04 => length(&document[value..]),
-            0x05 => 5 + length(&document[value..]),
-            0x07 => 12,
-            0x08 => 1,
-            0x0A => 0,
-            0x10 => 4,
-            other => panic!("an element of type {other}"),
-        };
-        all.push((String::from_utf8_lossy(name).into_owned(), &document[at..value + size]));
-        at = value + size;
-    }
-    all
-}
-
-/// The answer to a message.
-fn answer(message: &[u8], fields: &[u8]) -> Vec<u8> {
-    let document = closed(fields);
-    let mut reply = (21 + document.len() as u32).to_le_bytes().to_vec();
-    reply.extend_from_slice(&[0; 4]);
-    reply.extend_from_slice(&message[4..8]);
-    reply.extend_from_slice(&2013_i32.to_le_bytes());
-    reply.extend_from_slice(&[0; 5]);
-    reply.extend_from_slice(&document);
-    reply
-}
-
 /// The greeting of a server, as that of a member; other replies are left as they are.
-fn as_member(mut reply: Vec<u8>) -> Vec<u8> {
-    let opcode = i32::from_le_bytes(reply[12..16].try_into().unwrap());
-    let start = if opcode == 2013 { 21 } else { 36 };
-    let greets = elements(&reply[start..]).iter().any(|one| one.0 == "ismaster" || one.0 == "isWritablePrimary");
-    if greets {
-        let mut fields = reply[start + 4..reply.len() - 1].to_vec();
-        fields.extend_from_slice(b"\x02setName\0\x03\0\0\0rs\0\x10logicalSessionTimeoutMinutes\0\x1E\0\0\0");
-        reply.truncate(start);
-        reply.extend_from_slice(&closed(&fields));
-        let size = reply.len() as u32;
-        reply[..4].copy_from_slice(&size.to_le_bytes());
-    }
-    reply
+fn as_member(reply: Vec<u8>) -> Vec<u8> {
+    let minutes = element(0x10, "logicalSessionTimeoutMinutes", &30_i32.to_le_bytes());
+    greeting_with(reply, &[text("setName", "rs"), minutes])
 }
 
 #[test]
