@@ -18,9 +18,9 @@ pub struct TrialId {
 }
 
 impl Record {
-    /// Identifies the trial by what the record says about the run as a whole, except its tags, which may be added to one
-    /// of several copies, and its identity, which follows from the rest. Intervals and telemetry are most of a record, and
-    /// trials that differ in them differ in their totals.
+    /// Identifies the trial by what the record says about the run as a whole, except its tags, which may be added to
+    /// one of several copies, and its identity, which follows from the rest. Intervals and telemetry are most of a
+    /// record, and trials that differ in them differ in their totals.
     pub fn trial(&self) -> TrialId {
         let head = Record { tags: BTreeMap::new(), identity: Vec::new(), ..head_of(self) };
         let of_stage = |number| (StageStarted::of(self, number), Totals::of(self, number));
