@@ -147,18 +147,17 @@ impl Inflater {
         self.deflated.clear();
         STANDARD.decode_vec(text, &mut self.deflated).map_err(|_| BadHistogram("not base64"))?;
         let deflated = self.deflated.get(8..).ok_or(BadHistogram("too short"))?;
-        self.inflate.reset(true);
         self.bytes.resize(self.bytes.len().max(ROOM), 0);
         loop {
-            let (read, written) = (self.inflate.total_in() as usize, self.inflate.total_out() as usize);
-            let status = self.inflate.decompress(&deflated[read..], &mut self.bytes[written..], FlushDecompress::None);
-            let (now_read, now) = (self.inflate.total_in() as usize, self.inflate.total_out() as usize);
+            self.inflate.reset(true);
+            // Straight into our memory, if it has room for everything.
+            let status = self.inflate.decompress(deflated, &mut self.bytes, FlushDecompress::Finish);
+            let length = self.inflate.total_out() as usize;
             match status {
-                Ok(Status::StreamEnd) => return Ok(&self.bytes[..now]),
-                _ if now > HEADER_BYTES + PAYLOAD_BYTES_MAX => return Err(BadHistogram("wrong length")),
-                Ok(_) if now == self.bytes.len() => self.bytes.resize(2 * now, 0),
-                Ok(_) if (now_read, now) != (read, written) => {}
-                _ => return Err(BadHistogram("not deflated")),
+                Ok(Status::StreamEnd) => return Ok(&self.bytes[..length]),
+                _ if length < self.bytes.len() => return Err(BadHistogram("not deflated")),
+                _ if length > HEADER_BYTES + PAYLOAD_BYTES_MAX => return Err(BadHistogram("wrong length")),
+                _ => self.bytes.resize(2 * length, 0),
             }
         }
     }

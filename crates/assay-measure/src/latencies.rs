@@ -64,11 +64,6 @@ impl Latencies {
         Latencies { counts: Box::default(), histogram, count, min_ns, max_ns, sum_ns, over: 0 }
     }
 
-    /// Leaves the count, the extremes and the sum.
-    pub fn forget_histogram(&mut self) {
-        (self.counts, self.histogram) = (Box::default(), None);
-    }
-
     /// All of `parts` together.
     pub fn sum<'a>(parts: impl IntoIterator<Item = &'a Latencies>) -> Latencies {
         let mut sum = Latencies::default();

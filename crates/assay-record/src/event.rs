@@ -585,7 +585,8 @@ pub enum Moment {
     StageEnd,
 }
 
-fn head_of(record: &Record) -> Record {
+/// Without stages and telemetry.
+pub(crate) fn head_of(record: &Record) -> Record {
     let Record { format, tool, status, failure, started, elapsed_ns, manifest, environment, .. } = record;
     Record {
         format: *format,

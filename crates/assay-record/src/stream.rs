@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use zstd::zstd_safe::{self, DCtx};
+use zstd::zstd_safe::{self, DCtx, InBuffer, OutBuffer};
 
 use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
 use crate::event::{Ended, Event, Fold, Moment, WrittenSoFar};
@@ -22,6 +22,8 @@ use crate::trial::{FORMAT, Record, Tool};
 const ZSTD_LEVEL: i32 = 3;
 /// Lines are put into one frame up to this size, so that damage costs little.
 const FRAME_BYTES: usize = 1 << 20;
+/// Room for the text of a frame, to begin with.
+const TEXT_BYTES: usize = 1 << 18;
 /// RFC 8878, 3.1.1.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Every stream begins with these bytes.
@@ -73,6 +75,7 @@ pub(crate) enum FrameEnd {
 #[derive(Default)]
 pub(crate) struct Frames {
     context: DCtx<'static>,
+    /// The last text, and room for a longer one.
     text: Vec<u8>,
 }
 
@@ -84,10 +87,22 @@ impl Frames {
             return Err(FrameEnd::Damaged);
         }
         let length = zstd_safe::find_frame_compressed_size(bytes).map_err(|_| FrameEnd::Cut)?;
-        let decoder = zstd::Decoder::with_context(&bytes[..length], &mut self.context);
-        self.text.clear();
-        decoder.take(text_max + 1).read_to_end(&mut self.text).map_err(|_| FrameEnd::Damaged)?;
-        if self.text.len() as u64 > text_max { Err(FrameEnd::TooLarge) } else { Ok((&self.text, length)) }
+        let (mut input, mut end) = (InBuffer::around(&bytes[..length]), 0);
+        loop {
+            // With room for all of it, zstd copies nothing.
+            if end == self.text.len() {
+                self.text.resize((2 * end).max(TEXT_BYTES), 0);
+            }
+            let mut output = OutBuffer::around_pos(&mut self.text[..], end);
+            let left = self.context.decompress_stream(&mut output, &mut input).map_err(|_| FrameEnd::Damaged)?;
+            end = output.pos();
+            match left {
+                _ if end as u64 > text_max => return Err(FrameEnd::TooLarge),
+                0 => return Ok((&self.text[..end], length)),
+                _ if end < self.text.len() => return Err(FrameEnd::Damaged),
+                _ => {}
+            }
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Which records are copies of one trial.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::io;
 
+use crate::event::{StageStarted, Totals, head_of};
 use crate::time::Time;
 use crate::trial::Record;
 
@@ -16,14 +18,15 @@ pub struct TrialId {
 }
 
 impl Record {
-    /// Identifies the trial by everything in the record except its tags, which may be added to one of several copies,
-    /// and its identity, which follows from the rest.
+    /// Identifies the trial by what the record says about the run as a whole, except its tags, which may be added to
+    /// one of several copies, and its identity, which follows from the rest. Intervals and telemetry are most of a
+    /// record, and trials that differ in them differ in their totals.
     pub fn trial(&self) -> TrialId {
+        let head = Record { tags: BTreeMap::new(), identity: Vec::new(), ..head_of(self) };
+        let of_stage = |number| (StageStarted::of(self, number), Totals::of(self, number));
+        let stages: Vec<_> = (0..self.stages.len()).map(of_stage).collect();
         let mut content = ContentHasher(DefaultHasher::new());
-        let mut own = self.clone();
-        own.tags.clear();
-        own.identity.clear();
-        serde_json::to_writer(&mut content, &own).expect("records become JSON");
+        serde_json::to_writer(&mut content, &(head, stages)).expect("records become JSON");
         TrialId { started: self.started, seed: self.manifest.seed, content: content.0.finish() }
     }
 }

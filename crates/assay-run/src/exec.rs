@@ -142,7 +142,14 @@ fn conclude(assignment: &Assignment, plan: &Plan, outcome: Outcome) -> Result<Ou
         End::Failed(error) => {
             let needs_tables = !["prepare", "cleanup"].contains(&spec.task.as_str()) && workload.has_command("prepare");
             let prepare = needs_tables.then(|| next::prepare_command(assignment));
-            Err(failure::trouble(&error, plan, workload, prepare.as_deref()))
+            let trouble = failure::trouble(&error, plan, workload, prepare.as_deref());
+            let has_tables = spec.task == "prepare" && failure::is_existing_table(&error);
+            Err(match has_tables && workload.has_command("cleanup") {
+                true => {
+                    trouble.hint(format!("prepared before? remove it first: {}", next::cleanup_command(assignment)))
+                }
+                false => trouble,
+            })
         }
     }
 }

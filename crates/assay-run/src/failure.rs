@@ -28,6 +28,10 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
                         error.code,
                         error.class
                     ));
+            // The server of a foreign table: only the details have its address.
+            if error.class == Class::Connection {
+                trouble = trouble.detail(error.details.split("\nCONTEXT:").next().unwrap_or_default().trim_start());
+            }
             // Where a built-in workload first needs its tables helps nobody.
             let is_file = Path::new(&workload.name).extension().is_some();
             if is_file || error.class != Class::Missing || prepare.is_none() {
@@ -52,6 +56,11 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
 /// Whether an error means that the workload's tables are missing.
 pub fn is_missing_table(error: &RunError) -> bool {
     matches!(error, RunError::Statement { error, .. } if error.class == Class::Missing)
+}
+
+/// Whether an error means that a table, or something else, exists already.
+pub fn is_existing_table(error: &RunError) -> bool {
+    matches!(error, RunError::Statement { error, .. } if error.class == Class::Exists)
 }
 
 fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, plan: &Plan) -> Trouble {

@@ -57,10 +57,19 @@ pub fn sessions_to_prepare(assignment: &Assignment) -> Option<u32> {
 
 /// The command that creates the tables for this run.
 pub fn prepare_command(assignment: &Assignment) -> String {
+    command_on_tables("prepare", assignment)
+}
+
+/// The command that removes them.
+pub fn cleanup_command(assignment: &Assignment) -> String {
+    command_on_tables("cleanup", assignment)
+}
+
+fn command_on_tables(command: &str, assignment: &Assignment) -> String {
     let databases = assignment.spec.target.urls.iter().flat_map(|url| ["--db".to_owned(), url.shown()]);
     let mut tables = tables(assignment);
     let name = tables.remove(0);
-    let words = ["assay".to_owned(), "prepare".to_owned(), name].into_iter().chain(databases).chain(tables);
+    let words = ["assay".to_owned(), command.to_owned(), name].into_iter().chain(databases).chain(tables);
     url_text::shell_line(words)
 }
 

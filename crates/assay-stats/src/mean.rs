@@ -56,13 +56,15 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 
 /// The middle value, or the mean of the two in the middle; zero if empty.
 pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        n if n.is_multiple_of(2) => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-        n => sorted[n / 2],
+    if values.is_empty() {
+        return 0.0;
     }
+    let mut values = values.to_vec();
+    let middle = values.len() / 2;
+    let is_odd = !values.len().is_multiple_of(2);
+    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = below.iter().max_by(|one, other| one.total_cmp(other)).filter(|_| !is_odd);
+    lower.map_or(*upper, |lower| (lower + *upper) / 2.0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! predictions" (weighing shapes of the lowest frequencies). The experiments in `tests/coverage.rs` determine the
 //! weights.
 
+use std::array::from_fn;
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
@@ -39,8 +40,12 @@ pub(crate) struct Autoregression {
 impl Autoregression {
     /// The mean square of the cosine `j` >= 1 of a series of `length`.
     pub(crate) fn power(self, j: usize, length: usize) -> f64 {
+        self.power_at((PI * j as f64 / length as f64).cos())
+    }
+
+    /// `cos`: of the angle of a cosine.
+    fn power_at(self, cos: f64) -> f64 {
         let phi = self.correlation;
-        let cos = (PI * j as f64 / length as f64).cos();
         (1.0 - self.noise) * (1.0 - phi * phi) / (1.0 - 2.0 * phi * cos + phi * phi) + self.noise
     }
 
@@ -114,10 +119,11 @@ impl Spread {
         if squares.iter().sum::<f64>() <= 0.0 {
             return Ok(Spread { known: vec![(1.0, PROCESSES[0].1, 0.0)], freedom });
         }
+        let angles: Vec<f64> = (first..=last).map(|j| (PI * j as f64 / length as f64).cos()).collect();
         let mut known: Vec<(f64, Autoregression, f64)> = PROCESSES
             .iter()
             .map(|&(prior, process)| {
-                let powers = (first..=last).map(|j| process.power(j, length));
+                let powers = angles.iter().map(|cos| process.power_at(*cos));
                 let (mut sum, mut logs, mut product) = (0.0, 0.0, 1.0f64);
                 for (number, (square, power)) in squares.iter().zip(powers).enumerate() {
                     sum += square / power;
@@ -195,16 +201,23 @@ impl Spread {
 /// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their
 /// variance as mean: the discrete cosine transform of the second kind.
 fn squares_of_cosines(series: &[f64], center: f64, first: usize, last: usize) -> Vec<f64> {
+    /// Values at a time: each step of a recurrence waits for the one before it.
+    const VALUES: usize = 8;
     let length = series.len() as f64;
     let mut sums = vec![0.0; last + 1 - first];
-    for (t, value) in series.iter().enumerate() {
-        // Chebyshev's recurrence, from the angle of this value.
-        let angle = PI * (t as f64 + 0.5) / length;
-        let (twice, value) = (2.0 * angle.cos(), value - center);
-        let (mut before, mut cos) = ((angle * (first as f64 - 1.0)).cos(), (angle * first as f64).cos());
+    for (number, some) in series.chunks(VALUES).enumerate() {
+        // What is missing in the last chunk adds nothing.
+        let values: [f64; VALUES] = from_fn(|at| some.get(at).map_or(0.0, |value| value - center));
+        // Chebyshev's recurrence, from the angle of each value.
+        let angles: [f64; VALUES] = from_fn(|at| PI * ((number * VALUES + at) as f64 + 0.5) / length);
+        let twice = angles.map(|angle| 2.0 * angle.cos());
+        let mut before = angles.map(|angle| (angle * (first as f64 - 1.0)).cos());
+        let mut cos = angles.map(|angle| (angle * first as f64).cos());
         for sum in &mut sums {
-            *sum += value * cos;
-            (before, cos) = (cos, twice * cos - before);
+            let products: [f64; VALUES] = from_fn(|at| values[at] * cos[at]);
+            let next: [f64; VALUES] = from_fn(|at| twice[at] * cos[at] - before[at]);
+            products.into_iter().for_each(|product| *sum += product);
+            (before, cos) = (cos, next);
         }
     }
     sums.into_iter().map(|sum| sum * sum * 2.0 / length).collect()

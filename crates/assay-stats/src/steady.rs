@@ -299,7 +299,8 @@ fn beginning(series: &[f64]) -> usize {
         rest.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (left * left)
     };
     let cuts = 0..=batches.len().saturating_sub(BATCHES_LEFT);
-    let cut = cuts.min_by(|a, b| error(*a).total_cmp(&error(*b))).unwrap_or(0);
+    let errors = cuts.map(|cut| (error(cut), cut));
+    let cut = errors.min_by(|(one, _), (other, _)| one.total_cmp(other)).map_or(0, |(_, cut)| cut);
     let (before, rest) = series.split_at(cut * BATCH);
     if before.is_empty() {
         return 0;

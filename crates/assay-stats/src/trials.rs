@@ -6,6 +6,8 @@
 //!
 //! Sources: Efron & Tibshirani 1993, ch. 13 (percentile interval); Hall, DiCiccio & Romano 1989 (smoothing).
 
+use std::cell::RefCell;
+
 use assay_random::Random;
 
 use crate::mean::{Estimate, mean, median};
@@ -38,21 +40,35 @@ pub fn trials(values: &[f64]) -> Option<TrialCenter> {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let interval = (values.len() >= TRIALS_FOR_INTERVAL).then(|| {
-        let mut random = Random::new(SEED);
         let width = width(values);
-        let mut resample = vec![0.0; values.len()];
-        let mut medians: Vec<f64> = (0..RESAMPLES)
-            .map(|_| {
-                resample.fill_with(|| values[random.below(values.len() as u64) as usize] + width * random.normal());
-                median(&resample)
-            })
-            .collect();
+        let resampled = |draws: &[(usize, f64)]| {
+            median(&draws.iter().map(|(trial, off)| values[*trial] + width * off).collect::<Vec<f64>>())
+        };
+        let mut medians: Vec<f64> =
+            with_draws(values.len(), |draws| draws.chunks_exact(values.len()).map(resampled).collect());
         medians.sort_by(f64::total_cmp);
         let tail = (RESAMPLES as f64 * (1.0 - crate::LEVEL) / 2.0) as usize;
         Estimate { value: middle, low: medians[tail], high: medians[RESAMPLES - 1 - tail] }
     });
     let spread = if middle > 0.0 { (high - low) / middle } else { 0.0 };
     Some(TrialCenter { values: values.to_vec(), median: middle, interval, spread })
+}
+
+thread_local! {
+    static DRAWS: RefCell<Vec<(usize, f64)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What chance draws for all resamples of this many trials: for each of their values a trial, and how far it is from
+/// that, in widths of the kernel. Kept, because a comparison has hundreds of metrics of the same trials.
+fn with_draws<T>(trials: usize, of: impl FnOnce(&[(usize, f64)]) -> T) -> T {
+    DRAWS.with_borrow_mut(|draws| {
+        if draws.len() != RESAMPLES * trials {
+            let mut random = Random::new(SEED);
+            let draw = |_| (random.below(trials as u64) as usize, random.normal());
+            *draws = (0..RESAMPLES * trials).map(draw).collect();
+        }
+        of(draws)
+    })
 }
 
 /// The change from the first of `values` to the last as a share of their median, if they rise or fall significantly

@@ -49,11 +49,8 @@ pub fn waves(series: &[f64]) -> Option<Waves> {
         return None;
     }
     let most = n * 2 / 3;
-    let at = |lag: usize| {
-        let common: f64 = rest[..n - lag].iter().zip(&rest[lag..]).map(|(a, b)| a * b).sum();
-        common / spread * n as f64 / (n - lag) as f64
-    };
-    let correlation: Vec<f64> = (0..=most).map(at).collect();
+    let at = |(lag, common): (usize, f64)| common / spread * n as f64 / (n - lag) as f64;
+    let correlation: Vec<f64> = products(&rest, most).into_iter().enumerate().map(at).collect();
     let fallen = correlation.iter().position(|r| *r <= 0.0)?;
     let first = PERIOD_MIN.max(fallen + 1);
     let is_peak = |lag: &usize| {
@@ -75,6 +72,29 @@ pub fn waves(series: &[f64]) -> Option<Waves> {
         let period = (again as f64 / 2.0) * thinning as f64;
         Waves { period, strength: strength.min(1.0), count: series.len() as f64 / period }
     })
+}
+
+/// For each lag up to `most`: the sum of the products of all values with those that follow at this lag.
+///
+/// Several lags at a time: the additions of a single sum would wait for each other.
+fn products(series: &[f64], most: usize) -> Vec<f64> {
+    const LAGS: usize = 8;
+    let of = |first: usize| {
+        let mut sums = [0.0; LAGS];
+        for (x, later) in series.iter().zip(series[first..].array_windows::<LAGS>()) {
+            sums.iter_mut().zip(later).for_each(|(sum, y)| *sum += x * y);
+        }
+        // The last values have fewer followers.
+        let done = (series.len() - first + 1).saturating_sub(LAGS);
+        for (lag, sum) in (first..).zip(&mut sums) {
+            let later = series.get(done + lag..).unwrap_or_default();
+            series[done..].iter().zip(later).for_each(|(x, y)| *sum += x * y);
+        }
+        sums
+    };
+    let mut all: Vec<f64> = (0..=most).step_by(LAGS).flat_map(of).collect();
+    all.truncate(most + 1);
+    all
 }
 
 /// Standard error of an autocorrelation beyond those of `near`, of `pairs` pairs. Source: Bartlett 1946.
@@ -180,6 +200,16 @@ mod tests {
         let sine = |amplitude: f64| found(600, |t| 100.0 + amplitude * (t as f64 * std::f64::consts::TAU / 30.0).sin());
         assert!(sine(3.5).is_some_and(|found| (0.35..0.55).contains(&found.strength)), "{:?}", sine(3.5));
         assert_eq!(sine(2.0), None);
+    }
+
+    #[test]
+    fn products_are_added_in_the_order_of_the_series() {
+        let series: Vec<f64> = (0..61).map(|t| (t as f64).sin() * 1e3).collect();
+        for length in [1, 2, 7, 8, 9, 61] {
+            let series = &series[..length];
+            let one = |lag: usize| series.iter().zip(&series[lag..]).fold(0.0, |sum, (a, b)| sum + a * b);
+            assert_eq!(products(series, length - 1), (0..length).map(one).collect::<Vec<f64>>(), "{length}");
+        }
     }
 
     #[test]

@@ -174,6 +174,9 @@ fn hint(state: &str, message: &str, routine: &[u8]) -> Option<&'static str> {
         ("57014", _) if !message.is_ascii() || !message.contains("canceling statement") => {
             "cancelled by somebody, or by statement_timeout: a message that is not in English does not show which"
         }
+        ("08001" | "HV00N", _) => {
+            "this server cannot reach that of a foreign table: check that it runs, and the host and port that the foreign server has (\\des+ in psql), or that `--foreign` named"
+        }
         ("57P03", _) => "the server is starting up, shutting down or recovering",
         _ => return None,
     })
@@ -226,6 +229,7 @@ mod tests {
             Retry::Never,
             "auth_file",
         );
+        check(&["SERROR", "C08001"], false, Class::Connection, Retry::Reconnect, "foreign table");
         check(&["SFATAL", "C28P01"], true, Class::Authentication, Retry::Never, "PGPASSWORD");
         check(&["SFATAL", "C3D000"], true, Class::Missing, Retry::Never, "createdb");
         check(&["SFEHLER", "VERROR", "C22012", "HTry one."], false, Class::Other, Retry::Never, "Try one.");

@@ -17,9 +17,9 @@ use crate::findings::capacity::{Capacity, CapacityFindings, OfGenerator, capacit
 use crate::findings::cases::{CasesFindings, cases_findings};
 use crate::findings::isolation::{IsolationFindings, isolation_findings};
 use crate::findings::metric_unit::MetricUnit;
-use crate::findings::stage::{LatencyIntervals, StageFindings, stage_findings};
+use crate::findings::stage::{StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
-use crate::findings::telemetry::{SamplingFindings, ScopeFindings, sampling};
+use crate::findings::telemetry::{SamplingFindings, sampling};
 use crate::findings::warning::{Observed, Warning, warnings};
 
 /// The findings of a record.
@@ -216,13 +216,25 @@ impl Findings {
 
 /// All findings of a record.
 pub fn findings(record: &Record) -> Findings {
+    found(record, true)
+}
+
+/// The findings of a record that comparisons need: without anything over time, and without confidence intervals within
+/// the run. `record` may lack the histograms of its intervals (`Record::read_figures`).
+pub fn figures(record: &Record) -> Findings {
+    found(record, false)
+}
+
+/// `over_time`: also what figures leave out.
+fn found(record: &Record, over_time: bool) -> Findings {
     let open = match record.manifest.load {
         Load::Closed => None,
         Load::Open { rate_per_s, .. } => Some(rate_per_s),
     };
     let is_search = record.manifest.search.is_some();
     let cpus = record.environment.host.cpus;
-    let mut stages: Vec<_> = record.stages.iter().map(|stage| stage_findings(stage, record, open, cpus)).collect();
+    let of = |stage| stage_findings(stage, record, open, cpus, over_time);
+    let mut stages: Vec<_> = record.stages.iter().map(of).collect();
     let best = stages.iter().map(|stage| stage.total.tps).fold(0.0, f64::max);
     if let [_, _, ..] = stages[..]
         && !is_search
@@ -310,18 +322,6 @@ pub fn findings(record: &Record) -> Findings {
         isolation: isolation_findings(record),
         warnings,
     }
-}
-
-/// The findings of a record that comparisons need: without anything over time. `record` may lack the histograms of its
-/// intervals (`Record::read_figures`).
-pub fn figures(record: &Record) -> Findings {
-    let mut found = findings(record);
-    for stage in &mut found.stages {
-        stage.intervals = Vec::new();
-        stage.response_intervals = LatencyIntervals::default();
-        stage.telemetry.iter_mut().for_each(ScopeFindings::forget_course);
-    }
-    found
 }
 
 /// If throughput grows by less than this from a step to the best later one, it has stopped growing.

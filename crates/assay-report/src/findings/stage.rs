@@ -144,16 +144,23 @@ pub struct GeneratorFindings {
 /// In the order of `LatencyIntervals`.
 const QUANTILES_WITH_INTERVAL: [u32; 3] = [500_000, 950_000, 990_000];
 
-pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Option<f64>, cpus: u32) -> StageFindings {
+/// `over_time`: also what is over time, and confidence intervals.
+pub(crate) fn stage_findings(
+    stage: &record::Stage,
+    record: &Record,
+    open: Option<f64>,
+    cpus: u32,
+    over_time: bool,
+) -> StageFindings {
     let total = tally_findings(&stage.total, stage.measured_ns);
     let ended = sum(stage.total.transactions.iter().map(audit::ended));
     let steps = Steps::of(&stage.intervals);
     // Each histogram is decoded once, and not kept: those of an hour would fill the memory.
     let response = all(stage.total.transactions.iter().map(|transaction| &transaction.response));
-    let quantiles = response.quantiles(QUANTILES_WITH_INTERVAL);
+    let quantiles = response.quantiles(QUANTILES_WITH_INTERVAL).map(|value| value.filter(|_| over_time));
     let bounds: Vec<u64> = quantiles.into_iter().flatten().collect();
-    let (intervals, counts): (Vec<_>, Vec<_>) =
-        stage.intervals.iter().map(|interval| interval_with_counts(interval, &bounds)).unzip();
+    let shown = stage.intervals.iter().filter(|_| over_time);
+    let (intervals, counts): (Vec<_>, Vec<_>) = shown.map(|interval| interval_with_counts(interval, &bounds)).unzip();
     let [p50_ns, p95_ns, p99_ns] = std::array::from_fn(|i| {
         quantiles[i]?;
         let at_most: Vec<u64> = counts.iter().map(|counts| sum(counts[..=i].iter().copied())).collect();
@@ -166,7 +173,7 @@ pub(crate) fn stage_findings(stage: &record::Stage, record: &Record, open: Optio
         telemetry: record
             .telemetry
             .as_ref()
-            .map_or_else(Vec::new, |telemetry| scopes(telemetry, stage, &record.stages)),
+            .map_or_else(Vec::new, |telemetry| scopes(telemetry, stage, &record.stages, over_time)),
         sessions: stage.sessions,
         started: stage.started,
         measured_ns: stage.measured_ns,

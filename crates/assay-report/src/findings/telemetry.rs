@@ -266,11 +266,13 @@ pub(crate) fn sampling(telemetry: &record::Telemetry, stages: &[record::Stage]) 
 /// Samples up to this long after the end of a stage still belong to it: a sampler may be late.
 const SLACK_NS: u64 = 300_000_000;
 
-/// The readings of a stage; empty if its position on the clock of the samples is unknown.
+/// The readings of a stage; empty if its position on the clock of the samples is unknown. `over_time`: also points, and
+/// confidence intervals.
 pub(crate) fn scopes(
     telemetry: &record::Telemetry,
     stage: &record::Stage,
     stages: &[record::Stage],
+    over_time: bool,
 ) -> Vec<ScopeFindings> {
     let Some(start_ns) = stage.start_ns else { return Vec::new() };
     let next_ns = stages.iter().filter_map(|other| other.start_ns).filter(|other| *other > start_ns).min();
@@ -281,13 +283,16 @@ pub(crate) fn scopes(
     let found = telemetry.scopes.iter().map(|scope| {
         // A server's work is for its own transactions, if it is known which these are.
         let own = (scope.kind == ScopeKind::Server).then(|| Done::of_target(stage, scope.target as usize)).flatten();
-        let mut found = scope_findings(scope, start_ns, end_ns, own.as_ref().unwrap_or(&done));
+        let mut found = scope_findings(scope, (start_ns, end_ns), own.as_ref().unwrap_or(&done), over_time);
         // With one target, the total is its own.
         let tally = stage.targets.get(scope.target as usize).unwrap_or(&stage.total);
         if scope.kind == ScopeKind::Server {
             found.absent = remove_unmoved(&mut found.metrics, tally);
         }
         found.shares = shares(|name| found.metric(name).map(TelemetryFindings::for_shares));
+        if !over_time {
+            found.forget_course();
+        }
         found
     });
     found.collect()
@@ -352,7 +357,12 @@ fn reason(one: &TelemetryFindings, number: u64, load: &str) -> String {
     }
 }
 
-fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done) -> ScopeFindings {
+fn scope_findings(
+    scope: &record::Scope,
+    (start_ns, end_ns): (u64, u64),
+    done: &Done,
+    over_time: bool,
+) -> ScopeFindings {
     let times = scope.began_ns.iter().zip(&scope.ended_ns).map(|(began, ended)| began / 2 + ended / 2);
     let within: Vec<(usize, i128)> = times
         .enumerate()
@@ -360,7 +370,7 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
         .map(|(number, at)| (number, i128::from(at) - i128::from(start_ns)))
         .collect();
     let ended: Vec<f64> = within.iter().map(|(_, at)| done.at(*at)).collect();
-    let metrics = scope.series.iter().map(|series| series_findings(series, &within, &ended));
+    let metrics = scope.series.iter().map(|series| series_findings(series, &within, &ended, over_time));
     let metrics = metrics.filter(|found| found.points.iter().any(|point| point.value.is_some()));
     let mut instants = Vec::new();
     let shared = |mut found: TelemetryFindings| {
@@ -393,7 +403,12 @@ fn scope_findings(scope: &record::Scope, start_ns: u64, end_ns: u64, done: &Done
 }
 
 /// `ended`: transactions until each of the samples `within`.
-fn series_findings(series: &record::Series, within: &[(usize, i128)], ended: &[f64]) -> TelemetryFindings {
+fn series_findings(
+    series: &record::Series,
+    within: &[(usize, i128)],
+    ended: &[f64],
+    over_time: bool,
+) -> TelemetryFindings {
     let value_of = |values: &[Option<u64>], number: usize| values.get(number).copied().flatten();
     let values: Vec<(i128, Option<u64>)> =
         within.iter().map(|(number, at)| (*at, value_of(&series.values, *number))).collect();
@@ -417,7 +432,7 @@ fn series_findings(series: &record::Series, within: &[(usize, i128)], ended: &[f
     };
     match series.reading {
         Reading::Counter => {
-            counter(&mut found, &values, &own, ended);
+            counter(&mut found, &values, &own, ended, over_time);
             found.own_per_s = found.own_per_s.filter(|_| !series.own.is_empty());
         }
         Reading::Gauge => gauge(&mut found, &values),
@@ -429,7 +444,7 @@ fn since_start(at: i128) -> u64 {
     u64::try_from(at.max(0)).unwrap_or(u64::MAX)
 }
 
-fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &[u64], ended: &[f64]) {
+fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &[u64], ended: &[f64], over_time: bool) {
     let (mut sum, mut of_own, mut ns, mut transactions) = (0.0, 0.0, 0.0, 0.0);
     let (mut pairs, mut points) = (Vec::new(), Vec::new());
     let mut before: Option<(i128, u64, u64, f64)> = None;
@@ -461,7 +476,8 @@ fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &
     found.per_s = ratio(sum * 1e9, ns);
     found.own_per_s = ratio(of_own * 1e9, ns);
     found.per_transaction = ratio(sum, transactions);
-    if transactions > 0.0
+    if over_time
+        && transactions > 0.0
         && let Ok(interval) = assay_stats::ratio_interval(&pairs)
     {
         (found.per_transaction_low, found.per_transaction_high) = (Some(interval.low.max(0.0)), Some(interval.high));

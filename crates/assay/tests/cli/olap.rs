@@ -200,6 +200,20 @@ fn foreign_tables_return_the_same_rows_and_say_what_is_pushed_down() {
         let ran = folder.expect(&format!("prepare flights --foreign {foreign} --no-record --db {url}"), code);
         assert!(ran.stderr.contains(words) && !ran.shown().contains("secret"), "{foreign}: {}", ran.shown());
     }
+    let unreachable = "postgres://app:hushhush@127.0.0.1:1/bench";
+    for (foreign, url, words, hint) in [
+        (
+            &*with_password,
+            &apart,
+            "already exists",
+            "hint: prepared before? remove it first: assay cleanup flights --db ",
+        ),
+        (unreachable, &fresh(Kind::Postgres), "\"127.0.0.1\", port 1 failed", "hint: this server cannot reach that of"),
+    ] {
+        let ran = folder.expect(&format!("prepare flights --foreign {foreign} --no-record --db {url}"), 4);
+        assert!(ran.stderr.contains(words) && ran.stderr.contains(hint), "{}", ran.shown());
+        assert!(!ran.shown().contains("hushhush"), "{}", ran.shown());
+    }
     for url in &all {
         folder.expect(&format!("cleanup flights --db {url}"), 0);
         folder.expect(&format!("olap flights {FLIGHTS} --db {url} --no-record"), 4);
