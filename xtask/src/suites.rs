@@ -190,7 +190,7 @@ mod tests {
         let told = [
             artifact("bin", "xtask", "xtask/src/main.rs", true),
             artifact("bin", "assay", "crates/assay/src/main.rs", false),
-            artifact("test", "refused", "crates/assay/tests/refused.rs", true),
+            artifact("test", "refused", "crates/assay-io/tests/refused.rs", true),
             r#"{ "reason": "build-finished", "success": true }"#.to_owned(),
             artifact("test", "cli", "crates/assay/tests/cli/main.rs", true),
         ];

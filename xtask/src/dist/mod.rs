@@ -94,8 +94,7 @@ fn missing_for(target: &str) -> Option<String> {
     (!works).then(|| "there is no musl-gcc (apt-get install musl-tools)".to_owned())
 }
 
-/// What the release profile does without. Line tables are packed in a file of their own; optimization at link time
-/// makes the program half as large, and takes as long as everything else.
+/// What the release profile does without: line tables, packed in a file of their own, and optimization at link time.
 const PACKED: [&str; 6] = [
     "--config",
     "profile.release.debug = 'line-tables-only'",
