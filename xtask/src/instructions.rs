@@ -23,6 +23,13 @@ pub(crate) struct Options {
     accept: bool,
 }
 
+impl Options {
+    /// Compare only.
+    pub(crate) fn check() -> Options {
+        Options { accept: false }
+    }
+}
+
 /// Protocol, workload, and transactions of the shorter run; the longer one has three times as many.
 const PATHS: [(&str, &str, u64); 3] = [
     ("postgres", "oltp_point_select", 6000),

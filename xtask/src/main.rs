@@ -37,8 +37,6 @@ enum Task {
     Install,
     /// Check what the compiler does not: module heads, crate dependencies, licenses, tests that prove nothing
     Tidy,
-    /// Ask the compiler for lints
-    Lints,
     /// Fill prose and comments anew that are wider than rustfmt's max_width
     Wrap(tidy::width::Options),
     /// Feed the wire parsers with mutated server messages
@@ -60,7 +58,6 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run_all(&options),
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
-        Task::Lints => test::lints(),
         Task::Wrap(options) => tidy::width::wrap(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Instructions(options) => instructions::run(&options),

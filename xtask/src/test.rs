@@ -7,7 +7,7 @@ use clap::Args;
 use nix::sys::statvfs::statvfs;
 
 use crate::steps::{Beside, Steps, cargo, run};
-use crate::{fuzz, install, suites, tidy};
+use crate::{fuzz, install, instructions, suites, tidy};
 
 /// Options of the task.
 #[derive(Args)]
@@ -22,12 +22,13 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     let mut steps = Steps::new();
     install::components()?;
     let program = std::env::current_exe().context("where this program lies")?;
-    let mut installing = Beside::start(Command::new(&program).arg("install"))?;
+    let mut installing = Beside::start(Command::new(program).arg("install"))?;
     steps.run("formatting", || run(&mut cargo(&["fmt", "--all", "--check"])));
     steps.run("tidiness", tidy::run);
     installing.show()?;
-    let mut compiled = None;
-    steps.run("compiling the tests", || Ok(compiled = Some(suites::compile()?)));
+    steps.run("lints", lints);
+    installing.show()?;
+    let compiled = steps.run("compiling the tests", suites::compile);
     if options.matrix {
         steps.run("a checker of Lua", || {
             testkit::fetch_lua_checker().map(|version| println!("emmylua_check {version}"))
@@ -35,15 +36,11 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     }
     let has_room = steps.run("room for the tests", room);
     let installed = steps.run("install", || installing.finish());
-    // These compile what the tests do not need, with the time that servers leave.
-    let beside = |task: &str| Beside::start(Command::new("nice").args(["-n", "19"]).arg(&program).arg(task));
-    let lints = beside("lints")?;
-    if let (Some(suites), true, true) = (compiled, installed, has_room) {
-        let counting = beside("instructions")?;
+    if compiled && installed && has_room {
         // Everything is installed now, so no test may be skipped, except by an ordinary user those that need root.
         let strict = if nix::unistd::geteuid().is_root() { "1" } else { "installed" };
         steps.run("tests", || {
-            suites::run_all(&suites, &|tests| {
+            suites::run_all(&|tests| {
                 tests.env("ASSAY_TEST_STRICT", strict);
                 fuzz::brief(tests);
                 if options.matrix {
@@ -51,9 +48,8 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
                 }
             })
         });
-        steps.run("instructions", || counting.finish());
+        steps.run("instructions", || instructions::run(&instructions::Options::check()));
     }
-    steps.run("lints", || lints.finish());
     steps.finish()
 }
 
@@ -77,7 +73,7 @@ fn room() -> Result<()> {
 
 /// Warnings fail the step only with the compiler for which this tree is kept clean, `rust-version` of the workspace. A
 /// newer one has more lints, so its warnings are only shown.
-pub(crate) fn lints() -> Result<()> {
+fn lints() -> Result<()> {
     let output = Command::new("rustc").arg("--version").output().context("running rustc")?;
     let version = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut arguments = vec!["clippy", "--workspace", "--all-targets"];
