@@ -24,7 +24,7 @@ use crate::isolation::KeptHistory;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::served::Served;
-use crate::telemetry::{self, Beside, HostUrl, Samplers};
+use crate::telemetry::{Beside, HostUrl, Samplers};
 use crate::top::OwnView;
 use crate::{identity, plan, record_of, server_settings};
 

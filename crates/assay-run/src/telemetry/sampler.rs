@@ -320,7 +320,10 @@ impl Sampler {
                 }
             };
             match command {
-                Ok(Command::Open(_)) => source.open(&mut readings),
+                Ok(Command::Open(opening)) => {
+                    source.open(&mut readings);
+                    drop(opening);
+                }
                 Ok(Command::Begin(from)) => {
                     source.open(&mut readings);
                     moment = Moment::First;
