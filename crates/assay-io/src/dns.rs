@@ -100,7 +100,7 @@ impl NameServers {
         NameServers(found)
     }
 
-    /// The SRV records of a name, by priority, then by weight, the heaviest first; none if there is no such name.
+    /// The SRV records of a name, sorted by priority and then by descending weight; empty if the name does not exist.
     pub fn services(&self, name: &str) -> Result<Vec<Service>, DnsError> {
         let mut found = self.records(name, TYPE::SRV, |data| match data {
             RData::SRV(record) => Some(Service {

@@ -86,7 +86,7 @@ fn server_questions(product: &str) -> ServerQuestions {
 const SERVER_STATUS: &str =
     r#"{"serverStatus": 1, "repl": 0, "locks": 0, "tcmalloc": 0, "mirroredReads": 0, "$db": "admin"}"#;
 /// Operations of clients, by what they wait for, without those that wait for something to happen (`hello` of drivers,
-/// secondaries that read the log) and without this one. Reading a file is no wait that the server knows. Source:
+/// secondaries that read the log) and without this one. The server does not count reading a file as a wait. Source:
 /// MongoDB manual, `$currentOp`: `waitingForLatch` is of 4.2 to 7.0, `currentQueue` of 8.0.
 const CURRENT_OPERATIONS: &str = r#"{"aggregate": 1, "pipeline": [
     {"$currentOp": {"allUsers": true, "idleConnections": false, "idleSessions": false}},

@@ -78,7 +78,7 @@ impl Replicate for Mongo {
         _: u32,
     ) -> std::result::Result<bool, String> {
         let (ahead, behind) = (last_write(primary)?, last_write(replica)?);
-        // Until it has copied everything, a member is no secondary.
+        // A member becomes a secondary once it has copied everything.
         Ok(behind.is_secondary && behind.at >= ahead.at)
     }
 }
