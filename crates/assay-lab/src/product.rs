@@ -301,8 +301,11 @@ pub trait Configure {
     /// Whether a setting that is not listed is valid all the same: of an extension that may be loaded.
     fn may_know(&self, site: &Site<'_>, name: &str, wanted: &Configuration<'_>) -> bool;
 
-    /// The server's settings in a file of the product's own format, in order.
-    fn settings_of_file(&self, text: &str) -> Vec<ServerSetting>;
+    /// The server's settings in a file of the product's own format, in order. By default, such a file is not read.
+    fn settings_of_file(&self, text: &str) -> Vec<ServerSetting> {
+        let _ = text;
+        Vec::new()
+    }
 
     /// The requested settings, and their values in effect.
     fn in_effect(&self, session: &mut Client, settings: &[ServerSetting])
@@ -315,7 +318,9 @@ pub trait Lifecycle {
     fn initialize(&self, site: &Site<'_>, layout: &[ServerSetting]) -> Result<()>;
 
     /// Settings for the first start, in which the user and the database `app` are created.
-    fn first_settings(&self) -> Vec<ServerSetting>;
+    fn first_settings(&self) -> Vec<ServerSetting> {
+        Vec::new()
+    }
 
     /// Statements that create the user and the database `app` in a new data directory.
     fn first_statements(&self) -> &'static [&'static str];
@@ -330,7 +335,10 @@ pub trait Lifecycle {
     fn is_data(&self, data: &Path) -> bool;
 
     /// The version of a data directory; `None`: unknown.
-    fn data_version(&self, data: &Path) -> Option<String>;
+    fn data_version(&self, data: &Path) -> Option<String> {
+        let _ = data;
+        None
+    }
 
     /// Whether programs of one version can use a data directory of another. By default, later ones migrate it.
     fn can_use(&self, programs: &Version, data: &Version) -> bool {
@@ -346,8 +354,10 @@ pub trait Lifecycle {
         &[]
     }
 
-    /// The unix socket; a file that is never there if it has none.
-    fn socket(&self, site: &Site<'_>) -> PathBuf;
+    /// The unix socket. By default, it has none: a file that is never there.
+    fn socket(&self, site: &Site<'_>) -> PathBuf {
+        site.folder.join("no-socket")
+    }
 
     /// A URL for the administrator, without a password: over the unix socket if it has one.
     fn administrator(&self, site: &Site<'_>) -> String;

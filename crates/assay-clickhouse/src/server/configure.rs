@@ -86,10 +86,6 @@ impl Configure for ClickHouse {
         true
     }
 
-    fn settings_of_file(&self, _: &str) -> Vec<ServerSetting> {
-        Vec::new()
-    }
-
     fn in_effect(
         &self,
         session: &mut Client,

@@ -1,7 +1,7 @@
 //! From an empty folder to a stopped server.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use assay_client::Client;
@@ -21,10 +21,6 @@ impl Lifecycle for ClickHouse {
         site.account.own(site.data)
     }
 
-    fn first_settings(&self) -> Vec<ServerSetting> {
-        Vec::new()
-    }
-
     /// The user is in its configuration.
     fn first_statements(&self) -> &'static [&'static str] {
         &["CREATE DATABASE app"]
@@ -34,20 +30,11 @@ impl Lifecycle for ClickHouse {
         data.join("metadata/system").is_dir() && data.join("data/system").is_dir()
     }
 
-    fn data_version(&self, _: &Path) -> Option<String> {
-        None
-    }
-
     fn in_use(&self, data: &Path) -> Option<String> {
         let text = fs::read_to_string(data.join("status")).ok()?;
         let process = Identity::of(text.lines().find_map(|line| line.strip_prefix("PID: "))?.trim().parse().ok()?)?;
         let name = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
         name.starts_with("clickhouse").then(|| format!("process {} runs on it", process.pid))
-    }
-
-    /// It has none: a name that no file has.
-    fn socket(&self, site: &Site<'_>) -> PathBuf {
-        site.folder.join("no-socket")
     }
 
     fn administrator(&self, site: &Site<'_>) -> String {

@@ -111,10 +111,6 @@ impl Configure for Mongo {
         *self == Mongo::MongoDb && (name.starts_with("wiredTiger") || name.starts_with(PARAMETER))
     }
 
-    fn settings_of_file(&self, _: &str) -> Vec<ServerSetting> {
-        Vec::new()
-    }
-
     /// Options are in effect if the server runs: it does not start with one that it does not understand, and nothing
     /// changes them later. Parameters are read.
     fn in_effect(

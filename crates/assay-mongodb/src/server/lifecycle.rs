@@ -1,7 +1,7 @@
 //! From an empty folder to a stopped server.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use assay_client::Client;
@@ -18,10 +18,6 @@ impl Lifecycle for Mongo {
     fn initialize(&self, site: &Site<'_>, _: &[ServerSetting]) -> Result<()> {
         fs::create_dir_all(site.data).at("create", site.data)?;
         site.account.own(site.data)
-    }
-
-    fn first_settings(&self) -> Vec<ServerSetting> {
-        Vec::new()
     }
 
     /// There are no users, and a database comes into being with its first collection.
@@ -42,21 +38,12 @@ impl Lifecycle for Mongo {
         data.join(file).is_file()
     }
 
-    fn data_version(&self, _: &Path) -> Option<String> {
-        None
-    }
-
     /// FerretDB leaves no mark.
     fn in_use(&self, data: &Path) -> Option<String> {
         let text = fs::read_to_string(data.join("mongod.lock")).ok()?;
         let process = Identity::of(text.trim().parse().ok()?)?;
         let name = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
         name.starts_with("mongod").then(|| format!("process {} runs on it", process.pid))
-    }
-
-    /// They have none: a name that no file has.
-    fn socket(&self, site: &Site<'_>) -> PathBuf {
-        site.folder.join("no-socket")
     }
 
     fn administrator(&self, site: &Site<'_>) -> String {
