@@ -6,6 +6,8 @@
 --
 -- Deliberately missing: preparing statements again after a lost connection, which the driver does.
 
+local _, program = ... -- the built-in workload that runs; nil: a script of the user's, which may change what it finds
+
 local options = {
   tables = { "Number of tables", 1 },
   table_size = { "Number of rows per table", 10000 },
@@ -80,26 +82,45 @@ local function dialect() return oltp.dialect_of(sysbench.sql.driver()) end
 
 -- Statements ---------------------------------------------------------------------------------------------------------
 
---- Prepares the statements of kind `key`, one per table, as `stmt[n][key]`; their parameters are `param[n][key][i]`.
+local kinds_of = {} -- by the definition of a statement: a letter for each of its parameters, as `con:prepare` reads them
+
+local function kinds(definition)
+  local known = kinds_of[definition]
+  if not known then
+    local letters = {}
+    for i = 2, #definition do letters[i - 1] = definition[i][1] == sysbench.sql.type.CHAR and "t" or "w" end
+    known = table.concat(letters)
+    kinds_of[definition] = known
+  end
+  return known
+end
+
+--- Prepares the statements of kind `key`, one per table, as `stmt[n][key]`. They are executed with values. A script of
+--- the user's may also set their parameters, which are `param[n][key][i]`.
 function prepare_for_each_table(key)
   local definition = dialect().statements[key]
   for n = 1, opt("tables") do
-    local statement, parameters = con:prepare(definition[1]:format(n)), {}
-    for i = 2, #definition do
-      parameters[i - 1] = statement:bind_create(definition[i][1], definition[i][2])
+    local text = definition[1]:format(n)
+    if program then
+      stmt[n][key] = con:prepare(text, kinds(definition))
+    else
+      local statement, parameters = con:prepare(text), {}
+      for i = 2, #definition do
+        parameters[i - 1] = statement:bind_create(definition[i][1], definition[i][2])
+      end
+      statement:bind_param(unpack(parameters))
+      -- A statement is also the list of its parameters.
+      stmt[n][key], param[n][key] = statement, statement
     end
-    statement:bind_param(unpack(parameters))
-    -- A statement is also the list of its parameters.
-    stmt[n][key], param[n][key] = statement, statement
   end
 end
 
-function prepare_begin() stmt.begin = con:prepare(dialect().begin) end
+function prepare_begin() stmt.begin = con:prepare(dialect().begin, "") end
 
 --- For transactions that never write.
-function prepare_begin_read_only() stmt.begin = con:prepare(dialect().begin_read_only) end
+function prepare_begin_read_only() stmt.begin = con:prepare(dialect().begin_read_only, "") end
 
-function prepare_commit() stmt.commit = con:prepare(dialect().commit) end
+function prepare_commit() stmt.commit = con:prepare(dialect().commit, "") end
 
 function prepare_point_selects() prepare_for_each_table("point_selects") end
 
@@ -122,6 +143,27 @@ function prepare_delete_inserts()
   if is_lost_race and sysbench.hooks.sql_error_ignorable == nil then sysbench.hooks.sql_error_ignorable = is_lost_race end
 end
 
+local function is_equal(one, other)
+  for key, value in pairs(one) do
+    local theirs = other[key]
+    if theirs ~= value and not (type(value) == "table" and type(theirs) == "table" and type(key) == "number"
+      and is_equal(value, theirs)) then return false end
+  end
+  for key in pairs(other) do
+    if one[key] == nil then return false end
+  end
+  return true
+end
+
+local first_statements
+
+--- A list that sessions share which prepared the same statements in the same order: a statement is the same object in
+--- all of them.
+function oltp.one_of_each(statements)
+  first_statements = first_statements or statements
+  return is_equal(statements, first_statements) and first_statements or statements
+end
+
 --- Without a table or a row to read there is nothing to do: such an option is a mistake.
 function oltp.check_sizes(rows_min)
   for _, bound in ipairs { { "tables", 1 }, { "table_size", rows_min } } do
@@ -137,10 +179,14 @@ function thread_init()
   drv = sysbench.sql.driver()
   con = drv:connect()
   if sysbench.tid == 0 then compare_tables(con) end
-  stmt, param = {}, {}
-  for n = 1, opt("tables") do stmt[n], param[n] = {}, {} end
+  stmt, param = {}, not program and {} or nil
+  for n = 1, opt("tables") do
+    stmt[n] = {}
+    if param then param[n] = {} end
+  end
   if oltp.is_redshift() then sysbench.opt.delete_inserts = 0 end
   prepare_statements()
+  if program then stmt = oltp.one_of_each(stmt) end
 end
 
 function close_statements()
@@ -177,23 +223,16 @@ function commit() stmt.commit:perform() end
 
 --- `count`: how many, if not the option's value.
 function execute_point_selects(count)
-  local n = pick_table()
-  local statement, id = stmt[n].point_selects, param[n].point_selects[1]
-  for _ = 1, count or opt("point_selects") do
-    id:set(pick_id())
-    statement:perform()
-  end
+  local statement = stmt[pick_table()].point_selects
+  for _ = 1, count or opt("point_selects") do statement:perform(pick_id()) end
 end
 
 local function execute_ranges(key)
-  local n = pick_table()
-  local statement, first, last = stmt[n][key], param[n][key][1], param[n][key][2]
+  local statement = stmt[pick_table()][key]
   local length = opt("range_size")
   for _ = 1, opt(key) do
     local id = pick_id()
-    first:set(id)
-    last:set(id + length - 1)
-    statement:perform()
+    statement:perform(id, id + length - 1)
   end
 end
 
@@ -206,37 +245,25 @@ function execute_order_ranges() execute_ranges("order_ranges") end
 function execute_distinct_ranges() execute_ranges("distinct_ranges") end
 
 function execute_index_updates()
-  local n = pick_table()
-  local statement, id = stmt[n].index_updates, param[n].index_updates[1]
-  for _ = 1, opt("index_updates") do
-    id:set(pick_id())
-    statement:perform()
-  end
+  local statement = stmt[pick_table()].index_updates
+  for _ = 1, opt("index_updates") do statement:perform(pick_id()) end
 end
 
 function execute_non_index_updates()
-  local n = pick_table()
-  local statement, c, id = stmt[n].non_index_updates, param[n].non_index_updates[1], param[n].non_index_updates[2]
+  local statement = stmt[pick_table()].non_index_updates
   for _ = 1, opt("non_index_updates") do
-    c:set_rand_str(formats.c)
-    id:set(pick_id())
-    statement:perform()
+    local c = rand.string(formats.c)
+    statement:perform(c, pick_id())
   end
 end
 
 function execute_delete_inserts()
   local n = pick_table()
   local delete, insert = stmt[n].deletes, stmt[n].inserts
-  local gone, new = param[n].deletes, param[n].inserts
   for _ = 1, opt("delete_inserts") do
     local id = pick_id()
-    gone[1]:set(id)
-    delete:perform()
-    new[1]:set(id)
-    new[2]:set(pick_id())
-    new[3]:set_rand_str(formats.c)
-    new[4]:set_rand_str(formats.pad)
-    insert:perform()
+    delete:perform(id)
+    insert:perform(id, pick_id(), rand.string(formats.c), rand.string(formats.pad))
   end
 end
 

@@ -3,6 +3,7 @@
 //! A statement outlives its socket: the server's id is dropped, the text stays. Parameter types are sent again only if
 //! they changed, because the server remembers them. Source: MySQL internals, "COM_STMT_EXECUTE".
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use assay_seam::{Effect, StatementId, Value};
@@ -32,7 +33,7 @@ pub(super) enum Form {
         /// The server's id; `None` if it must be prepared again first.
         server: Option<u32>,
         /// The type last sent for each parameter; `UNSENT` at first.
-        types: Box<[u8]>,
+        types: Types,
     },
     /// On our side: its parameters are substituted into the text.
     Text(Arc<Template>),
@@ -43,6 +44,50 @@ impl Statement {
     pub(super) fn text(&self) -> &Template {
         match &self.form {
             Form::Binary { template, .. } | Form::Text(template) => template,
+        }
+    }
+}
+
+/// A type for each parameter of a statement: most have few, and there may be many statements.
+#[derive(Debug)]
+pub(super) enum Types {
+    /// Within the statement.
+    Few {
+        /// At most 7.
+        count: u8,
+        /// The first `count` of them.
+        types: [u8; 7],
+    },
+    /// More than 7.
+    Many(Box<[u8]>),
+}
+
+impl Types {
+    /// For so many parameters, none of which was sent.
+    pub(super) fn unsent(parameters: u16) -> Types {
+        match u8::try_from(parameters) {
+            Ok(count @ 0..=7) => Types::Few { count, types: [UNSENT; 7] },
+            _ => Types::Many(vec![UNSENT; parameters.into()].into()),
+        }
+    }
+}
+
+impl Deref for Types {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Types::Few { count, types } => &types[..usize::from(*count)],
+            Types::Many(types) => types,
+        }
+    }
+}
+
+impl DerefMut for Types {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Types::Few { count, types } => &mut types[..usize::from(*count)],
+            Types::Many(types) => types,
         }
     }
 }

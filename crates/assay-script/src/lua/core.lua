@@ -411,7 +411,16 @@ local package_meta = {
     return list
   end,
 }
-local loaded_meta = { __index = base_loaded, under = base_loaded }
+-- The modules that each session of a built-in workload has loaded at its top level, once one has.
+local loaded_by_all
+local loaded_meta = {
+  under = base_loaded,
+  __index = function(_, name)
+    local value = base_loaded[name]
+    if value == nil and loaded_by_all and not current().at_top_level then return loaded_by_all[name] end
+    return value
+  end,
+}
 
 local function package_of(session)
   local package = session.package
@@ -421,6 +430,17 @@ local function package_of(session)
     session.package = package
   end
   return package
+end
+
+--- A session of a built-in workload needs no list of its modules after its top level if they returned nothing: it is
+--- the same in all. There may be thousands of sessions.
+function core.forget_loaded(session)
+  local loaded = session.package and session.package.loaded
+  for name, value in next, loaded or {} do
+    if value ~= true and name ~= "_G" and name ~= "package" then return end
+  end
+  loaded_by_all = loaded_by_all or loaded
+  session.package = nil
 end
 
 --- Globals created when a script first uses them: name → function of the session.
@@ -553,7 +573,7 @@ function core.share(name)
   shared_modules[name] = LOADING
   local outer, see, set = loading, shared_meta.__index, shared_meta.__newindex
   loading, shared_meta.__index, shared_meta.__newindex = session, defined, define
-  value = setfenv(body, shared_env)(name)
+  value = setfenv(body, shared_env)(name, core.built_in)
   if built_in then core.adapt(name, value, shared_env) end
   loading, shared_meta.__index, shared_meta.__newindex = outer, see, set
   if value == nil then value = true end

@@ -829,6 +829,10 @@ local function live(session)
     local own, first = session.sysbench.cmdline, core.first_cmdline
     if first then own.options, own.commands = first.options, first.commands end
     core.first_cmdline = first or own
+    if core.built_in then
+      session.sysbench.cmdline = core.first_cmdline
+      core.forget_loaded(session)
+    end
   end
   if core.options and core.entry ~= "declare" then
     session.sysbench.opt = setmetatable({}, options_meta)
@@ -858,11 +862,12 @@ function core.add_session(index, tid)
   }, sysbench_meta)
   env.sysbench = session.sysbench
   core.sessions[index], core.environments[index], core.running_types[index] = session, env, false
+  core.connections.first[index] = false
   session.thread = coroutine.create(main)
   debug.setfenv(session.thread, env)
   return session.thread
 end
 
 function core.remove_session(index)
-  core.sessions[index], core.environments[index] = false, false
+  core.sessions[index], core.environments[index], core.connections.first[index] = false, false, false
 end

@@ -121,7 +121,8 @@ end
 -- Errors ------------------------------------------------------------------------------------------------------------
 
 -- What a connection needs for every statement is in the array of its table, close together: there may be thousands of
--- sessions, and statements of others run between two of one. BUSY: it is closed, or a loader's rows are in flight;
+-- sessions, and statements of others run between two of one. BUSY: it is closed, as may be some of its statements that
+-- are executed with values, or a loader's rows are in flight;
 -- FAILED: the last statement failed, and left `error` and its details; SETS: result sets of the last one; PREPARED:
 -- number of statements so far. Everything else is a field, created when needed.
 local NUMBER, BUSY, FAILED, SETS, PREPARED = 1, 2, 3, 4, 5
@@ -258,7 +259,7 @@ end
 -- that.
 local function settle(connection)
   local name = connection.loading
-  connection.loading, connection[BUSY] = false, connection.closed
+  connection.loading, connection[BUSY] = false, connection.closed or connection.closed_statements ~= nil
   finish_unread(connection, "<load into " .. name .. ">", yield(FLUSH, connection[NUMBER]))
 end
 
@@ -431,6 +432,7 @@ Driver.__tostring = function() return "<sql_driver>" end
 function Driver:name() return self.kind end
 
 local drivers = {} -- by name
+local first_connections = {} -- by session: the first that it opened, closed or not
 
 local function driver_of(name)
   local driver = drivers[name]
@@ -466,6 +468,7 @@ function Driver:connect(place)
     session.connections = number + 1
   end
   local connection = setmetatable({ number, false, false, 0, 0 }, Connection)
+  if not first_connections[shared.session] then first_connections[shared.session] = connection end
   if self ~= Connection.driver then connection.driver = self end
   local answer, errno, state, message, _, target, class, details = yield(CONNECT, number, self.kind, tonumber(place) or 0)
   if answer ~= nil then
@@ -498,7 +501,8 @@ core.query_row = Connection.query_row
 
 -- Used by statement.lua, load.lua and plain.lua.
 core.connections = {
-  class = Connection, NUMBER = NUMBER, BUSY = BUSY, PREPARED = PREPARED, ROWS = ROWS, LENGTH = LENGTH, WIDTH = WIDTH,
+  class = Connection, first = first_connections, NUMBER = NUMBER, BUSY = BUSY, PREPARED = PREPARED, ROWS = ROWS,
+  LENGTH = LENGTH, WIDTH = WIDTH,
   finish = finish, finish_unread = finish_unread, failed = statement_failed, closed = closed, text_of = text_of,
   value_at = value_at, make_ready = make_ready, settle = settle, flush = flush,
 }

@@ -6,7 +6,7 @@
 local core = ...
 local ffi = require("ffi")
 local new_table = require("table.new")
-local ask, raise, front, connections = core.ask, core.raise, core.front, core.connections
+local ask, shared, raise, front, connections = core.ask, core.shared, core.raise, core.front, core.connections
 local yield = coroutine.yield
 local QUERY, PREPARE, EXECUTE, CLOSE, DEFER, PIPE = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.DEFER, ask.PIPE
 local PERFORM = ask.PERFORM
@@ -16,16 +16,19 @@ local finish, finish_unread, statement_failed = connections.finish, connections.
 local closed, text_of, value_at = connections.closed, connections.text_of, connections.value_at
 local make_ready, settle, flush = connections.make_ready, connections.settle, connections.flush
 
--- A statement of a session is its connection, at 0, and its parameters, from 1. What it shares with those of other
--- sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and its methods.
+-- A statement of a session is its connection, at 0, and its parameters, if any are bound, from 1. What it shares with
+-- those of other sessions is its class: the number it was prepared under, its text, the kinds of its parameters, and
+-- its methods. One that is executed with values has nothing of its own but the connection: all sessions whose first
+-- connection prepared it under the same number have the same one, which finds that connection.
 local Statement = {}
 local ValueStatement = {} -- executed with values
 local Substituted = {} -- sent as text, with the values in it: nothing is to be prepared
 local ClosedStatement = {}
 
 local statement_classes = setmetatable({}, { __mode = "v" })
+local first_connections = connections.first -- by session
 
-local function classify(statement, name, methods, id, text, wanted, kinds)
+local function class_of(name, methods, id, text, wanted, kinds)
   local key = table.concat({ name, id, kinds, text }, "\0")
   local class = statement_classes[key]
   if not class then
@@ -37,11 +40,22 @@ local function classify(statement, name, methods, id, text, wanted, kinds)
     for method, body in next, methods do class[method] = body end
     class.__index = function(self, field)
       if field == "connection" then return self[0] end
+      if field == 0 then return first_connections[shared.session] end
       return class[field]
     end
     statement_classes[key] = class
   end
-  return setmetatable(statement, class)
+  return class
+end
+
+local function classify(statement, ...) return setmetatable(statement, class_of(...)) end
+
+--- A statement of this connection that is executed with values.
+local function value_statement(connection, id, text, wanted, kinds)
+  local class = class_of("values", ValueStatement, id, text, wanted, kinds)
+  if connection ~= first_connections[shared.session] then return setmetatable({ [0] = connection }, class) end
+  if not class.of_all then class.of_all = setmetatable({}, class) end
+  return class.of_all
 end
 
 local counted = {} -- text → number of placeholders
@@ -57,14 +71,15 @@ local function placeholders(text)
 end
 
 --- Prepares a statement. With `kinds`, a letter per placeholder (`i` integer, `d` double, `t` text, `b` bytes, `a` as
---- the value is), it is executed with values; without, with the parameters bound to it.
+--- the value is; the OLTP workloads also `w`, an integer whose fraction is cut off), it is executed with values;
+--- without, with the parameters bound to it.
 function Connection:prepare(text, kinds)
   if self[BUSY] then make_ready(self) end
   if self.deferring then flush(self) end
   text = text_of(text, "statement to prepare")
   local wanted = placeholders(text)
   if kinds ~= nil then
-    if type(kinds) ~= "string" or kinds:find("[^idtba]") then
+    if type(kinds) ~= "string" or kinds:find("[^idtbaw]") then
       raise("the kinds of parameters are letters: i, d, t, b or a")
     end
     if #kinds ~= wanted then
@@ -72,16 +87,19 @@ function Connection:prepare(text, kinds)
     end
   end
   local id = self[PREPARED]
-  local statement = new_table(math.max(wanted, 1), 0)
-  statement[0] = self
+  local function statement()
+    local own = new_table(math.max(wanted, 1), 0)
+    own[0] = self
+    return own
+  end
   if core.options and core.options.db_ps_mode == "disable" then
-    return classify(statement, "text", Substituted, id, text, wanted, kinds or "")
+    return classify(statement(), "text", Substituted, id, text, wanted, kinds or "")
   end
   self[PREPARED] = id + 1
   local answer, errno, state, message, ignorable, position, hint, details = yield(PREPARE, self[NUMBER], id, text)
   if answer == nil or answer == ROWS then
-    if kinds then return classify(statement, "values", ValueStatement, id, text, wanted, kinds) end
-    return classify(statement, "parameters", Statement, id, text, wanted, "")
+    if kinds then return value_statement(self, id, text, wanted, kinds) end
+    return classify(statement(), "parameters", Statement, id, text, wanted, "")
   end
   if front.refuse_prepare then front.refuse_prepare(self, text, errno, state, message, position, hint, details) end
   return statement_failed(self, text, errno, state, message, ignorable)
@@ -264,8 +282,9 @@ function Statement:pipe()
   return deferred(connection, self, execute(self, PIPE))
 end
 
---- Runs the statement and returns nothing: its rows are not read and need no result object.
-function Statement:perform()
+--- Runs the statement and returns nothing: its rows are not read and need no result object. Values are set first.
+function Statement:perform(...)
+  for i = 1, select("#", ...) do self[i]:set((select(i, ...))) end
   local connection = usable(self)
   return finish_unread(connection, self, execute(self, PERFORM))
 end
@@ -341,7 +360,11 @@ function ClosedStatement.close() return 0 end
 --- The same for a statement of this class that is given this many values.
 local function usable_with(statement, class, count)
   local connection, wanted = statement[0], #class.kinds
-  if connection[BUSY] then make_ready(connection) end
+  if connection[BUSY] then
+    make_ready(connection)
+    local gone = connection.closed_statements
+    if gone and gone[class.id] then ClosedStatement.execute(statement) end
+  end
   if count ~= wanted then raise(("the statement takes %d values, but %d are given"):format(wanted, count)) end
   return connection
 end
@@ -387,13 +410,26 @@ end
 
 function Statement:next_result() return self[0]:next_result() end
 
+local function close(connection, id)
+  if connection.loading then settle(connection) end
+  if connection.deferring then flush(connection) end
+  yield(CLOSE, connection[NUMBER], id)
+end
+
 function Statement:close()
   local connection = self[0]
   classify(self, "closed", ClosedStatement, self.id, self.text, self.wanted, self.kinds)
-  if not connection.closed then
-    if connection.loading then settle(connection) end
-    if connection.deferring then flush(connection) end
-    yield(CLOSE, connection[NUMBER], self.id)
-  end
+  if not connection.closed then close(connection, self.id) end
+  return 0
+end
+
+--- Other sessions may use it still.
+function ValueStatement:close()
+  local connection = self[0]
+  local gone = connection.closed_statements or {}
+  if connection.closed or gone[self.id] then return 0 end
+  close(connection, self.id)
+  gone[self.id] = true
+  connection.closed_statements, connection[BUSY] = gone, true
   return 0
 end

@@ -78,6 +78,61 @@ fn statements_take_values_as_their_kinds_say() {
     );
 }
 
+/// All sessions have the same object for it, but each closes its own, and a second connection has statements of its
+/// own.
+#[test]
+fn a_statement_with_values_belongs_to_its_session_and_connection() {
+    let script = r#"
+        function thread_init()
+          con = sysbench.sql.driver():connect()
+          s = con:prepare("SELECT ?", "i")
+          if sysbench.tid == 0 then
+            other = sysbench.sql.driver():connect()
+            apart = other:prepare("SELECT ?", "i")
+            apart:execute(3)
+            print(s:close(), s:close(), pcall(s.execute, s, 4))
+          end
+        end
+        function event()
+          if sysbench.tid == 0 then return apart:execute(5) end
+          s:perform(6)
+          print(tostring(s), s.connection == con)
+        end
+    "#;
+    let program = program(script);
+    let mut state = LuaState::new(&program, &setup()).unwrap();
+    let mut driver = Driver::default();
+    for number in 0..3 {
+        let slot = state.add_session(number).unwrap();
+        driver.run(&mut state, slot);
+    }
+    let of_one = [
+        "connect 0",
+        "prepare 0.0: SELECT ?",
+        "ready",
+        "next",
+        "execute 0.0: [Int(6)]",
+        "log <sql_statement>\ttrue",
+        "next",
+        "finished true",
+    ];
+    let wanted = [
+        "connect 0",
+        "prepare 0.0: SELECT ?",
+        "connect 1",
+        "prepare 1.0: SELECT ?",
+        "execute 1.0: [Int(3)]",
+        "close 0.0",
+        "log 0\t0\tfalse\ttest.lua:9: attempt to use an already closed statement",
+        "ready",
+        "next",
+        "execute 1.0: [Int(5)]",
+        "next",
+        "finished true",
+    ];
+    assert_eq!(driver.asked, [&wanted[..], &of_one, &of_one].concat());
+}
+
 #[test]
 fn values_are_passed_on_exactly_or_refused_with_their_line() {
     check_sql(

@@ -14,17 +14,23 @@ local INSTALLED = "/usr/share/sysbench/"
 local PLACES = {
   ["oltp_transactions.lua"] = {
     prepare_for_each_table = {
-      ["local statement, parameters = con:prepare(definition[1]:format(n)), {}"] = "oltp_common.lua:284",
+      ["stmt[n][key] = con:prepare(text, kinds(definition))"] = "oltp_common.lua:284",
+      ["local statement, parameters = con:prepare(text), {}"] = "oltp_common.lua:284",
     },
     thread_init = {
       ["drv = sysbench.sql.driver()"] = "oltp_common.lua:348", ["con = drv:connect()"] = "oltp_common.lua:349",
     },
-    execute_point_selects = { ["statement:perform()"] = "oltp_common.lua:419" },
-    execute_ranges = { ["statement:perform()"] = "oltp_common.lua:432" },
-    execute_index_updates = { ["statement:perform()"] = "oltp_common.lua:458" },
-    execute_non_index_updates = { ["statement:perform()"] = "oltp_common.lua:469" },
+    execute_point_selects = {
+      ['for _ = 1, count or opt("point_selects") do statement:perform(pick_id()) end'] = "oltp_common.lua:419",
+    },
+    execute_ranges = { ["statement:perform(id, id + length - 1)"] = "oltp_common.lua:432" },
+    execute_index_updates = {
+      ['for _ = 1, opt("index_updates") do statement:perform(pick_id()) end'] = "oltp_common.lua:458",
+    },
+    execute_non_index_updates = { ["statement:perform(c, pick_id())"] = "oltp_common.lua:469" },
     execute_delete_inserts = {
-      ["delete:perform()"] = "oltp_common.lua:487", ["insert:perform()"] = "oltp_common.lua:488",
+      ["delete:perform(id)"] = "oltp_common.lua:487",
+      ["insert:perform(id, pick_id(), rand.string(formats.c), rand.string(formats.pad))"] = "oltp_common.lua:488",
     },
   },
   ["oltp_tables.lua"] = {
@@ -49,7 +55,7 @@ local PLACES = {
     thread_init = { ["con = sysbench.sql.driver():connect()"] = "bulk_insert.lua:12" },
     event = { ['con:bulk_insert_next(("(%d,%d)"):format(id, id))'] = "bulk_insert.lua:38" },
   },
-  ["oltp_delete.lua"] = { event = { ["stmt[n].deletes:perform()"] = "oltp_delete.lua:33" } },
+  ["oltp_delete.lua"] = { event = { ["stmt[n].deletes:perform(sysbench.rand.default(1, sysbench.opt.table_size))"] = "oltp_delete.lua:33" } },
   ["oltp_insert.lua"] = {
     event = {
       ["con:query(dialect:insert_without_id(n, k, c, pad))"] = "oltp_insert.lua:50",

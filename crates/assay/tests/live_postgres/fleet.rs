@@ -381,7 +381,8 @@ fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
     // What it had stored is gone with it, but not what had arrived.
     let mut run = lab.folder.start(&line.replace("--time 3s", "--time 10m").replace("--lease 60s", "--lease 10s"));
     // Agents send totals every 5 s, at the end of an interval, the first of them possibly 1 or 2 s into the stage: the
-    // second are certain to have arrived when an interval after the eighth is shown. A record ends with its last totals.
+    // second are certain to have arrived when an interval after the eighth is shown. A record ends with its last
+    // totals.
     for _ in 0..10 {
         run.wait_for_interval(4);
     }

@@ -4,7 +4,7 @@ use crate::protocol::load::LoadStep;
 use crate::protocol::login::DEPRECATE_EOF;
 use crate::protocol::packet::{PACKET_MAX, Reader, violation, write_packet};
 use crate::protocol::refusal::{self, read_error};
-use crate::protocol::statement::{Form, Statement, UNSENT, name_statement, write_execute};
+use crate::protocol::statement::{Form, Statement, Types, name_statement, write_execute};
 use assay_seam::{Class, Effect, Exchange, Progress, Reply, StatementError, StatementId, Value};
 use assay_wire::placeholders::wrong_count;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl MySqlConnection {
             return Progress::Reply(Reply::default());
         }
         let template = self.server.templates.get(sql, self.dialect());
-        let form = Form::Binary { template, server: None, types: Box::default() };
+        let form = Form::Binary { template, server: None, types: Types::unsent(0) };
         self.job = Job::Prepare(Statement { id, effect: Effect::of(sql), form });
         self.send_prepare(sql, exchange)
     }
@@ -47,7 +47,13 @@ impl MySqlConnection {
     fn keep(&mut self, statement: Statement) {
         match self.find(statement.id) {
             Ok(at) => self.statements[at] = statement,
-            Err(at) => self.statements.insert(at, statement),
+            Err(at) => {
+                // Doubling would leave half of it empty, in each of thousands of connections.
+                if self.statements.len() == self.statements.capacity() {
+                    self.statements.reserve_exact((self.statements.len() / 4).max(4));
+                }
+                self.statements.insert(at, statement);
+            }
         }
     }
 
@@ -90,7 +96,7 @@ impl MySqlConnection {
                     *effect = Effect::Other;
                 }
                 *server = Some(number);
-                *types = vec![UNSENT; parameters.into()].into();
+                *types = Types::unsent(parameters);
             }
             Job::Execute { statement, .. } => {
                 let id = *statement;

@@ -33,7 +33,13 @@ impl PostgresConnection {
         }
         match self.find(id) {
             Ok(at) => self.statements[at] = statement,
-            Err(at) => self.statements.insert(at, statement),
+            Err(at) => {
+                // Doubling would leave half of it empty, in each of thousands of connections.
+                if self.statements.len() == self.statements.capacity() {
+                    self.statements.reserve_exact((self.statements.len() / 4).max(4));
+                }
+                self.statements.insert(at, statement);
+            }
         }
         Ok(if on_server { Sent::Messages } else { Sent::Nothing })
     }
