@@ -43,6 +43,11 @@ local function class_of(name, methods, id, text, wanted, kinds)
       if field == 0 then return first_connections[shared.session] end
       return class[field]
     end
+    if methods == ValueStatement then
+      class.__newindex = function(_, field)
+        raise(("a statement that is executed with values cannot keep a field `%s`"):format(tostring(field)))
+      end
+    end
     statement_classes[key] = class
   end
   return class

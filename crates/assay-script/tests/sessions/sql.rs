@@ -54,6 +54,7 @@ fn statements_take_values_as_their_kinds_say() {
         print(select('#', s:row(1, 2, nil)))
         print(pcall(s.execute, s, 1))
         print(pcall(s.bind_param, s, 1, 2, 3))
+        print(pcall(function() s.mine = 1 end))
         print(pcall(con.prepare, con, "SELECT ?", "x"))
         print(pcall(con.prepare, con, "SELECT ?", "ii"))"#,
         Driver::default()
@@ -73,8 +74,9 @@ fn statements_take_values_as_their_kinds_say() {
         log 0
         log false	test.lua:9: the statement takes 3 values, but 1 are given
         log false	test.lua:10: this statement was prepared to be executed with values, not parameters
-        log false	test.lua:11: the kinds of parameters are letters: i, d, t, b or a
-        log false	test.lua:12: the statement has 1 placeholders, but 2 kinds are given"#,
+        log false	test.lua:11: a statement that is executed with values cannot keep a field `mine`
+        log false	test.lua:12: the kinds of parameters are letters: i, d, t, b or a
+        log false	test.lua:13: the statement has 1 placeholders, but 2 kinds are given"#,
     );
 }
 
