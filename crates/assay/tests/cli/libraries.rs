@@ -336,9 +336,10 @@ fn a_folder_is_served_while_it_grows() {
 #[test]
 fn a_bisection_finds_the_first_bad_value_and_continues_from_its_records() {
     let folder = Folder::new();
-    // Each transaction inserts as many rows as the option says: from 40 on, far more.
+    // Each transaction inserts as many rows as the option says: from 40 on, far more. A trial takes so long that a worker
+    // that waits for a CPU once does not look like them.
     folder.write("slower.lua", SLOWER);
-    let line = "bisect './slower.lua --rows {} --transactions 60' --values 1,2,3,4,40,41,42 --records found --quiet";
+    let line = "bisect './slower.lua --rows {} --transactions 600' --values 1,2,3,4,40,41,42 --records found --quiet";
     let found = folder.expect(line, 0).stdout;
     assert!(found.starts_with("40 is the first bad one ("), "{found}");
     let files = std::fs::read_dir(folder.path().join("found")).unwrap().count();
@@ -398,7 +399,7 @@ fn a_bisection_builds_commits_skips_those_that_do_not_build_and_continues() {
     folder.write("build.sh", BUILD);
     folder.write("built.lua", BUILT);
     let line = format!(
-        "bisect './built.lua --candidate {{}} --transactions 60' --commits {}..{} --build 'sh build.sh {{}}' \
+        "bisect './built.lua --candidate {{}} --transactions 600' --commits {}..{} --build 'sh build.sh {{}}' \
          --records found",
         commits[0], commits[4]
     );
