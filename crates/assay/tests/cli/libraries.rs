@@ -336,8 +336,8 @@ fn a_folder_is_served_while_it_grows() {
 #[test]
 fn a_bisection_finds_the_first_bad_value_and_continues_from_its_records() {
     let folder = Folder::new();
-    // Each transaction inserts as many rows as the option says: from 40 on, far more. A trial takes so long that a worker
-    // that waits for a CPU once does not look like them.
+    // Each transaction inserts as many rows as the option says: from 40 on, far more. A trial takes so long that a
+    // worker that waits for a CPU once does not look like them.
     folder.write("slower.lua", SLOWER);
     let line = "bisect './slower.lua --rows {} --transactions 600' --values 1,2,3,4,40,41,42 --records found --quiet";
     let found = folder.expect(line, 0).stdout;
