@@ -37,12 +37,15 @@ impl Steps {
         succeeded
     }
 
-    /// Prints every step again; returns an error if one failed.
+    /// Prints every step again, and why it failed; returns an error if one did.
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n== summary");
         for (name, spent, error) in &self.done {
             let outcome = if error.is_none() { "ok" } else { "FAILED" };
             println!("{:>8.1} s  {outcome:<6}  {name}", spent.as_secs_f64());
+            if let Some(error) = error {
+                println!("{error:#}");
+            }
         }
         println!("{:>8.1} s  in all", self.start.elapsed().as_secs_f64());
         let failed: Vec<_> =

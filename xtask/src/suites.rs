@@ -25,7 +25,7 @@ pub(crate) fn compile() -> Result<()> {
 /// ended, and at the end what was not tested. `ready` completes each command.
 ///
 /// # Errors
-/// Names the suites that failed, after all have run.
+/// The suites that failed, with what their failed tests said, after all have run.
 pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
     let suites = all()?;
     let count = suites.len();
@@ -52,7 +52,7 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
                         Err(error) => (format!("-- {name}: FAILED: {error:#}"), false),
                     };
                     if !passed {
-                        failed.push(name);
+                        failed.push(format!("{name}\n{}", why(&said)));
                     }
                     // A closed pipe is not a test failure.
                     let _ = writeln!(
@@ -69,9 +69,23 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
         println!("-- not tested here:\n{}", skipped.join("\n"));
     }
     let (_, failed) = outcome.into_inner().expect("nobody panics with it");
-    ensure!(failed.is_empty(), "{}", failed.join(", "));
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())
 }
+
+/// What failed tests said: the end of a suite's output, from the first failure on. Logs can be cut in the middle, and
+/// this is printed last.
+fn why(output: &str) -> String {
+    let failures = output.find("\nfailures:\n").map_or(output, |start| &output[start..]);
+    let lines: Vec<&str> = failures.trim().lines().collect();
+    let kept = lines.len().min(WHY_LINES);
+    let left_out = lines.len() - kept;
+    let note = if left_out == 0 { String::new() } else { format!("\n[{left_out} more lines above]") };
+    lines[..kept].join("\n") + &note
+}
+
+/// Lines of a suite's failures that are repeated at the end.
+const WHY_LINES: usize = 100;
 
 /// Runs one suite. Returns its output, including errors, in order, and whether it passed.
 fn one(suite: &Suite, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<(String, bool)> {
@@ -136,6 +150,15 @@ fn size(source: &Path) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_are_repeated_without_the_tests_that_passed() {
+        let output = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\nbroken\n-- --lib: FAILED";
+        assert_eq!(why(output), "failures:\n\n---- b stdout ----\nbroken\n-- --lib: FAILED");
+        assert_eq!(why("-- --lib: FAILED: no cargo"), "-- --lib: FAILED: no cargo");
+        let long = format!("\nfailures:\n{}", "x\n".repeat(200));
+        assert!(why(&long).ends_with("x\n[101 more lines above]"), "{}", why(&long));
+    }
 
     #[test]
     fn every_test_file_is_in_a_suite_and_the_longest_come_first() {

@@ -18,13 +18,10 @@ mod skips;
 mod texts;
 pub(crate) mod width;
 
-/// Runs every check and prints all complaints.
+/// Runs every check. The error has all complaints.
 pub(crate) fn run() -> Result<()> {
     let complaints = complaints()?;
-    for complaint in &complaints {
-        println!("{complaint}");
-    }
-    ensure!(complaints.is_empty(), "{} things are not tidy", complaints.len());
+    ensure!(complaints.is_empty(), "{} things are not tidy:\n{}", complaints.len(), complaints.join("\n"));
     Ok(())
 }
 
