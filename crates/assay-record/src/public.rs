@@ -29,7 +29,7 @@ impl Record {
             started.program = HIDDEN.to_owned();
             started.configuration.clear();
         }
-        let mut value = serde_json::to_value(&self).ok()?;
+        let mut value = self.to_value().ok()?;
         hide_all(&mut value, &names);
         for stage in &mut stages {
             let totals = [&mut stage.total].into_iter().chain(&mut stage.targets);
@@ -44,7 +44,7 @@ impl Record {
             scope.log_left_out += std::mem::take(&mut scope.log).len() as u64;
             scope.statements.iter_mut().for_each(|one| one.text = hide(&one.text, &names));
         }
-        let record: Record = serde_json::from_value(value).ok()?;
+        let record: Record = serde_json::from_slice(&serde_json::to_vec(&value).ok()?).ok()?;
         Some(Record { stages, telemetry, ..record })
     }
 

@@ -61,7 +61,7 @@ pub fn change(path: &Path, with: impl FnOnce(&mut Record)) -> Result<(), ChangeE
         });
     }
     let mut record = Record::read(path)?;
-    let known = serde_json::to_value(&record).expect("records become JSON");
+    let known = record.to_value().expect("records become JSON");
     let mut found = json_of(path)?;
     if let Some(started) = found.pointer_mut("/environment/started") {
         without_earlier_fields(started);

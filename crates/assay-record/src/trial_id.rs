@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
-use std::io;
 
 use crate::event::{StageStarted, Totals, head_of};
 use crate::time::Time;
@@ -25,21 +24,9 @@ impl Record {
         let head = Record { tags: BTreeMap::new(), identity: Vec::new(), ..head_of(self) };
         let of_stage = |number| (StageStarted::of(self, number), Totals::of(self, number));
         let stages: Vec<_> = (0..self.stages.len()).map(of_stage).collect();
-        let mut content = ContentHasher(DefaultHasher::new());
-        serde_json::to_writer(&mut content, &(head, stages)).expect("records become JSON");
-        TrialId { started: self.started, seed: self.manifest.seed, content: content.0.finish() }
+        let mut content = DefaultHasher::new();
+        content.write(&serde_json::to_vec(&(head, stages)).expect("records become JSON"));
+        TrialId { started: self.started, seed: self.manifest.seed, content: content.finish() }
     }
 }
 
-struct ContentHasher(DefaultHasher);
-
-impl io::Write for ContentHasher {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
