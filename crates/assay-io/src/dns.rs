@@ -272,9 +272,15 @@ mod tests {
         questions: usize,
         answer: impl Fn(&mut Packet<'_>, bool) -> Option<Vec<u8>> + Send + 'static,
     ) -> NameServers {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        let tcp = TcpListener::bind(address).unwrap();
+        // The port may be taken for TCP.
+        let (socket, address, tcp) = std::iter::repeat_with(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let address = socket.local_addr().unwrap();
+            TcpListener::bind(address).map(|tcp| (socket, address, tcp))
+        })
+        .take(100)
+        .find_map(Result::ok)
+        .unwrap();
         std::thread::spawn(move || {
             let mut buffer = [0; 512];
             for _ in 0..questions {

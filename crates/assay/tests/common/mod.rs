@@ -223,7 +223,10 @@ impl Ran {
             if line.starts_with("# tx/s ") {
                 line = "# tx/s …".to_owned();
             }
-            // Whether there were enough values for p99.9 depends on the machine.
+            // Whether there were enough values for percentiles depends on the machine.
+            if line.starts_with("# ") && line.split(' ').all(|figure| ["#", "–"].contains(&figure)) {
+                line = line.replace('–', "#");
+            }
             line = line.replace("# – #", "# # #");
             if let Some((before, name)) = line.split_once("assay-records/") {
                 let digits = name.replace(|c: char| c.is_ascii_digit(), "#");
