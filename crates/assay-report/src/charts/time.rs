@@ -456,7 +456,9 @@ fn log_marks(stage: &StageFindings, begin: f64) -> impl Iterator<Item = Mark> {
 
 /// The part of a stage in which throughput was steady.
 pub(super) fn steady_mark(stage: &StageFindings, begin: f64) -> Option<Mark> {
-    let SteadyFindings::Steady { judged_from_ns, judged_to_ns, .. } = stage.throughput.steady else { return None };
+    let Some(SteadyFindings::Steady { judged_from_ns, judged_to_ns, .. }) = stage.throughput.steady else {
+        return None;
+    };
     let (from, to) = (instant(begin, judged_from_ns), instant(begin, judged_to_ns));
     (from < to).then(|| Mark { from, to, kind: MarkKind::Steady, text: "steady".to_owned() })
 }

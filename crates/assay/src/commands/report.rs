@@ -205,12 +205,12 @@ fn found(path: &Path, record: &Record, window: Option<Window>) -> Result<Finding
 /// What comes before the steady part affects every figure unless it is left out.
 fn suggest_steady(report: &Report) {
     let late = |stage: &StageFindings| match stage.throughput.steady {
-        SteadyFindings::Steady { start_ns, .. } => start_ns > 0,
+        Some(SteadyFindings::Steady { start_ns, .. }) => start_ns > 0,
         _ => false,
     };
     let stages = || report.entries.iter().flat_map(|entry| &entry.findings.stages);
     let number = stages().filter(|stage| late(stage)).count();
-    let is_steady = |stage: &StageFindings| matches!(stage.throughput.steady, SteadyFindings::Steady { .. });
+    let is_steady = |stage: &StageFindings| matches!(stage.throughput.steady, Some(SteadyFindings::Steady { .. }));
     if number > 0 && stages().all(is_steady) {
         terminal::say("hint: these runs were not steady from the start: --from steady uses their steady part only\n");
     }
