@@ -421,6 +421,11 @@ pub(super) fn note_mark(note: &Note, start_unix_ms: u64, end: f64) -> Option<Mar
     (at >= 0.0 && at <= end).then_some(Mark { from: at, to: at, kind: MarkKind::Step, text })
 }
 
+/// Whether a chart marks instants at which this metric changed.
+pub(super) fn is_marked(metric: &str) -> bool {
+    CHECKPOINTS.contains(&metric)
+}
+
 /// Seconds in which a server counted a checkpoint.
 pub(super) fn checkpoint_marks(stage: &StageFindings, begin: f64) -> Vec<Mark> {
     let servers = stage.telemetry.iter().filter(|scope| scope.scope == ScopeKind::Server);
