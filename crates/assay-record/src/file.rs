@@ -75,6 +75,11 @@ impl Record {
     }
 
     fn read_part(path: &Path, part: Part) -> Result<Record, ReadError> {
+        if part != Part::Whole
+            && let Some(record) = stream::read_copy(path, part)
+        {
+            return Ok(record);
+        }
         let mut source = Source::open(path)?;
         if stream::is_stream(&mut source)? {
             return stream::read(&mut source, part).map(|found| found.record);
@@ -113,7 +118,7 @@ impl Record {
     fn encoded(&self, path: &Path) -> Result<Vec<u8>, WriteError> {
         let failed = |source| WriteError::Io { path: path.to_owned(), source };
         if !is_plain(path) {
-            return stream::whole(self).map_err(failed);
+            return stream::whole_with_copy(self).map_err(failed);
         }
         let mut text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
         text.push(b'\n');

@@ -10,6 +10,8 @@
 mod agents;
 mod attribute;
 mod cases;
+mod columns;
+mod copy;
 mod disk;
 mod event;
 mod experiment;

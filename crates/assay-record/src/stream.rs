@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use zstd::zstd_safe::{self, DCtx, InBuffer, OutBuffer};
 
+use crate::copy::{self, Copied, Extent};
 use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
 use crate::event::{Ended, Event, Fold, Moment, WrittenSoFar};
 use crate::source::Source;
@@ -60,6 +61,51 @@ pub(crate) fn whole(record: &Record) -> io::Result<Vec<u8>> {
     frames(&WrittenSoFar::begin(record, Moment::Underway).0)
 }
 
+/// A whole record in frames, with its copy if it is long.
+pub(crate) fn whole_with_copy(record: &Record) -> io::Result<Vec<u8>> {
+    let mut bytes = whole(record)?;
+    bytes.extend(copy_of(&mut io::Cursor::new(&bytes))?.unwrap_or_default());
+    Ok(bytes)
+}
+
+/// The copy for the end of this stream, made from what is in it. `None`: it is short, or has no end of its own.
+fn copy_of(stream: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
+    let length = stream.seek(SeekFrom::End(0))?;
+    if length < copy::LONG_BYTES {
+        return Ok(None);
+    }
+    stream.seek(SeekFrom::Start(0))?;
+    let lines = Lines { others: Some(Vec::new()), ..Lines::of(Part::Figures) };
+    let Ok((found, others)) = read_lines(&mut Source::new(Path::new("stream"), &mut *stream), lines) else {
+        return Ok(None);
+    };
+    if found.record.status == Status::Running || found.whole_bytes != length || !found.is_compressed {
+        return Ok(None);
+    }
+    let Some(text) = copy::text(&others, &found.record) else { return Ok(None) };
+    stream.seek(SeekFrom::Start(0))?;
+    copy::frame(&text, Extent::of(stream, length)?)
+}
+
+/// A part of a record from the copy at its end. `None`: it has none that fits.
+pub(crate) fn read_copy(path: &Path, part: Part) -> Option<Record> {
+    of_copy(path, &copy::text_of(&mut File::open(path).ok()?)?, part)
+}
+
+/// A part of the record whose copy has this text.
+pub(crate) fn of_copy(path: &Path, text: &[u8], part: Part) -> Option<Record> {
+    let copied = Copied::of(text)?;
+    let mut lines = Lines::of(part);
+    lines.take(path, copied.lines).ok()?;
+    let mut record = lines.finish(path).ok()??;
+    match part {
+        Part::Head => {}
+        Part::Figures => copied.put_into(&mut record)?,
+        Part::Whole => return None,
+    }
+    Some(record)
+}
+
 /// Why frames end before the bytes do.
 #[derive(Debug)]
 pub(crate) enum FrameEnd {
@@ -84,7 +130,7 @@ impl Frames {
     pub(crate) fn next(&mut self, bytes: &[u8], text_max: u64) -> Result<(&[u8], usize), FrameEnd> {
         let begins = bytes.len().min(ZSTD_MAGIC.len());
         if bytes[..begins] != ZSTD_MAGIC[..begins] {
-            return Err(FrameEnd::Damaged);
+            return skippable_bytes(bytes).map(|length| (&[][..], length));
         }
         let length = zstd_safe::find_frame_compressed_size(bytes).map_err(|_| FrameEnd::Cut)?;
         let (mut input, mut end) = (InBuffer::around(&bytes[..length]), 0);
@@ -103,6 +149,14 @@ impl Frames {
                 _ => {}
             }
         }
+    }
+}
+
+/// Length of a frame without lines.
+fn skippable_bytes(bytes: &[u8]) -> Result<usize, FrameEnd> {
+    match copy::may_be_skippable(bytes) {
+        true => zstd_safe::find_frame_compressed_size(bytes).map_err(|_| FrameEnd::Cut),
+        false => Err(FrameEnd::Damaged),
     }
 }
 
@@ -139,7 +193,7 @@ pub(crate) fn is_stream<R: Read>(source: &mut Source<R>) -> Result<bool, ReadErr
 /// A stream that was read.
 pub(crate) struct ReadStream {
     pub(crate) record: Record,
-    /// Length of its whole frames.
+    /// Length of its whole frames, without a copy at its end.
     pub(crate) whole_bytes: u64,
     /// Whether something other than a cut frame follows them.
     pub(crate) is_damaged: bool,
@@ -159,10 +213,16 @@ pub(crate) enum Part {
 
 /// The record of a stream. A cut or damaged one ends with its last whole frame.
 pub(crate) fn read<R: Read>(source: &mut Source<R>, part: Part) -> Result<ReadStream, ReadError> {
+    read_lines(source, Lines::of(part)).map(|(found, _)| found)
+}
+
+/// As `read`, and the `others` of `lines`.
+fn read_lines<R: Read>(source: &mut Source<R>, mut lines: Lines) -> Result<(ReadStream, Vec<u8>), ReadError> {
     let path = source.path();
     let too_large = || ReadError::TooLarge { path: path.to_owned(), limit_bytes: DECOMPRESSED_BYTES_MAX };
-    let (mut lines, mut frames) = (Lines::of(part), Frames::default());
-    let (mut at, mut broken) = (0, None);
+    let mut frames = Frames::default();
+    // `at` is after a frame that may follow the last one with events.
+    let (mut at, mut whole_bytes, mut broken) = (0, 0, None);
     while source.held().len() < ZSTD_MAGIC.len() && source.more()? {}
     let is_compressed = source.held().starts_with(&ZSTD_MAGIC);
     if !is_compressed {
@@ -171,6 +231,7 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>, part: Part) -> Result<ReadSt
         let bytes = source.held();
         at = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         lines.take(path, &bytes[..at])?;
+        whole_bytes = at;
         broken = (at < bytes.len()).then_some(FrameEnd::Cut);
         source.pass(source.held().len());
     }
@@ -180,6 +241,9 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>, part: Part) -> Result<ReadSt
             Ok((text, length)) => {
                 lines.take(path, text)?;
                 at += length;
+                if !copy::may_be_skippable(source.held()) {
+                    whole_bytes = at;
+                }
                 source.pass(length);
             }
             Err(FrameEnd::TooLarge) => return Err(too_large()),
@@ -188,17 +252,20 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>, part: Part) -> Result<ReadSt
         }
     }
     let is_damaged = matches!(broken, Some(FrameEnd::Damaged));
+    let others = lines.take_others();
     let mut record = lines.finish(path)?.ok_or_else(|| ReadError::CutOff { path: path.to_owned() })?;
     if is_damaged && record.status == Status::Running {
         record.failure = Some(format!("the record is damaged after its first {at} bytes: what followed is lost"));
     }
-    Ok(ReadStream { record, whole_bytes: at as u64, is_damaged, is_compressed })
+    Ok((ReadStream { record, whole_bytes: whole_bytes as u64, is_damaged, is_compressed }, others))
 }
 
 /// Lines on their way into a record.
 struct Lines {
     part: Part,
     fold: Fold,
+    /// Lines that are neither intervals nor readings, as far as they count; `None`: not wanted.
+    others: Option<Vec<u8>>,
     /// The last totals of a stage in progress: most are replaced, and need not be decoded.
     so_far: Vec<u8>,
     /// Length of the lines that were decoded: what a reader keeps in memory.
@@ -210,7 +277,8 @@ struct Lines {
 
 impl Lines {
     fn of(part: Part) -> Lines {
-        Lines { part, fold: Fold::default(), so_far: Vec::new(), taken_bytes: 0, number: 0, so_far_number: 0 }
+        let (fold, others, so_far) = (Fold::default(), None, Vec::new());
+        Lines { part, fold, others, so_far, taken_bytes: 0, number: 0, so_far_number: 0 }
     }
 
     fn take(&mut self, path: &Path, text: &[u8]) -> Result<(), ReadError> {
@@ -227,6 +295,13 @@ impl Lines {
                     if kind == b"stage_ended" {
                         self.so_far.clear();
                     }
+                    if let Some(others) = &mut self.others
+                        && kind != b"interval"
+                        && kind != b"readings"
+                    {
+                        others.extend_from_slice(line);
+                        others.push(b'\n');
+                    }
                     self.taken_bytes += line.len() as u64;
                     if let Some(event) = self.parse(path, line, self.number)? {
                         self.fold.take(event);
@@ -235,6 +310,12 @@ impl Lines {
             }
         }
         Ok(())
+    }
+
+    fn take_others(&mut self) -> Vec<u8> {
+        let mut others = self.others.take().unwrap_or_default();
+        others.extend_from_slice(&self.so_far);
+        others
     }
 
     fn finish(mut self, path: &Path) -> Result<Option<Record>, ReadError> {
@@ -455,7 +536,10 @@ impl RecordFile {
             self.say_why_it_ends(record, &error);
             return Err(error);
         }
-        let Sink::Grows(file, _) = &self.sink else { unreachable!("devices were handled above") };
+        let Sink::Grows(file, _) = &mut self.sink else { unreachable!("devices were handled above") };
+        if !disk::is_plain(&path) {
+            add_copy(file);
+        }
         file.sync_all().map_err(failed)?;
         match disk::is_plain(&path) {
             true => record.write(&path).map(|()| path),
@@ -496,6 +580,11 @@ fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes).inspect_err(|_| _ = file.set_len(length))
 }
 
+/// Appends the copy of a long record that is over. Without it, the record is as good, only slower to compare.
+fn add_copy(file: &mut File) {
+    let _ = copy_of(file).and_then(|copy| append(file, &copy.unwrap_or_default()));
+}
+
 /// Changes what is known of a finished record, such as its tags: one event more. Measurements stay as they are.
 pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(), AmendError> {
     let failed = |source| WriteError::Io { path: path.to_owned(), source };
@@ -511,13 +600,14 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     let known = WrittenSoFar::of(&record);
     change(&mut record);
     let events = known.since(&record, Moment::StageEnd).0;
-    // An incomplete frame of a killed run.
+    // An incomplete frame of a killed run, or a copy that lacks the change.
     file.set_len(whole_bytes).map_err(failed)?;
     let bytes = match is_compressed {
         true => frames(&events).map_err(failed)?,
         false => events.iter().map(|event| event.line() + "\n").collect::<String>().into(),
     };
     append(&mut file, &bytes).map_err(failed)?;
+    add_copy(&mut file);
     Ok(file.sync_all().map_err(failed)?)
 }
 
@@ -558,7 +648,8 @@ impl Follow {
         // Part of a frame is read again: a writer that could not complete it takes it back.
         self.file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
         self.file.read_to_end(&mut bytes).map_err(failed)?;
-        while at < bytes.len() {
+        // A copy at the end has nothing new.
+        while at < bytes.len() && !copy::may_be_skippable(&bytes[at..]) {
             let (text, length) = match frames.next(&bytes[at..], DECOMPRESSED_BYTES_MAX) {
                 Ok(frame) => frame,
                 Err(FrameEnd::Cut) => break,

@@ -28,7 +28,7 @@ pub use charts::chart::{
 };
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
-pub use charts::{Charts, charts};
+pub use charts::{Charts, charts, forget_undrawn};
 pub use digits::{clock, count, figure, ms, percent, short};
 pub use findings::agents::{AgentFindings, AgentStageFindings};
 pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleUnit, RuleVerdict};

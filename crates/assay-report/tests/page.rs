@@ -6,7 +6,7 @@ mod hostile;
 
 use assay_record::*;
 use assay_report::*;
-use example::example;
+use example::{example, example_with_telemetry};
 use hostile::hostile;
 
 fn told(records: Vec<Record>) -> Report {
@@ -40,6 +40,25 @@ fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     no session SQL: The highest throughput was with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
     No verdict on no session SQL against SET application_name = 'shop': p99 ms 8.52 → 8.52, ±0.0% (no interval); a confidence interval needs at least 4 trials per side (there are 1).
     ");
+}
+
+#[test]
+fn readings_that_no_chart_draws_are_not_missed() {
+    let mut record = example_with_telemetry();
+    for scope in &mut record.telemetry.as_mut().unwrap().scopes {
+        let other =
+            scope.series.iter().map(|series| Series { metric: format!("{}_2", series.metric), ..series.clone() });
+        let others: Vec<Series> = other.collect();
+        scope.series.extend(others);
+    }
+    let mut some = findings(&record);
+    forget_undrawn(&mut some);
+    let kept = |name: &str| !some.stages[0].telemetry[0].metric(name).unwrap().points.is_empty();
+    assert!(kept("log_bytes") && !kept("log_bytes_2"));
+    let pages = [findings(&record), some.clone()].map(|found| html(&report(vec![("r.json.zst".into(), found)]), &[]));
+    assert!(pages[0] == pages[1]);
+    let texts = [findings(&record), some].map(|found| format!("{}{}", text(&found), json(&found)));
+    assert_eq!(texts[0], texts[1]);
 }
 
 #[test]

@@ -477,7 +477,7 @@ fn a_run_that_changed_or_stood_still_is_never_steady() {
             let dropped = findings(&two_minutes(seed, |t, rate| if t < at { rate } else { 0.6 * rate }));
             let throughput = &dropped.stages[0].throughput;
             let from = at * 1_000_000_000;
-            let is_true = match throughput.steady {
+            let is_true = match throughput.steady.unwrap() {
                 SteadyFindings::Shifted => true,
                 SteadyFindings::Steady { start_ns, .. } => at <= 30 && start_ns == from,
                 _ => false,
@@ -487,15 +487,21 @@ fn a_run_that_changed_or_stood_still_is_never_steady() {
             assert!(shift.start_ns == from && (shift.tps_after - 600.0).abs() < 10.0, "{shift:?}");
         }
         let dead = findings(&two_minutes(seed, |t, rate| if t < 96 { rate } else { 0.0 }));
-        assert_eq!(dead.stages[0].throughput.steady, SteadyFindings::Outage);
+        assert_eq!(dead.stages[0].throughput.steady, Some(SteadyFindings::Outage));
         let stopped = findings(&two_minutes(seed, |t, rate| if (50..53).contains(&t) { 0.0 } else { rate }));
-        assert_eq!(stopped.stages[0].throughput.steady, SteadyFindings::Outage);
+        assert_eq!(stopped.stages[0].throughput.steady, Some(SteadyFindings::Outage));
         assert_eq!(stopped.stages[0].throughput.shifts, []);
         // A trickle remains: not an outage, but not steady either.
         let trickle = findings(&two_minutes(seed, |t, rate| if (50..53).contains(&t) { 0.05 * rate } else { rate }));
-        assert!(matches!(trickle.stages[0].throughput.steady, SteadyFindings::Dip { start_ns: 50_000_000_000, .. }));
+        assert!(matches!(
+            trickle.stages[0].throughput.steady.unwrap(),
+            SteadyFindings::Dip { start_ns: 50_000_000_000, .. }
+        ));
         let even = findings(&two_minutes(seed, |_, rate| rate));
-        assert!(matches!(even.stages[0].throughput.steady, SteadyFindings::Steady { start_ns: 0, .. }), "{seed}");
+        assert!(
+            matches!(even.stages[0].throughput.steady.unwrap(), SteadyFindings::Steady { start_ns: 0, .. }),
+            "{seed}"
+        );
     }
 }
 
@@ -509,7 +515,7 @@ fn an_open_loop_is_steady_only_if_its_response_times_and_its_backlog_are() {
             let ns = response_ms(t) * 1_000_000;
             (interval.response, interval.backlog) = (spread(1000, ns, ns), backlog(t));
         }
-        findings(&record).stages[0].throughput.steady
+        findings(&record).stages[0].throughput.steady.unwrap()
     };
     assert!(matches!(steady(&|t| 10 + t % 3, &|_| 0), SteadyFindings::Steady { .. }));
     let shifted = steady(&|t| if t < 70 { 10 + t % 3 } else { 30 + t % 3 }, &|_| 0);
@@ -534,7 +540,10 @@ fn what_the_end_of_a_run_cannot_show_is_said() {
         let record = two_minutes(2, rate);
         let found = findings(&record);
         let text = text_in(&found, View { width: 160, ..View::default() });
-        (found.stages[0].throughput.steady, text.lines().find(|line| line.starts_with("steady")).unwrap().to_owned())
+        (
+            found.stages[0].throughput.steady.unwrap(),
+            text.lines().find(|line| line.starts_with("steady")).unwrap().to_owned(),
+        )
     };
     // A tenth less in the last three seconds.
     let (found, line) = said(&|t, rate| if t < 117 { rate } else { 0.9 * rate });

@@ -214,9 +214,15 @@ fn squares_of_cosines(series: &[f64], center: f64, first: usize, last: usize) ->
         let mut before = angles.map(|angle| (angle * (first as f64 - 1.0)).cos());
         let mut cos = angles.map(|angle| (angle * first as f64).cos());
         for sum in &mut sums {
-            let products: [f64; VALUES] = from_fn(|at| values[at] * cos[at]);
-            let next: [f64; VALUES] = from_fn(|at| twice[at] * cos[at] - before[at]);
-            products.into_iter().for_each(|product| *sum += product);
+            // Not `from_fn`, which calls a function for each value.
+            let (mut products, mut next) = ([0.0; VALUES], [0.0; VALUES]);
+            for at in 0..VALUES {
+                products[at] = values[at] * cos[at];
+                next[at] = twice[at] * cos[at] - before[at];
+            }
+            for product in products {
+                *sum += product;
+            }
             (before, cos) = (cos, next);
         }
     }

@@ -281,12 +281,15 @@ fn excursion(series: &[f64], has_waves: bool, tolerance: &Tolerance) -> Option<E
 
 /// Whether an excursion of several values is more than chance, judged by the others.
 fn stands_out(series: &[f64], found: &Excursion) -> bool {
+    if found.length < 2 {
+        return false;
+    }
     let others = [&series[..found.at], &series[found.at + found.length..]].concat();
     let center = mean(&others);
     let Ok(spread) = Spread::of(&others, center, 1) else { return false };
     let chance =
         |reach: f64| spread.stays_within(reach, DIFFERENT_LEVEL, |process| process.error_of_mean(found.length));
-    found.length > 1 && chance((found.level - center).abs())
+    chance((found.level - center).abs())
 }
 
 /// How many values to leave out at the start so that the error of the mean of the rest is smallest; none if they do not

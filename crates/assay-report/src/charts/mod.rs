@@ -6,6 +6,7 @@ use crate::charts::chart::{Chart, points_max};
 use crate::charts::time::TimeLine;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
+use crate::findings::shares::Points;
 use crate::words::run::{TRANSACTIONS_PER_SECOND, rate_words_of};
 use crate::words::subject::{slug, subject};
 use crate::words::window::window_words;
@@ -29,6 +30,17 @@ pub struct Charts {
     pub of_entries: Vec<Vec<Chart>>,
     /// Charts of all records together.
     pub of_all: Vec<Chart>,
+}
+
+/// Leaves out the readings over time that are in no chart of `charts`: a report of many records need not keep them.
+pub fn forget_undrawn(findings: &mut Findings) {
+    for scope in findings.stages.iter_mut().flat_map(|stage| &mut stage.telemetry) {
+        let kind = scope.scope;
+        let is_needed = |metric: &str| telemetry::is_drawn(kind, metric) || time::is_marked(metric);
+        for metric in scope.metrics.iter_mut().filter(|one| !is_needed(&one.metric)) {
+            metric.points = Points::default();
+        }
+    }
 }
 
 /// Every chart for which `report` has data.

@@ -133,6 +133,12 @@ const OF_MACHINE: [ChartPlan; 3] = [
     },
 ];
 
+/// Whether a chart shows this metric over time.
+pub(super) fn is_drawn(scope: ScopeKind, metric: &str) -> bool {
+    let plans = if scope == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };
+    plans.iter().flat_map(|plan| plan.lines).any(|line| line.metric == metric)
+}
+
 /// The charts of all readings of a record. `number`: of the record.
 pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> Vec<Chart> {
     let mut keys: Vec<(ScopeKind, u32)> = Vec::new();

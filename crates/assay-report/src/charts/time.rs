@@ -421,6 +421,11 @@ pub(super) fn note_mark(note: &Note, start_unix_ms: u64, end: f64) -> Option<Mar
     (at >= 0.0 && at <= end).then_some(Mark { from: at, to: at, kind: MarkKind::Step, text })
 }
 
+/// Whether a chart marks instants at which this metric changed.
+pub(super) fn is_marked(metric: &str) -> bool {
+    CHECKPOINTS.contains(&metric)
+}
+
 /// Seconds in which a server counted a checkpoint.
 pub(super) fn checkpoint_marks(stage: &StageFindings, begin: f64) -> Vec<Mark> {
     let servers = stage.telemetry.iter().filter(|scope| scope.scope == ScopeKind::Server);
@@ -456,7 +461,9 @@ fn log_marks(stage: &StageFindings, begin: f64) -> impl Iterator<Item = Mark> {
 
 /// The part of a stage in which throughput was steady.
 pub(super) fn steady_mark(stage: &StageFindings, begin: f64) -> Option<Mark> {
-    let SteadyFindings::Steady { judged_from_ns, judged_to_ns, .. } = stage.throughput.steady else { return None };
+    let Some(SteadyFindings::Steady { judged_from_ns, judged_to_ns, .. }) = stage.throughput.steady else {
+        return None;
+    };
     let (from, to) = (instant(begin, judged_from_ns), instant(begin, judged_to_ns));
     (from < to).then(|| Mark { from, to, kind: MarkKind::Steady, text: "steady".to_owned() })
 }

@@ -11,7 +11,7 @@ use crate::findings::latency::all;
 use crate::findings::outage::{ListedOutage, listed, outages};
 use crate::findings::tally::{TallyFindings, tally_findings};
 use crate::findings::telemetry::{ScopeFindings, scopes};
-use crate::findings::throughput::{StageFacts, Steps, ThroughputFindings, throughput_findings};
+use crate::findings::throughput::{StageFacts, Steps, ThroughputFindings, throughput_findings, without_course};
 
 /// The part of a stage that its figures cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -201,7 +201,10 @@ pub(crate) fn stage_findings(
             waiting_max: backlog_max(stage),
         }),
         generator: (stage.generator.workers > 0).then(|| generator_findings(stage, &total, cpus)),
-        throughput: throughput_findings(&steps, &stage.intervals, &beside),
+        throughput: match over_time {
+            true => throughput_findings(&steps, &stage.intervals, &beside),
+            false => without_course(&steps, &of_all),
+        },
         outages: listed(&stage.intervals, stage.measured_ns, &of_all),
         response_intervals: LatencyIntervals { p50_ns, p95_ns, p99_ns },
         intervals,

@@ -207,18 +207,6 @@ pub struct AbsentFindings {
 }
 
 impl ScopeFindings {
-    /// Leaves out what is only for charts.
-    pub(crate) fn forget_course(&mut self) {
-        self.wait_points = Vec::new();
-        self.metrics.iter_mut().for_each(|metric| metric.points = Points::default());
-        let shares = &mut self.shares;
-        shares
-            .hits
-            .iter_mut()
-            .chain(shares.cpu.iter_mut().map(|(_, of)| of))
-            .for_each(|of| of.points = Points::default());
-    }
-
     /// The metric of this name.
     pub fn metric(&self, name: &str) -> Option<&TelemetryFindings> {
         self.metrics.iter().find(|one| one.metric == name)
@@ -283,16 +271,15 @@ pub(crate) fn scopes(
     let found = telemetry.scopes.iter().map(|scope| {
         // A server's work is for its own transactions, if it is known which these are.
         let own = (scope.kind == ScopeKind::Server).then(|| Done::of_target(stage, scope.target as usize)).flatten();
-        let mut found = scope_findings(scope, (start_ns, end_ns), own.as_ref().unwrap_or(&done), over_time);
+        let samples = Samples::of(scope, (start_ns, end_ns), own.as_ref().unwrap_or(&done));
+        let mut found = scope_findings(scope, (start_ns, end_ns), &samples, over_time);
+        let last_ns = samples.within.last().map_or(0, |(_, at)| since_start(*at));
         // With one target, the total is its own.
         let tally = stage.targets.get(scope.target as usize).unwrap_or(&stage.total);
         if scope.kind == ScopeKind::Server {
-            found.absent = remove_unmoved(&mut found.metrics, tally);
+            found.absent = remove_unmoved(&mut found.metrics, tally, last_ns);
         }
         found.shares = shares(|name| found.metric(name).map(TelemetryFindings::for_shares));
-        if !over_time {
-            found.forget_course();
-        }
         found
     });
     found.collect()
@@ -318,8 +305,9 @@ const MOVED: [(CounterMover, &[&str]); 5] = [
 /// PostgreSQL publishes its counters up to a second late.
 const LATE_NS: u64 = 3_000_000_000;
 
-/// Removes counters that stood still although the load moved them on any server that counts.
-fn remove_unmoved(metrics: &mut Vec<TelemetryFindings>, tally: &record::Tally) -> Vec<UnmovedFindings> {
+/// Removes counters that stood still although the load moved them on any server that counts. `last_ns`: of the last
+/// sample, since the start of the stage.
+fn remove_unmoved(metrics: &mut Vec<TelemetryFindings>, tally: &record::Tally, last_ns: u64) -> Vec<UnmovedFindings> {
     let transactions: u64 = tally.transactions.iter().map(|one| one.count).sum();
     let classes = &tally.statements;
     let writes = classes.write.count;
@@ -337,7 +325,7 @@ fn remove_unmoved(metrics: &mut Vec<TelemetryFindings>, tally: &record::Tally) -
         metrics.retain(|one| {
             let goes = names.contains(&one.metric.as_str()) && stands(one);
             if goes {
-                let reason = reason(one, number, load);
+                let reason = reason(one, number, load, last_ns);
                 absent.push(UnmovedFindings { metric: one.metric.clone(), reason });
             }
             !goes
@@ -346,32 +334,60 @@ fn remove_unmoved(metrics: &mut Vec<TelemetryFindings>, tally: &record::Tally) -
     absent
 }
 
-fn reason(one: &TelemetryFindings, number: u64, load: &str) -> String {
+fn reason(one: &TelemetryFindings, number: u64, load: &str, last_ns: u64) -> String {
     let stood = format!("{} stood still during {number} {load}", one.source);
     match one.source.as_str() {
         "Com_commit" => format!("{stood}: it counts COMMIT statements, and autocommit needs none"),
-        _ if one.points.iter().next_back().is_none_or(|last| last.at_ns < LATE_NS) => {
-            format!("{stood}: the server counts it late, or not at all")
-        }
+        _ if last_ns < LATE_NS => format!("{stood}: the server counts it late, or not at all"),
         _ => format!("{stood}: the server does not count this"),
+    }
+}
+
+/// The samples of a scope in a stage.
+struct Samples {
+    /// Number in the scope, and the instant since the start of the stage.
+    within: Vec<(usize, i128)>,
+    /// Since the previous one of these; of the first, zero.
+    lengths: Vec<f64>,
+    /// Transactions until then.
+    ended: Vec<f64>,
+}
+
+impl Samples {
+    fn of(scope: &record::Scope, (start_ns, end_ns): (u64, u64), done: &Done) -> Samples {
+        let times = scope.began_ns.iter().zip(&scope.ended_ns).map(|(began, ended)| began / 2 + ended / 2);
+        let within: Vec<(usize, i128)> = times
+            .enumerate()
+            .filter(|(_, at)| *at >= start_ns && *at <= end_ns)
+            .map(|(number, at)| (number, i128::from(at) - i128::from(start_ns)))
+            .collect();
+        let steps = within.windows(2).map(|two| (two[1].1 - two[0].1) as f64);
+        Samples {
+            lengths: std::iter::once(0.0).chain(steps).collect(),
+            ended: within.iter().map(|(_, at)| done.at(*at)).collect(),
+            within,
+        }
+    }
+
+    /// The time from one of them to a later one.
+    fn between(&self, from: usize, to: usize) -> f64 {
+        if from + 1 == to { self.lengths[to] } else { (self.within[to].1 - self.within[from].1) as f64 }
+    }
+
+    /// What a series has for each of them.
+    fn values_of<'a>(&'a self, values: &'a [Option<u64>]) -> impl Iterator<Item = Option<u64>> + 'a {
+        self.within.iter().map(|(number, _)| values.get(*number).copied().flatten())
     }
 }
 
 fn scope_findings(
     scope: &record::Scope,
     (start_ns, end_ns): (u64, u64),
-    done: &Done,
+    samples: &Samples,
     over_time: bool,
 ) -> ScopeFindings {
-    let times = scope.began_ns.iter().zip(&scope.ended_ns).map(|(began, ended)| began / 2 + ended / 2);
-    let within: Vec<(usize, i128)> = times
-        .enumerate()
-        .filter(|(_, at)| *at >= start_ns && *at <= end_ns)
-        .map(|(number, at)| (number, i128::from(at) - i128::from(start_ns)))
-        .collect();
-    let ended: Vec<f64> = within.iter().map(|(_, at)| done.at(*at)).collect();
-    let metrics = scope.series.iter().map(|series| series_findings(series, &within, &ended, over_time));
-    let metrics = metrics.filter(|found| found.points.iter().any(|point| point.value.is_some()));
+    let metrics = scope.series.iter().map(|series| series_findings(series, samples, over_time));
+    let metrics = metrics.filter(|found| found.per_s.is_some() || found.last.is_some());
     let mut instants = Vec::new();
     let shared = |mut found: TelemetryFindings| {
         found.points.share(&mut instants);
@@ -379,7 +395,7 @@ fn scope_findings(
     };
     let metrics = metrics.map(shared).collect();
     let (waits, wait_points) = match &scope.waits {
-        Some(waits) => waits_findings(waits, &within),
+        Some(waits) => waits_findings(waits, &samples.within, over_time),
         None => (None, Vec::new()),
     };
     let lines = scope.log.iter().filter(|line| line.at_ns >= start_ns && line.at_ns <= end_ns);
@@ -402,17 +418,8 @@ fn scope_findings(
     }
 }
 
-/// `ended`: transactions until each of the samples `within`.
-fn series_findings(
-    series: &record::Series,
-    within: &[(usize, i128)],
-    ended: &[f64],
-    over_time: bool,
-) -> TelemetryFindings {
-    let value_of = |values: &[Option<u64>], number: usize| values.get(number).copied().flatten();
-    let values: Vec<(i128, Option<u64>)> =
-        within.iter().map(|(number, at)| (*at, value_of(&series.values, *number))).collect();
-    let own: Vec<u64> = within.iter().map(|(number, _)| value_of(&series.own, *number).unwrap_or(0)).collect();
+/// It has a rate, or a last level, if there is any value in the stage.
+fn series_findings(series: &record::Series, samples: &Samples, over_time: bool) -> TelemetryFindings {
     let mut found = TelemetryFindings {
         metric: series.metric.clone(),
         unit: series.unit,
@@ -432,10 +439,10 @@ fn series_findings(
     };
     match series.reading {
         Reading::Counter => {
-            counter(&mut found, &values, &own, ended, over_time);
+            counter(&mut found, series, samples, over_time);
             found.own_per_s = found.own_per_s.filter(|_| !series.own.is_empty());
         }
-        Reading::Gauge => gauge(&mut found, &values),
+        Reading::Gauge => gauge(&mut found, series, samples, over_time),
     }
     found
 }
@@ -444,31 +451,40 @@ fn since_start(at: i128) -> u64 {
     u64::try_from(at.max(0)).unwrap_or(u64::MAX)
 }
 
-fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &[u64], ended: &[f64], over_time: bool) {
+fn counter(found: &mut TelemetryFindings, series: &record::Series, samples: &Samples, over_time: bool) {
     let (mut sum, mut of_own, mut ns, mut transactions) = (0.0, 0.0, 0.0, 0.0);
     let (mut pairs, mut points) = (Vec::new(), Vec::new());
-    let mut before: Option<(i128, u64, u64, f64)> = None;
-    for (((at, value), own), done) in values.iter().zip(own).zip(ended) {
-        let Some(value) = *value else {
-            points.push(TelemetryPoint { at_ns: since_start(*at), value: None });
+    let mut before: Option<(usize, u64, u64)> = None;
+    let values = samples.values_of(&series.values).zip(samples.values_of(&series.own));
+    for (place, (value, own)) in values.enumerate() {
+        let at_ns = || since_start(samples.within[place].1);
+        let Some(value) = value else {
+            if over_time {
+                points.push(TelemetryPoint { at_ns: at_ns(), value: None });
+            }
             continue;
         };
-        if let Some((earlier, known, known_own, done_before)) = before.replace((*at, value, *own, *done)) {
-            let length = (*at - earlier) as f64;
+        let own = own.unwrap_or(0);
+        if let Some((earlier, known, known_own)) = before.replace((place, value, own)) {
+            let length = samples.between(earlier, place);
             let ours = own.saturating_sub(known_own) as f64;
             // A server that publishes late may not have counted all of our part yet: only the sum is right.
             let step = value.checked_sub(known).filter(|_| length > 0.0).map(|step| step as f64 - ours);
             if value < known {
-                found.resets_ns.push(since_start(*at));
+                found.resets_ns.push(at_ns());
             }
             if let Some(step) = step {
-                let ended = done - done_before;
+                let ended = samples.ended[place] - samples.ended[earlier];
                 (sum, of_own) = (sum + step, of_own + ours);
                 (ns, transactions) = (ns + length, transactions + ended);
-                pairs.push((step, ended));
+                if over_time {
+                    pairs.push((step, ended));
+                }
             }
-            let value = step.map(|step| step.max(0.0) * 1e9 / length);
-            points.push(TelemetryPoint { at_ns: since_start(*at), value });
+            if over_time {
+                let value = step.map(|step| step.max(0.0) * 1e9 / length);
+                points.push(TelemetryPoint { at_ns: at_ns(), value });
+            }
         }
     }
     found.points = points.into_iter().collect();
@@ -484,12 +500,13 @@ fn counter(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)], own: &
     }
 }
 
-fn gauge(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)]) {
-    found.points = values
-        .iter()
-        .map(|(at, value)| TelemetryPoint { at_ns: since_start(*at), value: value.map(|value| value as f64) })
-        .collect();
-    let known: Vec<f64> = found.points.iter().filter_map(|point| point.value).collect();
+fn gauge(found: &mut TelemetryFindings, series: &record::Series, samples: &Samples, over_time: bool) {
+    let values = || samples.values_of(&series.values).map(|value| value.map(|value| value as f64));
+    if over_time {
+        let at = samples.within.iter().map(|(_, at)| since_start(*at));
+        found.points = at.zip(values()).map(|(at_ns, value)| TelemetryPoint { at_ns, value }).collect();
+    }
+    let known: Vec<f64> = values().flatten().collect();
     found.mean = ratio(known.iter().sum(), known.len() as f64);
     found.max = known.iter().copied().reduce(f64::max);
     found.last = known.last().copied();
@@ -498,7 +515,11 @@ fn gauge(found: &mut TelemetryFindings, values: &[(i128, Option<u64>)]) {
 /// Nanoseconds since the start of the stage, and the sessions seen in each event.
 type WaitsOverTime = Vec<(u64, Vec<f64>)>;
 
-fn waits_findings(waits: &record::Waits, within: &[(usize, i128)]) -> (Option<Vec<WaitFindings>>, WaitsOverTime) {
+fn waits_findings(
+    waits: &record::Waits,
+    within: &[(usize, i128)],
+    over_time: bool,
+) -> (Option<Vec<WaitFindings>>, WaitsOverTime) {
     let looks_at = |number: usize| waits.looks.get(number).copied().unwrap_or(0);
     // The observations of a sample are between the previous one and itself: those of the first are before this stage.
     let steps: Vec<(usize, i128)> =
@@ -513,7 +534,7 @@ fn waits_findings(waits: &record::Waits, within: &[(usize, i128)]) -> (Option<Ve
         .collect();
     events.sort_by(|(one, seen), (other, of_other)| of_other.total_cmp(seen).then_with(|| one.name.cmp(&other.name)));
     let all: f64 = events.iter().map(|(_, sessions)| sessions).sum();
-    let points = steps.iter().map(|(number, at)| {
+    let points = steps.iter().filter(|_| over_time).map(|(number, at)| {
         let sessions = events.iter().map(|(event, _)| seen(event, *number) / f64::from(looks_at(*number)));
         (since_start(*at), sessions.collect())
     });

@@ -21,8 +21,8 @@ pub struct ThroughputFindings {
     pub step_ns: u64,
     /// Number of steps.
     pub steps: usize,
-    /// The steady part, or why there is none.
-    pub steady: SteadyFindings,
+    /// The steady part, or why there is none; `None`: not judged, because only `figures` were asked for.
+    pub steady: Option<SteadyFindings>,
     /// Shifts from one level to another, in order; outages are separate.
     pub shifts: Vec<ShiftFindings>,
     /// Standard deviation divided by the mean; `None` if there are fewer than two steps, or nothing was done.
@@ -329,6 +329,22 @@ pub(crate) struct StageFacts<'a> {
 /// A mean is known well enough within this share of it.
 const KNOWN: f64 = 0.1;
 
+/// The course of one stage for those who ask for figures: its outages. To judge the rest takes several times longer
+/// than all other figures of a stage.
+pub(crate) fn without_course(steps: &Steps, outages: &[OutageFindings]) -> ThroughputFindings {
+    ThroughputFindings {
+        step_ns: steps.length_ns,
+        steps: steps.ranges.len(),
+        steady: None,
+        shifts: Vec::new(),
+        variation: None,
+        tps_p50: None,
+        tps_lowest_1pct: None,
+        outages: outages.to_vec(),
+        waves: None,
+    }
+}
+
 /// The course of the `intervals` of one stage.
 pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside: &StageFacts) -> ThroughputFindings {
     let rates = steps.rates(intervals);
@@ -391,7 +407,7 @@ pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside:
     ThroughputFindings {
         step_ns: steps.length_ns,
         steps: rates.len(),
-        steady,
+        steady: Some(steady),
         shifts: course.shifts.iter().map(shift).collect(),
         variation: figure(|found| found.coefficient_of_variation),
         tps_p50: figure(|found| found.median),

@@ -82,7 +82,7 @@ fn narrow(stage: &mut Stage, whole: &StageFindings, window: Window) -> Result<Wi
         Window::Last { ns } => (of_ns.saturating_sub(ns), of_ns),
         Window::Between { from_ns, to_ns } => (from_ns, to_ns.unwrap_or(of_ns)),
         Window::Steady { to_ns } => match whole.throughput.steady {
-            SteadyFindings::Steady { start_ns, .. } => (start_ns, to_ns.unwrap_or(of_ns)),
+            Some(SteadyFindings::Steady { start_ns, .. }) => (start_ns, to_ns.unwrap_or(of_ns)),
             _ => return Err(NoWindow::NotSteady),
         },
     };

@@ -80,7 +80,7 @@ fn row(name: &str, stage: &StageFindings, (known, has_statements): (bool, bool),
 /// Half the width of the interval of the steady throughput, if the whole stage was steady.
 fn half_interval(stage: &StageFindings) -> Option<f64> {
     match stage.throughput.steady {
-        SteadyFindings::Steady { start_ns: 0, tps_low, tps_high, .. } => Some((tps_high - tps_low) / 2.0),
+        Some(SteadyFindings::Steady { start_ns: 0, tps_low, tps_high, .. }) => Some((tps_high - tps_low) / 2.0),
         _ => None,
     }
 }

@@ -31,10 +31,11 @@ pub(crate) fn over_time(stage: &StageFindings) -> Vec<(&'static str, Vec<String>
 }
 
 fn steady(stage: &StageFindings) -> Vec<String> {
+    let Some(steady) = stage.throughput.steady else { return Vec::new() };
     let known = |low: f64, high: f64| format!("[{}, {}] at 95%", figure(low), figure(high));
     let size = |change: f64| percent(change.abs());
     let goes = |change: f64| if change < 0.0 { "falls" } else { "rises" };
-    vec![match stage.throughput.steady {
+    vec![match steady {
         SteadyFindings::Steady { start_ns, judged_from_ns, judged_to_ns, tps, tps_low, tps_high } => {
             let before = judged_from_ns.saturating_sub(start_ns);
             // A run ends a little after its last step.

@@ -27,9 +27,16 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             .hint(format!("the maximum is {RECORDS_MAX}")));
     }
     let window = window(&options.shown)?;
-    let trials = trials::read(&options.records, Record::read, |path, record| match options.public {
-        true => found(path, &public(path, record)?, window),
-        false => found(path, record, window),
+    let needs_readings = options.telemetry_csv.is_some() || options.parquet.is_some() || asks_for_more(&options.shown);
+    let trials = trials::read(&options.records, Record::read, |path, record| {
+        let mut findings = match options.public {
+            true => found(path, &public(path, record)?, window)?,
+            false => found(path, record, window)?,
+        };
+        if !needs_readings {
+            assay_report::forget_undrawn(&mut findings);
+        }
+        Ok(findings)
     })?;
     let mut records = trials::pairs(trials);
     if options.public {
@@ -205,15 +212,21 @@ fn found(path: &Path, record: &Record, window: Option<Window>) -> Result<Finding
 /// What comes before the steady part affects every figure unless it is left out.
 fn suggest_steady(report: &Report) {
     let late = |stage: &StageFindings| match stage.throughput.steady {
-        SteadyFindings::Steady { start_ns, .. } => start_ns > 0,
+        Some(SteadyFindings::Steady { start_ns, .. }) => start_ns > 0,
         _ => false,
     };
     let stages = || report.entries.iter().flat_map(|entry| &entry.findings.stages);
     let number = stages().filter(|stage| late(stage)).count();
-    let is_steady = |stage: &StageFindings| matches!(stage.throughput.steady, SteadyFindings::Steady { .. });
+    let is_steady = |stage: &StageFindings| matches!(stage.throughput.steady, Some(SteadyFindings::Steady { .. }));
     if number > 0 && stages().all(is_steady) {
         terminal::say("hint: these runs were not steady from the start: --from steady uses their steady part only\n");
     }
+}
+
+/// Whether charts or tables of settings are requested, which may be about any reading.
+fn asks_for_more(options: &ShownOptions) -> bool {
+    let places = [&options.x, &options.color, &options.facet, &options.facet_rows, &options.rows];
+    !options.chart.is_empty() || places.iter().any(|place| place.is_some())
 }
 
 /// The requested charts and tables of settings.
