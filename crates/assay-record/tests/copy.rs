@@ -128,7 +128,8 @@ fn the_copy_is_read_instead_of_the_events() {
     let of_forged = checksum(&forged[..begin]);
     forged[at..at + 4].copy_from_slice(&of_forged);
     assert_eq!(read_with(Record::read_figures, &forged), read_with(Record::read_figures, &bytes));
-    assert_ne!(read_with(Record::read, &forged), read_with(Record::read, &bytes));
+    // Where the damage is the first of all, nothing is left to read.
+    assert_ne!(try_read_with(Record::read, &forged), try_read_with(Record::read, &bytes));
 }
 
 #[test]
