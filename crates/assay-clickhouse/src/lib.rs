@@ -1,7 +1,8 @@
 //! ClickHouse: all that is particular to this product.
 //!
-//! The driver speaks the native protocol (TCP, port 9000), not HTTP: a connection is kept however long it is idle, an
-//! error after the first rows cannot be mistaken for their end, and rows are loaded as blocks of columns.
+//! The driver speaks the native protocol (TCP, port 9000) and HTTP (port 8123). The first is the one to measure with: a
+//! connection is kept however long it is idle, and a query ends with its connection. The second goes through proxies and
+//! is what many applications use. Rows are loaded as blocks of columns by both.
 
 #![forbid(unsafe_code)]
 

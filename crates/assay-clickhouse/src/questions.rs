@@ -18,18 +18,20 @@ pub const QUESTIONS: Questions = Questions {
     checkup: Checkup::NONE,
 };
 
-/// A metric and an event can have the same name: metrics get a prefix.
+/// A metric and an event can have the same name: metrics get a prefix. The server counts HTTP connections only while
+/// they execute a request.
 const SQL: &str = "SELECT event, toInt64(value) FROM system.events \
                    WHERE event IN ('Query', 'ReadBufferFromFileDescriptorReadBytes') \
-                   UNION ALL SELECT concat('now ', metric), toInt64(value) FROM system.metrics \
-                   WHERE metric IN ('Query', 'TCPConnection')";
+                   UNION ALL SELECT 'now Query', toInt64(value) FROM system.metrics WHERE metric = 'Query' \
+                   UNION ALL SELECT 'connections', toInt64(sum(value)) FROM system.metrics \
+                   WHERE metric IN ('TCPConnection', 'HTTPConnection')";
 
 fn server_questions() -> ServerQuestions {
     let asked = vec![
         Asked::of("statements", "Query").with(OwnPart::Statements),
         Asked::of("bytes_read", "ReadBufferFromFileDescriptorReadBytes"),
         Asked { less: 1, ..Asked::of("active_sessions", "now Query") },
-        Asked { less: 1, ..Asked::of("connections", "now TCPConnection") },
+        Asked { less: 1, ..Asked::of("connections", "connections") },
     ];
     ServerQuestions {
         questions: vec![Question::new(SQL.to_owned(), Shape::Named, asked)],

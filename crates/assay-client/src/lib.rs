@@ -20,9 +20,10 @@ pub struct Client {
     io: Readiness,
     connection: Box<dyn Connection>,
     socket: Option<SocketId>,
-    address: Option<SocketAddr>,
-    /// Then a closed socket means a lost connection.
-    is_over_socket: bool,
+    target: Target,
+    /// Which address of the target.
+    place: usize,
+    is_lost: bool,
     out: Vec<u8>,
     pool: RowsPool,
     /// Whoever waits for its answers.
@@ -146,11 +147,9 @@ impl Client {
             io,
             connection,
             socket: None,
-            address: match target.addresses.get(place) {
-                Some(Address::Tcp(address)) => Some(*address),
-                _ => None,
-            },
-            is_over_socket: false,
+            target: target.clone(),
+            place,
+            is_lost: false,
             out: Vec::new(),
             pool: RowsPool::default(),
             waiting,
@@ -159,7 +158,7 @@ impl Client {
             told: Nanos::ZERO,
             sent: Sent::default(),
         };
-        client.log_in(target, place, deadline)?;
+        client.log_in(deadline)?;
         Ok(client)
     }
 
@@ -243,21 +242,24 @@ impl Client {
 
     /// The server's address; `None`: an embedded database, or a unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.address
+        match self.target.addresses.get(self.place) {
+            Some(Address::Tcp(address)) => Some(*address),
+            _ => None,
+        }
     }
 
     /// Whether it can be queried.
     pub fn is_open(&self) -> bool {
-        !self.is_lost()
+        !self.is_lost
     }
 
     /// Says goodbye.
     pub fn close(self) {}
 
-    fn log_in(&mut self, target: &Target, place: usize, deadline: Nanos) -> Result<(), String> {
+    fn log_in(&mut self, deadline: Nanos) -> Result<(), String> {
         let asked = self.io.now();
-        let is_embedded = target.addresses.is_empty();
-        let mut progress = self.connect(target, place)?;
+        let is_embedded = self.target.addresses.is_empty();
+        let mut progress = self.connect()?;
         loop {
             self.send();
             progress = match progress {
@@ -268,14 +270,14 @@ impl Client {
                     let hint = if is_embedded { error.hint_words() } else { String::new() };
                     return Err(self.lose(format!("{error}{hint}")));
                 }
-                Progress::Reconnect => self.connect(target, place)?,
+                Progress::Reconnect => self.connect()?,
                 progress => self.follow(progress, asked, deadline)?,
             };
         }
     }
 
     fn operate(&mut self, operation: &Operation<'_>, patience: Nanos) -> Result<Box<Rows>, Refused> {
-        if self.is_lost() {
+        if self.is_lost {
             return Err(Refused::Lost(LOST.to_owned()));
         }
         match operation {
@@ -297,7 +299,8 @@ impl Client {
                         (None, rows) => Ok(rows.unwrap_or_default()),
                     };
                 }
-                Progress::Ready | Progress::Reconnect => return Err(Refused::Lost(self.lose(LOST.to_owned()))),
+                Progress::Ready => return Err(Refused::Lost(self.lose(LOST.to_owned()))),
+                Progress::Reconnect => self.connect().map_err(Refused::Lost)?,
                 Progress::Failed(error) => {
                     self.lose(String::new());
                     return Err(Refused::Server(error));
@@ -335,16 +338,18 @@ impl Client {
         act(&mut *self.connection, &mut Exchange { out: &mut self.out, pool: &mut self.pool, now })
     }
 
-    fn connect(&mut self, target: &Target, place: usize) -> Result<Progress, String> {
+    fn connect(&mut self) -> Result<Progress, String> {
         if self.socket.is_some() {
             self.drop_socket();
             self.connection.on_closed();
         }
-        let Some(address) = target.addresses.get(place) else {
+        let Some(address) = self.target.addresses.get(self.place) else {
             return Ok(self.step(|connection, exchange| connection.on_connected(exchange)));
         };
-        self.socket = Some(self.io.connect(address, target.tls(place)).map_err(|error| error.to_string())?);
-        self.is_over_socket = true;
+        match self.io.connect(address, self.target.tls(self.place)) {
+            Ok(socket) => self.socket = Some(socket),
+            Err(error) => return Err(self.lose(error.to_string())),
+        }
         Ok(Progress::Pending)
     }
 
@@ -374,6 +379,7 @@ impl Client {
                     if self.connection.on_closed() {
                         return Ok(Progress::Reconnect);
                     }
+                    self.is_lost = true;
                     return Err(closed.message);
                 }
                 None if self.io.now() >= deadline => return Err(self.lose("no answer in time".to_owned())),
@@ -404,13 +410,10 @@ impl Client {
 
     /// A late answer would be mistaken for that of the next query.
     fn lose(&mut self, reason: String) -> String {
+        self.is_lost = !self.target.addresses.is_empty();
         self.drop_socket();
         self.connection.on_closed();
         reason
-    }
-
-    fn is_lost(&self) -> bool {
-        self.is_over_socket && self.socket.is_none()
     }
 
     fn drop_socket(&mut self) {
@@ -423,13 +426,24 @@ impl Client {
 impl Drop for Client {
     /// Says goodbye.
     fn drop(&mut self) {
-        if self.is_lost() {
-            return;
+        if !self.is_lost {
+            let now = self.io.now();
+            self.connection.close(&mut Exchange { out: &mut self.out, pool: &mut self.pool, now });
+            self.send();
+            self.drop_socket();
         }
-        let now = self.io.now();
-        self.connection.close(&mut Exchange { out: &mut self.out, pool: &mut self.pool, now });
-        self.send();
-        self.drop_socket();
+        end_what_is_left(&self.target, self.place);
+    }
+}
+
+/// Limit for ending what is left on a server.
+const FAREWELL: Nanos = Nanos::from_secs(5);
+
+/// Ends what connections that are closed have left running on a server, at the address of this place. It may fail: the
+/// server may be gone.
+pub fn end_what_is_left(target: &Target, place: usize) {
+    if let Some(connection) = target.database.farewell() {
+        let _ = Client::open_at((target, place), Clock::start(), FAREWELL, None, connection);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::measured::Measured;
 use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::watch::Watch;
-use crate::{failure, next, plan, record_of};
+use crate::{engine, failure, next, plan, record_of};
 
 /// Runs the given command.
 pub fn run(assignment: &Assignment, quiet: bool) -> Result<Exit, Trouble> {
@@ -76,7 +76,7 @@ pub fn measured_on_databases(
         let measured = Measured::begin(record, &output_of(number), &spec.telemetry)?;
         let mut watch = Watch::of_command(&plan, quiet, measured);
         let outcome = match fleet {
-            None => Ok(assay_engine::run(plan.clone(), interrupt::control(), &mut watch)),
+            None => Ok(engine::run(&plan, interrupt::control(), &mut watch)),
             Some(fleet) => {
                 let work = Work {
                     spec: &shared.spec,
@@ -159,7 +159,7 @@ pub fn attempt(assignment: &Assignment, quiet: bool, url: &str) -> Result<(Plan,
     let process = ProcessOptions { quiet, ..ProcessOptions::default() };
     let plan = plan::of_command(assignment, &process, &[url.to_owned()])?;
     let mut watch = Watch::of_command(&plan, quiet, None);
-    let outcome = assay_engine::run(plan.clone(), interrupt::control(), &mut watch);
+    let outcome = engine::run(&plan, interrupt::control(), &mut watch);
     watch.finish();
     Ok((plan, outcome))
 }

@@ -22,7 +22,7 @@ use crate::plan::Role;
 use crate::served::Served;
 use crate::watch::Watch;
 use crate::workload::Workload;
-use crate::{check, cleanup, exec, failure, isolation, next, plan, prepare, record_of, render};
+use crate::{check, cleanup, engine, exec, failure, isolation, next, plan, prepare, record_of, render};
 
 /// Executes an assignment: a run, or another command of a workload. Without a database: a run on an embedded one in a
 /// temporary folder, prepared first.
@@ -455,10 +455,10 @@ impl Attempt {
         let live = run.live(&plan, run.assignment)?;
         let mut watch = Watch::of_run(&plan, run.output.quiet, live);
         let (outcome, crashed) = match &run.spec().kill_check {
-            None => (assay_engine::run(plan.clone(), interrupt::control(), &mut watch), Ok(())),
+            None => (engine::run(&plan, interrupt::control(), &mut watch), Ok(())),
             Some(command) => {
                 let mut crash = Crash::new(&mut watch, command.reveal(), &plan);
-                let outcome = assay_engine::run(plan.clone(), interrupt::control(), &mut crash);
+                let outcome = engine::run(&plan, interrupt::control(), &mut crash);
                 let crashed = crash.finish(&outcome);
                 (outcome, crashed)
             }

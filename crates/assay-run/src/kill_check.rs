@@ -22,7 +22,7 @@ use assay_seam::{Class, Nanos, Origin};
 use crate::assignment::Assignment;
 use crate::plan::ProcessOptions;
 use crate::watch::Watch;
-use crate::{failure, plan};
+use crate::{engine, failure, plan};
 
 /// Watches a run, and crashes its server half-way through the measured part.
 pub struct Crash<'a, 'b> {
@@ -118,7 +118,7 @@ pub fn verify(keys: Vec<Key>, assignment: &Assignment, quiet: bool, url: &str) -
     let mut plan = plan::of_verify(&assignment.with_task("verify", None), &process, &[url.to_owned()])?;
     plan.setup.options.push(("acknowledged".to_owned(), OptionValue::Text(text)));
     let mut watch = Watch::of_command(&plan, quiet, None);
-    let outcome = assay_engine::run(plan.clone(), interrupt::control(), &mut watch);
+    let outcome = engine::run(&plan, interrupt::control(), &mut watch);
     watch.finish();
     match outcome.end {
         End::Complete => {}

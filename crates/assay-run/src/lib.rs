@@ -14,6 +14,7 @@ pub mod assignment;
 pub mod check;
 pub mod cleanup;
 pub mod client;
+mod engine;
 pub mod exec;
 pub mod execute;
 pub mod failure;

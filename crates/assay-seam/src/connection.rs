@@ -36,8 +36,9 @@ pub enum Progress {
     /// Call `on_timeout` after this long, unless the operation is answered before: only time is needed (a busy embedded
     /// database), or time limits the wait.
     Wait(Nanos),
-    /// Close this socket and reconnect, immediately and without counting an error: the login is tried in another way
-    /// (TLS preferred but refused, and the reverse).
+    /// Close this socket, if there is one, and connect again, immediately and without counting an error: the login is
+    /// tried in another way (TLS preferred but refused, and the reverse); or the operation in flight needs another
+    /// socket, on which the connection sends it (HTTP, where servers close idle sockets).
     Reconnect,
     /// The connection is unusable: login refused, protocol broken, server said goodbye. Close the socket. This error is
     /// also the answer to an operation in flight.
@@ -80,8 +81,10 @@ pub trait Connection {
     /// The TLS handshake requested by `Progress::StartTls` succeeded.
     fn on_secured(&mut self, tls: &TlsFacts, exchange: &mut Exchange<'_>) -> Progress;
 
-    /// The socket is gone (or the connect or the TLS handshake failed). Forgets everything tied to the socket, keeps
-    /// statement texts. Returns whether to try the login immediately in another way (sslmode prefer/allow).
+    /// The socket is gone (or the connect or the TLS handshake failed): called once for every socket. Forgets everything
+    /// tied to the socket, keeps statement texts. Returns whether the connection lives on without it: during the login
+    /// or an operation, the caller connects again immediately (sslmode prefer/allow; a request that can be repeated);
+    /// otherwise nothing happens until an operation asks for `Progress::Reconnect`.
     fn on_closed(&mut self) -> bool;
 
     /// The time requested by `Progress::Wait` has passed.

@@ -112,6 +112,12 @@ pub trait Database: Send + Sync {
         None
     }
 
+    /// A connection that ends what those closed since the last call have left running on the server, and is `Ready` once
+    /// that is requested. `None`: nothing is left, or closing a connection is enough.
+    fn farewell(&self) -> Option<Box<dyn Connection>> {
+        None
+    }
+
     /// What its connections did in another way than the fastest, because the server refused that: a sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()

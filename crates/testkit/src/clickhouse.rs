@@ -10,13 +10,16 @@ use anyhow::{Result, ensure};
 use assay_lab::Account;
 
 use crate::folder::private_folder;
-use crate::{free_port, installed};
+use crate::{Certificates, free_port, installed};
 
 /// See the module.
 pub struct ClickHouse {
     child: Child,
     folder: PathBuf,
     port: u16,
+    /// Of HTTP and HTTPS.
+    http_ports: [u16; 2],
+    certificates: Certificates,
 }
 
 /// Debian's.
@@ -33,18 +36,31 @@ impl ClickHouse {
 
     /// Starts a server on a free port of the loopback interface, with the users `app`, without a password, and `jane`,
     /// whose password is `secret`.
+    ///
+    /// It listens for HTTP, too, and for HTTPS with a certificate for `localhost`. It keeps idle connections for 3
+    /// seconds.
     pub fn start() -> Result<ClickHouse> {
         let (folder, port) = (private_folder("clickhouse")?, free_port()?);
+        let http_ports = [free_port()?, free_port()?];
+        let [http, https] = http_ports;
         let account = Account::choose(None)?;
         for name in ["data", "tmp", "files", "schemas"] {
             fs::create_dir(folder.join(name))?;
             account.own(&folder.join(name))?;
         }
+        let certificates = Certificates::make(&folder, &["localhost".to_owned()])?;
+        account.own(&certificates.server.1)?;
+        let (certificate, key) = (certificates.server.0.display(), certificates.server.1.display());
         let place = folder.display();
         fs::write(
             folder.join("config.xml"),
             format!(
                 "<yandex><logger><level>warning</level><console>1</console></logger><tcp_port>{port}</tcp_port>\
+                 <http_port>{http}</http_port><https_port>{https}</https_port>\
+                 <keep_alive_timeout>3</keep_alive_timeout><openSSL><server>\
+                 <certificateFile>{certificate}</certificateFile><privateKeyFile>{key}</privateKeyFile>\
+                 <verificationMode>none</verificationMode><loadDefaultCAFile>false</loadDefaultCAFile>\
+                 </server></openSSL>\
                  <listen_host>127.0.0.1</listen_host><path>{place}/data/</path><tmp_path>{place}/tmp/</tmp_path>\
                  <user_files_path>{place}/files/</user_files_path>\
                  <format_schema_path>{place}/schemas/</format_schema_path><mark_cache_size>268435456</mark_cache_size>\
@@ -66,7 +82,7 @@ impl ClickHouse {
             ),
         )?;
         let child = spawn(&folder)?;
-        let mut server = ClickHouse { child, folder, port };
+        let mut server = ClickHouse { child, folder, port, http_ports, certificates };
         server.wait()?;
         Ok(server)
     }
@@ -74,6 +90,21 @@ impl ClickHouse {
     /// Its URL for a user: `app` or `jane:secret`.
     pub fn url(&self, user: &str) -> String {
         format!("clickhouse://{user}@127.0.0.1:{}/default", self.port)
+    }
+
+    /// The same over HTTP.
+    pub fn http_url(&self, user: &str) -> String {
+        format!("clickhouse+http://{user}@127.0.0.1:{}/default", self.http_ports[0])
+    }
+
+    /// The same over HTTPS.
+    pub fn https_url(&self, user: &str) -> String {
+        format!("clickhouse+https://{user}@localhost:{}/default", self.http_ports[1])
+    }
+
+    /// The certificate of HTTPS, and those who signed it and did not.
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
     }
 
     /// The folder of its files, which its command line names.

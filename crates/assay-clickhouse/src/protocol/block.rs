@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use assay_seam::{Rows, rows::TooLarge};
+use assay_seam::{Class, Reply, Rows, RowsPool, StatementError, rows::TooLarge};
 
 use super::packet::{Read, Reader, Unread, broken};
 use super::types::{self, Type};
@@ -12,6 +12,8 @@ use super::types::{self, Type};
 /// A block, as far as it has arrived. All places are offsets into the packet.
 #[derive(Debug, Default)]
 pub(super) struct Block {
+    /// Without the fields about the block: as the format Native has it, outside the native protocol.
+    is_bare: bool,
     /// What comes next.
     at: usize,
     has_head: bool,
@@ -23,6 +25,15 @@ pub(super) struct Block {
     in_column: bool,
     /// One per column; more are spare ones. parts.len() >= done
     parts: Vec<Column>,
+}
+
+/// How a result's rows are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// With the names of their columns.
+    pub(super) labels: bool,
+    /// They are only counted.
+    pub(super) counts: bool,
 }
 
 /// A column.
@@ -51,6 +62,11 @@ const BYTES_MAX: usize = 1 << 31;
 const TEXTS_KEEP_MAX: usize = 1 << 12;
 
 impl Block {
+    /// For blocks of the format Native.
+    pub(super) fn bare() -> Block {
+        Block { is_bare: true, ..Block::default() }
+    }
+
     /// Forgets the last block. `at`: where the next begins in its packet.
     pub(super) fn begin(&mut self, at: usize) {
         (self.at, self.has_head, self.done, self.in_column, self.columns, self.rows) = (at, false, 0, false, 0, 0);
@@ -67,7 +83,9 @@ impl Block {
         }
         let mut reader = Reader::new(packet, self.at);
         if !self.has_head {
-            read_head(&mut reader)?;
+            if !self.is_bare {
+                read_head(&mut reader)?;
+            }
             let (columns, rows) = (reader.number()?, reader.number()?);
             if columns > COLUMNS_MAX || rows > ROWS_MAX {
                 return broken("sent a block with too many columns or rows");
@@ -131,14 +149,35 @@ impl Block {
         Ok(())
     }
 
-    /// Its number of rows.
-    pub(super) fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// Its columns.
     pub(super) fn columns(&self) -> &[Column] {
         &self.parts[..self.done]
+    }
+
+    /// Appends its rows to a reply.
+    pub(super) fn answer(
+        &self,
+        packet: &[u8],
+        Wanted { labels, counts }: Wanted,
+        reply: &mut Reply,
+        pool: &mut RowsPool,
+    ) -> Read<()> {
+        let (columns, is_first) = (self.columns(), reply.rows.is_none());
+        let rows = reply.rows.get_or_insert_with(|| pool.take());
+        if is_first {
+            rows.begin_set(if counts { 0 } else { columns.len() });
+            if labels && !counts {
+                columns.iter().for_each(|column| rows.push_label(column.name(packet)));
+            }
+        }
+        if counts {
+            (0..self.rows).for_each(|_| rows.push_bare_row());
+        } else if self.append(packet, rows).is_err() {
+            let error = StatementError::client(Class::Limit, "the result is larger than 4 GiB");
+            return Err(Unread::Broken(Box::new(error)));
+        }
+        pool.relieve(rows);
+        Ok(())
     }
 
     /// Appends its rows to the last result set.

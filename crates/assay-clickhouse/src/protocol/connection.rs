@@ -12,7 +12,7 @@ use assay_seam::{
 };
 use assay_wire::placeholders::{Dialect, Template};
 
-use super::block::Block;
+use super::block::{Block, Wanted};
 use super::insert::write_rows;
 use super::packet::{
     REVISION_MIN, Read, Reader, Unread, broken, violation, write_block_head, write_hello, write_query,
@@ -22,7 +22,7 @@ use super::server::ClickHouseServer;
 use super::values;
 
 /// Texts, quoted names and comments are close enough to MySQL's.
-const DIALECT: Dialect = Dialect::MySql { backslash_escapes: true };
+pub(super) const DIALECT: Dialect = Dialect::MySql { backslash_escapes: true };
 
 /// Packets of the server.
 mod code {
@@ -249,7 +249,7 @@ impl ClickHouseConnection {
         match self.job {
             Job::Setup(_) | Job::Inserted | Job::Check => {}
             Job::Insert => {
-                match write_rows(&self.parts, &self.buffer, &self.load, exchange.out) {
+                match write_rows(&self.parts, &self.buffer, &self.load, write_block_head, exchange.out) {
                     Ok(()) => self.reply.affected = self.load.len(0) as u64,
                     Err(error) => self.reply.error = Some(error),
                 }
@@ -267,22 +267,8 @@ impl ClickHouseConnection {
                 self.job = Job::Inserted;
             }
             Job::Query { labels, .. } => {
-                let is_first = self.reply.rows.is_none();
-                let rows = self.reply.rows.get_or_insert_with(|| exchange.pool.take());
-                let columns = self.parts.columns();
-                if is_first {
-                    rows.begin_set(if self.counts { 0 } else { columns.len() });
-                    if labels && !self.counts {
-                        columns.iter().for_each(|column| rows.push_label(column.name(&self.buffer)));
-                    }
-                }
-                if self.counts {
-                    (0..self.parts.rows()).for_each(|_| rows.push_bare_row());
-                } else if self.parts.append(&self.buffer, rows).is_err() {
-                    let error = StatementError::client(Class::Limit, "the result is larger than 4 GiB");
-                    return Err(Unread::Broken(Box::new(error)));
-                }
-                exchange.pool.relieve(rows);
+                let wanted = Wanted { labels, counts: self.counts };
+                self.parts.answer(&self.buffer, wanted, &mut self.reply, exchange.pool)?;
             }
         }
         Ok(Progress::Pending)

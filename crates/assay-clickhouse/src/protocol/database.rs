@@ -7,12 +7,13 @@ use assay_seam::{
 };
 
 use super::connection::ClickHouseConnection;
+use super::http::connection::HttpConnection;
 use super::server::{self, ClickHouseServer};
 
 /// The registry's entry for ClickHouse.
 pub const DRIVER: Driver = Driver {
     dialect: Dialect { backslash_escapes: true, ..Dialect::plain("clickhouse") },
-    schemes: &["clickhouse"],
+    schemes: &["clickhouse", "clickhouse+http", "clickhouse+https"],
     open,
 };
 
@@ -45,11 +46,28 @@ impl Database for ClickHouse {
     }
 
     fn connection(&self) -> Box<dyn Connection> {
-        Box::new(ClickHouseConnection::new(Arc::clone(&self.server)))
+        connection(&self.server)
     }
 
     fn connection_beside(&self) -> Box<dyn Connection> {
-        Box::new(ClickHouseConnection::new(Arc::clone(&self.beside)))
+        connection(&self.beside)
+    }
+
+    fn farewell(&self) -> Option<Box<dyn Connection>> {
+        let left = std::mem::take(&mut *self.server.http.as_ref()?.run.left.lock().expect("nobody panics with it"));
+        (!left.is_empty()).then(|| -> Box<dyn Connection> {
+            let sql = format!("KILL QUERY WHERE query_id IN ('{}')", left.join("', '"));
+            Box::new(HttpConnection::new(Arc::clone(&self.beside)).with_errand(sql))
+        })
+    }
+}
+
+fn connection(server: &Arc<ClickHouseServer>) -> Box<dyn Connection> {
+    let server = Arc::clone(server);
+    if server.http.is_some() {
+        Box::new(HttpConnection::new(server))
+    } else {
+        Box::new(ClickHouseConnection::new(server))
     }
 }
 
@@ -58,11 +76,11 @@ fn open(
     options: &ConnectOptions,
     surroundings: &dyn Surroundings,
 ) -> Result<Box<dyn Database>, TargetError> {
-    let read = |options: &ConnectOptions| server::read(url, options, surroundings).map(Arc::new);
-    let server = read(options)?;
-    let beside = match options.session_sql.as_slice() {
-        [] => Arc::clone(&server),
-        _ => read(&ConnectOptions { session_sql: Vec::new(), ..options.clone() })?,
-    };
-    Ok(Box::new(ClickHouse { server, beside }))
+    let read =
+        |session_sql: Vec<String>| server::read(url, &ConnectOptions { session_sql, ..options.clone() }, surroundings);
+    let (server, mut beside) = (read(options.session_sql.clone())?, read(Vec::new())?);
+    if let (Some(http), Some(of_beside)) = (&server.http, &mut beside.http) {
+        of_beside.run = Arc::clone(&http.run);
+    }
+    Ok(Box::new(ClickHouse { server: Arc::new(server), beside: Arc::new(beside) }))
 }

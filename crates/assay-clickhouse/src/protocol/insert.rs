@@ -3,14 +3,15 @@
 use assay_seam::{Cell, Class, Rows, StatementError};
 
 use super::block::Block;
-use super::packet::{write_block_head, write_string};
+use super::packet::write_string;
 
 /// Appends the rows as a block; on an error, nothing. `sample`: the table's columns, as the server sent them in
-/// `packet`.
+/// `packet`. `write_head`: writes what comes before its columns, from their number and that of the rows.
 pub(super) fn write_rows(
     sample: &Block,
     packet: &[u8],
     rows: &Rows,
+    write_head: fn(usize, usize, &mut Vec<u8>),
     out: &mut Vec<u8>,
 ) -> Result<(), Box<StatementError>> {
     let (columns, start) = (sample.columns(), out.len());
@@ -18,7 +19,7 @@ pub(super) fn write_rows(
         let message = format!("the table has {} columns here, and rows have {} values", columns.len(), rows.columns(0));
         return Err(Box::new(StatementError::client(Class::Syntax, message)));
     }
-    write_block_head(columns.len(), rows.len(0), out);
+    write_head(columns.len(), rows.len(0), out);
     for (at, column) in columns.iter().enumerate() {
         let (name, type_name, (kind, nullable)) = (column.name(packet), column.type_name(packet), column.kind());
         write_string(name, out);

@@ -1,11 +1,13 @@
-//! ClickHouse's native protocol: a state machine without sockets, clocks, files and processes.
+//! ClickHouse's native protocol and its HTTP interface: state machines without sockets, clocks, files and processes.
 //!
-//! Source: ClickHouse's documentation, "Native Protocol" and "Native Format"; a server of version 18.16.
+//! Source: ClickHouse's documentation, "Native Protocol", "Native Format" and "HTTP Interface"; a server of version
+//! 18.16.
 
 mod block;
 mod connection;
 mod database;
 mod fuzz;
+mod http;
 mod insert;
 mod packet;
 mod refusal;

@@ -158,6 +158,11 @@ pub(super) fn write_block_head(columns: usize, rows: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&[1, 0, 2]);
     out.extend_from_slice(&(-1i32).to_le_bytes());
     out.push(0);
+    write_bare_head(columns, rows, out);
+}
+
+/// The same in the format Native.
+pub(super) fn write_bare_head(columns: usize, rows: usize, out: &mut Vec<u8>) {
     write_number(columns as u64, out);
     write_number(rows as u64, out);
 }

@@ -1,7 +1,8 @@
 //! The rows in the text of `INSERT INTO t VALUES (…), (…)`.
 //!
 //! ClickHouse's server does not read them: its clients do, and send a block. Literals are understood, expressions are
-//! not.
+//! not. Over HTTP it does read them, and is strict about literals (no text for a number): there, only rows with
+//! expressions are left to it.
 
 use assay_seam::Rows;
 
@@ -21,6 +22,33 @@ pub(super) fn start(sql: &[u8]) -> Option<usize> {
             return None;
         }
     }
+}
+
+/// The table of an INSERT whose rows begin at `start`, and its columns, `*` if it names none; `None`: it is written in a
+/// way that is not understood.
+pub(super) fn table(sql: &[u8], start: usize) -> Option<(&[u8], &[u8])> {
+    let mut scanner = Scanner { sql, at: 0 };
+    let mut is_next = |word: &[u8]| scanner.next_word().is_some_and(|found| found.eq_ignore_ascii_case(word));
+    if !is_next(b"insert") || !is_next(b"into") {
+        return None;
+    }
+    let begin = scanner.at;
+    let head = sql[begin..start - b"values".len()].trim_ascii();
+    let mut quote = None;
+    let open = head.iter().position(|byte| {
+        match (quote, *byte) {
+            (None, b'`' | b'"') => quote = Some(*byte),
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+        quote.is_none() && *byte == b'('
+    });
+    let (table, columns) = match open {
+        None => (head, &b"*"[..]),
+        Some(open) => (head[..open].trim_ascii_end(), head[open + 1..].strip_suffix(b")")?),
+    };
+    // A single name, and not INTO TABLE or INTO FUNCTION.
+    (!table.is_empty() && !table.iter().any(u8::is_ascii_whitespace)).then_some((table, columns))
 }
 
 /// Reads the rows from there on. The error fits after "the rows of an INSERT: ".
@@ -263,6 +291,23 @@ mod tests {
             ("INSERT INTO t VALUES (1); SELECT 1", "another statement follows; ClickHouse takes one at a time"),
         ] {
             assert_eq!(shown(sql).unwrap_err(), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_an_insert_is_found() {
+        let found = |sql: &str| {
+            let (table, columns) = table(sql.as_bytes(), start(sql.as_bytes()).unwrap())?;
+            Some(format!("{} {}", String::from_utf8_lossy(table), String::from_utf8_lossy(columns)))
+        };
+        for (sql, wanted) in [
+            ("INSERT INTO t VALUES (1)", Some("t *")),
+            ("insert into a.t(b, c)values(1)", Some("a.t b, c")),
+            ("INSERT INTO `a(b` (`c(`) VALUES (1)", Some("`a(b` `c(`")),
+            ("INSERT INTO TABLE t VALUES (1)", None),
+            ("INSERT INTO FUNCTION remote('h', t) VALUES (1)", None),
+        ] {
+            assert_eq!(found(sql).as_deref(), wanted, "{sql}");
         }
     }
 

@@ -118,6 +118,11 @@ impl Link {
         matches!(self.doing, LinkDoing::Idle | LinkDoing::Operation { .. } | LinkDoing::Rollback)
     }
 
+    /// Whether it has a socket that has not reached the server's kernel.
+    pub(super) fn is_connecting(&self) -> bool {
+        self.socket.is_some() && !self.established
+    }
+
     pub(super) fn is_broken(&self) -> bool {
         self.doing == LinkDoing::Broken
     }

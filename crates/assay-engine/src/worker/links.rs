@@ -185,14 +185,9 @@ impl<I: Io> Links<I> {
                 let progress = self.links[link].machine.on_timeout(&mut exchange);
                 self.follow(link, progress, now)
             }
-            LinkDoing::Connecting => {
-                self.close_socket(link);
-                let seconds = self.connect_timeout(link).as_secs_f64();
-                let what = if self.links[link].established { "login" } else { "connect" };
-                let mut error = StatementError::network(format!("no answer to the {what} within {seconds} s"));
-                error.class = Class::Timeout;
-                self.lose(link, Box::new(error), now)
-            }
+            LinkDoing::Connecting => self.give_up_connect(link, now),
+            // The connection asked for a new socket, and that one is not there yet.
+            LinkDoing::Operation { .. } if self.links[link].is_connecting() => self.give_up_connect(link, now),
             LinkDoing::Pausing => {
                 self.connect(link);
                 None
@@ -206,6 +201,15 @@ impl<I: Io> Links<I> {
             }
             LinkDoing::Idle | LinkDoing::Broken | LinkDoing::Free => None,
         }
+    }
+
+    fn give_up_connect(&mut self, link: usize, now: Nanos) -> Option<Heard> {
+        self.close_socket(link);
+        let seconds = self.connect_timeout(link).as_secs_f64();
+        let what = if self.links[link].established { "login" } else { "connect" };
+        let mut error = StatementError::network(format!("no answer to the {what} within {seconds} s"));
+        error.class = Class::Timeout;
+        self.lose(link, Box::new(error), now)
     }
 
     /// Checks regularly whether machines whose answers are late still respond.
@@ -292,19 +296,25 @@ impl<I: Io> Links<I> {
         Some(self.open_socket(link, now))
     }
 
+    /// Also while an operation is in flight, if its connection wants another socket for it: its time goes on.
     fn open_socket(&mut self, link: usize, now: Nanos) -> Option<Heard> {
         let this = &mut self.links[link];
-        if this.doing != LinkDoing::Connecting {
-            return None;
+        let connecting = match this.doing {
+            LinkDoing::Connecting => true,
+            LinkDoing::Operation { .. } => false,
+            _ => return None,
+        };
+        this.established = false;
+        if connecting {
+            this.sent = now;
         }
-        (this.sent, this.established) = (now, false);
         let target = &self.plan.targets[this.target];
         if target.addresses.is_empty() {
             let mut exchange = Exchange { out: &mut self.out, pool: &mut self.pool, now };
             let progress = this.machine.on_connected(&mut exchange);
             return self.follow(link, progress, now);
         }
-        if !this.pending {
+        if connecting && !this.pending {
             this.pending = true;
             self.connecting += 1;
         }
@@ -323,7 +333,7 @@ impl<I: Io> Links<I> {
             Err(refused) => {
                 let mut error = StatementError::network(refused.message);
                 error.hint = refused.hint;
-                self.refuse(link, Box::new(error), now)
+                if connecting { self.refuse(link, Box::new(error), now) } else { self.lose(link, Box::new(error), now) }
             }
         }
     }
@@ -464,8 +474,9 @@ impl<I: Io> Links<I> {
                 None
             }
             Progress::Reconnect => {
-                self.close_socket(link);
-                self.links[link].machine.on_closed();
+                if self.close_socket(link) {
+                    self.links[link].machine.on_closed();
+                }
                 self.open_socket(link, at)
             }
             Progress::Failed(error) => {
@@ -495,10 +506,10 @@ impl<I: Io> Links<I> {
         }
     }
 
-    fn close_socket(&mut self, link: usize) {
-        if let Some(socket) = self.links[link].socket.take() {
-            self.io.close(socket);
-        }
+    /// Returns whether there was one.
+    fn close_socket(&mut self, link: usize) -> bool {
+        let socket = self.links[link].socket.take();
+        socket.inspect(|socket| self.io.close(*socket)).is_some()
     }
 
     /// The socket is gone.
@@ -508,7 +519,9 @@ impl<I: Io> Links<I> {
         let another_way = this.machine.on_closed();
         (this.timer, this.deferred) = (0, false);
         match this.doing {
-            LinkDoing::Connecting if another_way => self.open_socket(link, at),
+            LinkDoing::Connecting | LinkDoing::Operation { .. } if another_way => self.open_socket(link, at),
+            // The connection asks for a socket when it needs one.
+            LinkDoing::Idle if another_way => None,
             LinkDoing::Connecting => self.refuse(link, error, at),
             LinkDoing::Operation { .. } => {
                 this.doing = LinkDoing::Broken;

@@ -22,7 +22,7 @@ use crate::fleet::{DATABASE_VARIABLE, parcel, refusal};
 use crate::plan::ProcessOptions;
 use crate::plan::Role;
 use crate::workload::Workload;
-use crate::{failure, isolation, plan, record_of, registry};
+use crate::{engine, failure, isolation, plan, record_of, registry};
 
 /// What an agent is, apart from any run.
 pub struct AgentHost<'a> {
@@ -212,7 +212,7 @@ fn work(host: &AgentHost<'_>, order: &Order, share: ReadyShare) -> String {
         stages: 0,
     };
     reporter.begin();
-    let outcome = assay_engine::run(plan.clone(), &control, &mut reporter);
+    let outcome = engine::run(&plan, &control, &mut reporter);
     let abandoned = part.is_abandoned();
     let record = reporter.record.take();
     let failure = match &outcome.end {

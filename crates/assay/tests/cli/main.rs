@@ -4,6 +4,7 @@
 //! that change from run to run are redacted, keeping their widths.
 
 mod clickhouse;
+mod clickhouse_http;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests against real servers: each uses what it needs")]
 mod common;
