@@ -1,8 +1,8 @@
 //! ClickHouse: all that is particular to this product.
 //!
 //! The driver speaks the native protocol (TCP, port 9000) and HTTP (port 8123). The first is the one to measure with: a
-//! connection is kept however long it is idle, and a query ends with its connection. The second goes through proxies and
-//! is what many applications use. Rows are loaded as blocks of columns by both.
+//! connection is kept however long it is idle, and a query ends with its connection. The second goes through proxies
+//! and is what many applications use. Rows are loaded as blocks of columns by both.
 
 #![forbid(unsafe_code)]
 

@@ -81,10 +81,10 @@ pub trait Connection {
     /// The TLS handshake requested by `Progress::StartTls` succeeded.
     fn on_secured(&mut self, tls: &TlsFacts, exchange: &mut Exchange<'_>) -> Progress;
 
-    /// The socket is gone (or the connect or the TLS handshake failed): called once for every socket. Forgets everything
-    /// tied to the socket, keeps statement texts. Returns whether the connection lives on without it: during the login
-    /// or an operation, the caller connects again immediately (sslmode prefer/allow; a request that can be repeated);
-    /// otherwise nothing happens until an operation asks for `Progress::Reconnect`.
+    /// The socket is gone (or the connect or the TLS handshake failed): called once for every socket. Forgets
+    /// everything tied to the socket, keeps statement texts. Returns whether the connection lives on without it: during
+    /// the login or an operation, the caller connects again immediately (sslmode prefer/allow; a request that can be
+    /// repeated); otherwise nothing happens until an operation asks for `Progress::Reconnect`.
     fn on_closed(&mut self) -> bool;
 
     /// The time requested by `Progress::Wait` has passed.

@@ -112,8 +112,8 @@ pub trait Database: Send + Sync {
         None
     }
 
-    /// A connection that ends what those closed since the last call have left running on the server, and is `Ready` once
-    /// that is requested. `None`: nothing is left, or closing a connection is enough.
+    /// A connection that ends what those closed since the last call have left running on the server, and is `Ready`
+    /// once that is requested. `None`: nothing is left, or closing a connection is enough.
     fn farewell(&self) -> Option<Box<dyn Connection>> {
         None
     }

@@ -12,8 +12,8 @@ use super::http::connection::HttpConnection;
 use super::{server, values};
 
 /// Plays a server that sends `data`, by the native protocol and over HTTP, and requests one operation after the other
-/// whenever the connection is ready. The first byte says how the rest is split. Reads the same as the text of an INSERT.
-/// Must neither panic nor hold more memory than was sent, decompressed.
+/// whenever the connection is ready. The first byte says how the rest is split. Reads the same as the text of an
+/// INSERT. Must neither panic nor hold more memory than was sent, decompressed.
 pub fn fuzz_clickhouse(data: &[u8]) {
     let [piece, data @ ..] = data else { return };
     if let Some(start) = values::start(data) {

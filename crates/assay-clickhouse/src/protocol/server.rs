@@ -2,9 +2,9 @@
 //! `clickhouse+http://` and `clickhouse+https://` for its HTTP interface.
 //!
 //! What the URL omits: the user `default`, no password or CLICKHOUSE_PASSWORD, the host localhost, the database
-//! `default`, and the port: 9000 or 9440 with TLS; 8123 for HTTP, 8443 for HTTPS. A port either requires TLS or does not
-//! speak it, so no mode tries both. HTTPS verifies the certificate and its host, as every client does, unless `sslmode`
-//! says otherwise.
+//! `default`, and the port: 9000 or 9440 with TLS; 8123 for HTTP, 8443 for HTTPS. A port either requires TLS or does
+//! not speak it, so no mode tries both. HTTPS verifies the certificate and its host, as every client does, unless
+//! `sslmode` says otherwise.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;

@@ -24,8 +24,8 @@ pub(super) fn start(sql: &[u8]) -> Option<usize> {
     }
 }
 
-/// The table of an INSERT whose rows begin at `start`, and its columns, `*` if it names none; `None`: it is written in a
-/// way that is not understood.
+/// The table of an INSERT whose rows begin at `start`, and its columns, `*` if it names none; `None`: it is written in
+/// a way that is not understood.
 pub(super) fn table(sql: &[u8], start: usize) -> Option<(&[u8], &[u8])> {
     let mut scanner = Scanner { sql, at: 0 };
     let mut is_next = |word: &[u8]| scanner.next_word().is_some_and(|found| found.eq_ignore_ascii_case(word));

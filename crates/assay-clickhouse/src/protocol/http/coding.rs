@@ -54,7 +54,7 @@ impl Coding {
 
 /// Decompresses a body piece by piece.
 pub(super) enum Decoder {
-    Gzip(GzDecoder<Vec<u8>>),
+    Gzip(Box<GzDecoder<Vec<u8>>>),
     /// `done`: a frame has just ended.
     Zstd {
         decoder: zstd::stream::raw::Decoder<'static>,
@@ -73,7 +73,7 @@ impl Decoder {
     pub(super) fn new(coding: Coding) -> Option<Decoder> {
         match coding {
             Coding::Identity => None,
-            Coding::Gzip => Some(Decoder::Gzip(GzDecoder::new(Vec::new()))),
+            Coding::Gzip => Some(Decoder::Gzip(Box::new(GzDecoder::new(Vec::new())))),
             Coding::Zstd => {
                 let mut decoder = zstd::stream::raw::Decoder::new().ok()?;
                 decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).ok()?;

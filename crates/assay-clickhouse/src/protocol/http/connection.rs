@@ -428,7 +428,8 @@ impl HttpConnection {
         }
     }
 
-    /// The error of somebody who is not ClickHouse, such as a proxy, or of a port where ClickHouse speaks something else.
+    /// The error of somebody who is not ClickHouse, such as a proxy, or of a port where ClickHouse speaks something
+    /// else.
     fn foreign_error(&self) -> StatementError {
         let head = self.response.head();
         let text = String::from_utf8_lossy(&self.buffer);

@@ -5,8 +5,8 @@
 //! letters and a type that does not exist.
 //!
 //! Three forms are known. Version 18.16 writes `Code: 60, e.displayText() = DB::Exception: Text., e.what() = …`, later
-//! ones `Code: 60. DB::Exception: Text. (UNKNOWN_TABLE) (version 23.4.1.869 (official build))`; and from 25.11 on such a
-//! line stands between two lines `__exception__`.
+//! ones `Code: 60. DB::Exception: Text. (UNKNOWN_TABLE) (version 23.4.1.869 (official build))`; and from 25.11 on such
+//! a line stands between two lines `__exception__`.
 
 use assay_seam::StatementError;
 

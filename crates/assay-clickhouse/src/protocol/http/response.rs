@@ -67,7 +67,7 @@ pub(super) struct Response {
     /// The head, or a line, as far as it has arrived.
     text: Vec<u8>,
     head: Head,
-    decoder: Option<Box<Decoder>>,
+    decoder: Option<Decoder>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -216,7 +216,7 @@ impl Response {
     fn on_head(&mut self) -> Result<(), String> {
         self.head = read_head(&self.text)?;
         self.text.clear();
-        self.decoder = Decoder::new(self.head.coding).map(Box::new);
+        self.decoder = Decoder::new(self.head.coding);
         self.state = match self.head.length {
             Length::Chunked => State::ChunkSize,
             Length::Known(length) => State::Data(length),
