@@ -29,4 +29,3 @@ impl Record {
         TrialId { started: self.started, seed: self.manifest.seed, content: content.finish() }
     }
 }
-

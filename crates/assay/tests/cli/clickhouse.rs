@@ -231,7 +231,10 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     let metrics = || scopes.iter().flat_map(|scope| scope["metrics"].as_array().unwrap());
     let statements = metrics().find(|one| one["metric"] == "statements").unwrap();
     let per_transaction = statements["per_transaction"].as_f64().unwrap();
-    assert!((0.97..1.03).contains(&per_transaction), "{statements}");
+    // What a sample finds in progress belongs to one side or the other; on a busy machine that shows in a ratio.
+    let transactions = found["stages"][0]["total"]["transactions"].as_f64().unwrap();
+    let differs_by = ((per_transaction - 1.0) * transactions).abs();
+    assert!(differs_by <= 0.03 * transactions + 8.0, "{transactions} transactions: {statements}");
     // That is the time of this server's process.
     assert!(metrics().any(|one| one["metric"] == "cpu_us"), "{scopes:?}");
     let run = format!("run ./endless.lua --db {url} --time 10m --no-record");
