@@ -29,9 +29,13 @@ fn make_long() -> Record {
             start_ns: number * 1_000_000_000,
             transactions: (0..number % 4).map(|_| next()).collect(),
             errors: next() % 3,
-            due: (number % 3 > 0).then(&mut next),
-            first_done_ns: (number % 2 > 0).then_some(number),
-            errors_by_class: if number % 50 == 0 { Clone::clone(&errors) } else { first.errors_by_class.clone() },
+            due: (!number.is_multiple_of(3)).then(&mut next),
+            first_done_ns: (!number.is_multiple_of(2)).then_some(number),
+            errors_by_class: if number.is_multiple_of(50) {
+                Clone::clone(&errors)
+            } else {
+                first.errors_by_class.clone()
+            },
             response: match number % 20 {
                 0 => Latencies::default(),
                 _ => latencies((0..400).map(|_| 100_000 + next() % 50_000_000).collect::<Vec<_>>()).at_rest(),
