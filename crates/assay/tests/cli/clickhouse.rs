@@ -221,9 +221,10 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
             assert!(begun.elapsed() < Duration::from_secs(90), "there never were {number} queries");
         }
     };
+    // So many that those in progress at a sample do not show, however slow the machine is.
     // Nobody else is there: the server's own counter agrees with ours, without what telemetry asks.
     folder.write("one.lua", "function event() con = con or sysbench.sql.driver():connect() con:query('SELECT 1') end");
-    let line = format!("run ./one.lua --db {url} --time 3s --no-record --telemetry full --format json");
+    let line = format!("run ./one.lua --db {url} --transactions 3000 --no-record --telemetry full --format json");
     let found = folder.expect(&line.replace("--no-record", "--record one.json"), 0).findings();
     let facts = &record(&folder, "one.json")["environment"]["servers"][0]["facts"];
     assert!(facts.to_string().contains(server.folder().to_str().unwrap()), "{facts}");
@@ -231,10 +232,7 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     let metrics = || scopes.iter().flat_map(|scope| scope["metrics"].as_array().unwrap());
     let statements = metrics().find(|one| one["metric"] == "statements").unwrap();
     let per_transaction = statements["per_transaction"].as_f64().unwrap();
-    // What a sample finds in progress belongs to one side or the other; on a busy machine that shows in a ratio.
-    let transactions = found["stages"][0]["total"]["transactions"].as_f64().unwrap();
-    let differs_by = ((per_transaction - 1.0) * transactions).abs();
-    assert!(differs_by <= 0.03 * transactions + 8.0, "{transactions} transactions: {statements}");
+    assert!((0.97..1.03).contains(&per_transaction), "{statements}");
     // That is the time of this server's process.
     assert!(metrics().any(|one| one["metric"] == "cpu_us"), "{scopes:?}");
     let run = format!("run ./endless.lua --db {url} --time 10m --no-record");

@@ -125,7 +125,7 @@ const LOGIN: &[u8] = b"SELECT version(), timezone()";
 const KEEP_MAX: usize = 1 << 16;
 /// Bytes of a text that are kept: its last ones.
 const TEXT_MAX: usize = 1 << 18;
-/// Of a text that is no error of ClickHouse, so many letters are shown.
+/// How much of a response is quoted, in letters, if it is not one of ClickHouse's errors.
 const SHOWN_MAX: usize = 200;
 /// A socket is not used in the last second before the server closes it, nor in the second half of a shorter time.
 const MARGIN: Nanos = Nanos::from_secs(1);
@@ -399,7 +399,7 @@ impl HttpConnection {
         }
     }
 
-    /// Why the response is no success.
+    /// The error that the response reports, if it is not a success.
     fn error(&self) -> Option<Box<StatementError>> {
         let head = self.response.head();
         if head.status != 200 || head.exception != 0 {
