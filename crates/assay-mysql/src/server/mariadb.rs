@@ -80,7 +80,13 @@ fn initializer(site: &Site<'_>) -> Command {
 }
 
 fn special(site: &Site<'_>, _: &Role) -> Vec<String> {
-    places(site.binaries)
+    let mut lines = places(site.binaries);
+    if site.binaries.version.at_least(11, 4) {
+        // It would make a certificate at every start, which takes seconds of CPU time, and clients that prefer TLS
+        // would then use it with this version and with no other.
+        lines.push("ssl = OFF".to_owned());
+    }
+    lines
 }
 
 fn become_replica(_: &Site<'_>) -> Result<()> {
