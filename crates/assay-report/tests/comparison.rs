@@ -1024,6 +1024,39 @@ fn asked_for_more() -> Attribute {
 }
 
 #[test]
+fn an_experiment_whose_trials_are_encrypted_only_in_part_says_so_unless_that_was_asked_for() {
+    let notes = |path: &str, encrypted: [bool; 2]| {
+        let trial = |cell: usize| {
+            let mut record = started();
+            record.environment.servers[0].tls = encrypted[cell].then(|| "TLSv1.3".into());
+            ExperimentTrial { cell, round: 0, findings: findings(&record), parts: Vec::new(), values: Vec::new() }
+        };
+        let levels = ["one", "two"].map(|name| Level::new(name.into(), vec![path.into()]));
+        let factors = vec![Factor { name: "version".into(), levels: levels.into() }];
+        let cell = |level| ExperimentCell { levels: vec![level], price_per_hour: None, failed: 0 };
+        let experiment = Experiment::new(factors, [0, 1].map(cell).into(), [0, 1].map(trial).into(), 1);
+        let results = LabResults {
+            title: "",
+            question: "",
+            look_at: "",
+            measured: 2,
+            planned: 2,
+            seed: 1,
+            hash: "",
+            failures: Vec::new(),
+            disturbed: (0, 0),
+            shown: Vec::new(),
+            left_out: Vec::new(),
+            experiment: Some(experiment),
+        };
+        results.text(200).contains("Connections were encrypted in 1 of the 2 measured trials only")
+    };
+    assert!(notes("server.db.product", [false, true]));
+    assert!(!notes("server.db.product", [true, true]) && !notes("server.db.product", [false, false]));
+    assert!(!notes("server.db.parameters.ssl-mode", [false, true]));
+}
+
+#[test]
 fn a_level_shows_what_was_in_effect_and_what_was_asked_for() {
     let trial = |cell: usize, change: &dyn Fn(&mut Record)| {
         let mut record = started();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::findings::experiment::Experiment;
+use crate::findings::experiment::{Experiment, ExperimentTrial};
 use crate::findings::plans::CellPlans;
 use crate::findings::report::report_of_cells;
 use crate::findings::run::Findings;
@@ -163,7 +163,8 @@ impl<'a> LabResults<'a> {
     }
 
     fn about_the_shown(&self) -> impl Iterator<Item = String> {
-        self.left_out.iter().cloned().chain(self.experiment.as_ref().and_then(shared_cpus))
+        let whole = self.experiment.as_ref();
+        self.left_out.iter().cloned().chain(whole.and_then(shared_cpus)).chain(whole.and_then(partly_encrypted))
     }
 
     /// A failure that occurred in several rounds is listed once.
@@ -204,6 +205,23 @@ impl<'a> LabResults<'a> {
         }
         notes
     }
+}
+
+/// Clients prefer TLS by default, and not all products and versions offer it by default.
+fn partly_encrypted(experiment: &Experiment) -> Option<String> {
+    let levels = experiment.factors.iter().flat_map(|factor| &factor.levels);
+    let meant = |path: &String| path.contains("ssl") || path.contains("tls");
+    if levels.flat_map(|level| &level.sets).any(meant) {
+        return None;
+    }
+    let is_encrypted = |trial: &&ExperimentTrial| trial.findings.targets.iter().any(|server| server.tls.is_some());
+    let (encrypted, all) = (experiment.trials.iter().filter(is_encrypted).count(), experiment.trials.len());
+    (0 < encrypted && encrypted < all).then(|| {
+        format!(
+            "Connections were encrypted in {encrypted} of the {all} measured trials only, and no factor asks for it: ratios \
+             between them also contain what TLS costs. `parameters` of a server can set ssl-mode (PostgreSQL: sslmode)."
+        )
+    })
 }
 
 /// How many trials had too few CPUs for both sides.
