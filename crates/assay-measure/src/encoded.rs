@@ -29,6 +29,16 @@ const HEADER_BYTES: usize = 40;
 const DIGITS_MAX: u8 = 3;
 /// Begins HDR V2.
 const V2_COOKIE: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
+/// The header of a histogram with the buckets of `Latencies`, without its length.
+const OUR_HEADER: [u8; HEADER_BYTES] = {
+    let mut header = [0; HEADER_BYTES];
+    header.split_at_mut(4).0.copy_from_slice(&V2_COOKIE);
+    header.split_at_mut(12).1.split_at_mut(4).0.copy_from_slice(&(DIGITS_MAX as u32).to_be_bytes());
+    header.split_at_mut(16).1.split_at_mut(8).0.copy_from_slice(&1_u64.to_be_bytes());
+    header.split_at_mut(24).1.split_at_mut(8).0.copy_from_slice(&HIGHEST_NS.to_be_bytes());
+    header.split_at_mut(32).1.copy_from_slice(&1_f64.to_be_bytes());
+    header
+};
 /// Begins the deflated form of V2; its length and the deflated bytes follow.
 const DEFLATED_COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 
@@ -64,7 +74,8 @@ impl EncodedHistogram {
     pub fn values(&self) -> Vec<(u64, u64)> {
         match payload(&self.0) {
             Some(payload) => {
-                let mut values = Vec::new();
+                // Each takes a byte at least.
+                let mut values = Vec::with_capacity(payload.len());
                 let add = |bucket, count| values.push((bounds_of(bucket).1, count));
                 walk(payload, add).expect("checked when it was made");
                 values
@@ -74,6 +85,41 @@ impl EncodedHistogram {
                 histogram.iter_recorded().map(|one| (one.value_iterated_to(), one.count_at_value())).collect()
             }
         }
+    }
+
+    /// A histogram with these counts, of buckets that ascend.
+    pub(crate) fn of_buckets(counts: &[(usize, u64)]) -> EncodedHistogram {
+        let mut bytes = OUR_HEADER.to_vec();
+        let mut next = 0;
+        for (bucket, count) in counts {
+            if *bucket > next {
+                put_number(&mut bytes, 2 * (bucket - next) as u64 - 1);
+            }
+            put_number(&mut bytes, count.saturating_mul(2));
+            next = bucket + 1;
+        }
+        EncodedHistogram::with_length(bytes)
+    }
+
+    /// The counts of its buckets, encoded; `None`: it has other buckets than ours.
+    pub fn counts(&self) -> Option<&[u8]> {
+        payload(&self.0)
+    }
+
+    /// The histogram with these `counts`; `None`: these are not counts.
+    pub fn of_counts(counts: &[u8]) -> Option<EncodedHistogram> {
+        if counts.len() > PAYLOAD_BYTES_MAX {
+            return None;
+        }
+        walk(counts, |_, _| ())?;
+        Some(EncodedHistogram::with_length([&OUR_HEADER, counts].concat()))
+    }
+
+    /// `bytes`: a header without the length, and the rest.
+    fn with_length(mut bytes: Vec<u8>) -> EncodedHistogram {
+        let length = (bytes.len() - HEADER_BYTES) as u32;
+        bytes[4..8].copy_from_slice(&length.to_be_bytes());
+        EncodedHistogram(bytes.into())
     }
 
     /// Deflated, in base64.
@@ -183,28 +229,15 @@ fn check(bytes: &[u8]) -> Result<(), BadHistogram> {
 /// The counts of a histogram with the buckets of `Latencies`; `None`: it has others.
 fn payload(bytes: &[u8]) -> Option<&[u8]> {
     let (header, payload) = bytes.split_at_checked(HEADER_BYTES)?;
-    let is = |at: usize, what: &[u8]| header[at..].starts_with(what);
-    let has_our_buckets = is(0, &V2_COOKIE)
-        && is(8, &0_u32.to_be_bytes())
-        && is(12, &u32::from(DIGITS_MAX).to_be_bytes())
-        && is(16, &1_u64.to_be_bytes())
-        && is(24, &HIGHEST_NS.to_be_bytes())
-        && is(32, &1_f64.to_be_bytes());
+    let has_our_buckets = header[..4] == OUR_HEADER[..4] && header[8..] == OUR_HEADER[8..];
     has_our_buckets.then_some(payload)
 }
 
-/// Passes on every bucket in use, ascending, with its count; `None`: these are not counts. Numbers are LEB128 of at
-/// most 9 bytes, the last of which is taken whole, and zigzag.
+/// Passes on every bucket in use, ascending, with its count; `None`: these are not counts. Numbers are zigzag.
 fn walk(payload: &[u8], mut take: impl FnMut(usize, u64)) -> Option<()> {
     let (mut bytes, mut bucket) = (payload.iter(), 0_usize);
     while let Some(first) = bytes.next() {
-        let (mut number, mut last, mut shift) = (u64::from(first & 0x7f), *first, 7);
-        while last & 0x80 != 0 && shift < 64 {
-            last = *bytes.next()?;
-            let is_ninth = shift == 56;
-            number |= u64::from(if is_ninth { last } else { last & 0x7f }) << shift;
-            shift += if is_ninth { 8 } else { 7 };
-        }
+        let number = if *first < 0x80 { u64::from(*first) } else { long_number(*first, &mut bytes)? };
         let number = (number >> 1) as i64 ^ -((number & 1) as i64);
         if number < 0 {
             bucket = bucket.checked_add(usize::try_from(number.unsigned_abs()).ok()?)?;
@@ -216,6 +249,29 @@ fn walk(payload: &[u8], mut take: impl FnMut(usize, u64)) -> Option<()> {
         bucket = bucket.checked_add(1)?;
     }
     Some(())
+}
+
+/// A number of more than one byte: LEB128 of at most 9 bytes, the last of which is taken whole.
+fn long_number(first: u8, bytes: &mut std::slice::Iter<u8>) -> Option<u64> {
+    let (mut number, mut last, mut shift) = (u64::from(first & 0x7f), first, 7);
+    while last & 0x80 != 0 && shift < 64 {
+        last = *bytes.next()?;
+        let is_ninth = shift == 56;
+        number |= u64::from(if is_ninth { last } else { last & 0x7f }) << shift;
+        shift += if is_ninth { 8 } else { 7 };
+    }
+    Some(number)
+}
+
+fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    for _ in 0..8 {
+        if number < 0x80 {
+            break;
+        }
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
 }
 
 #[cfg(test)]

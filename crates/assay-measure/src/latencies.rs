@@ -169,9 +169,7 @@ impl Latencies {
 
     /// The distribution, encoded.
     pub fn at_rest(&self) -> Latencies {
-        let &Latencies { count, min_ns, max_ns, sum_ns, over, .. } = self;
-        let histogram = self.encoded().map(Cow::into_owned);
-        Latencies { counts: Box::default(), histogram, count, min_ns, max_ns, sum_ns, over }
+        self.with_histogram(self.encoded().map(Cow::into_owned))
     }
 
     /// The largest value of every bucket in use, ascending, and its count, without `over`; empty if that is not known.
@@ -187,7 +185,15 @@ impl Latencies {
         self.encoded().map(|histogram| histogram.decode())
     }
 
-    fn encoded(&self) -> Option<Cow<'_, EncodedHistogram>> {
+    /// The distribution with this histogram instead; `None`: nothing is known of the values between its extremes.
+    #[must_use]
+    pub fn with_histogram(&self, histogram: Option<EncodedHistogram>) -> Latencies {
+        let &Latencies { count, min_ns, max_ns, sum_ns, over, .. } = self;
+        Latencies { counts: Box::default(), histogram, count, min_ns, max_ns, sum_ns, over }
+    }
+
+    /// The histogram, encoded; `None` when empty, or not known.
+    pub fn encoded(&self) -> Option<Cow<'_, EncodedHistogram>> {
         if self.counts.is_empty() {
             return self.histogram.as_ref().map(Cow::Borrowed);
         }

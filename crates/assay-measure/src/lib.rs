@@ -12,6 +12,7 @@ mod generator;
 mod interval;
 mod latencies;
 mod tally;
+mod thin;
 mod work;
 
 pub use encoded::{BadHistogram, EncodedHistogram};
@@ -20,6 +21,7 @@ pub use hdrhistogram::Histogram;
 pub use interval::{Interval, TargetInterval};
 pub use latencies::{Bucket, Latencies};
 pub use tally::{ByClass, CounterTally, ErrorTally, StatementClass, StatementTally, Tally, TransactionTally};
+pub use thin::{QUANTILES_PPM, STAGE_QUANTILES_PPM, Thinner, coarse_bounds_ns};
 pub use work::{CounterSum, TableTotal, Work, WorkTally};
 
 /// Adds `value`; the sum stays at the maximum instead of overflowing.

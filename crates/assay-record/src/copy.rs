@@ -1,14 +1,15 @@
-//! The copy at the end of a long record: everything but the histograms of its intervals, for those who compare figures.
+//! The copy at the end of a long record, for comparisons and pages: everything of its intervals and telemetry, with the
+//! histograms of intervals thinned to what pages show.
 //!
-//! Decoding an hour of intervals and telemetry takes most of the time of a comparison, so the stream of such a run ends
-//! with a copy of them in columns. It is in a skippable zstd frame (RFC 8878, 3.1.2), over which every program passes
+//! Decoding an hour of intervals and telemetry takes most of the time of a comparison, and decoding their histograms
+//! most of the time of a page, so the stream of such a run ends with a copy of them in columns. It is in a skippable zstd frame (RFC 8878, 3.1.2), over which every program passes
 //! that decompresses the record. The events remain the truth: a copy is made from those in the file, has the length and
 //! the checksum of all bytes before it, and is ignored unless both fit. docs/record.md describes it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use assay_measure::{ByClass, Interval, Latencies, TargetInterval};
+use assay_measure::{ByClass, EncodedHistogram, Interval, Latencies, TargetInterval};
 
 use crate::columns::{ColumnReader, ColumnWriter};
 use crate::disk::{COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX};
@@ -22,7 +23,7 @@ pub(crate) const LONG_BYTES: u64 = 512 << 10;
 const MAGIC: [u8; 4] = 0x184d_2a5a_u32.to_le_bytes();
 const HEAD_BYTES: u64 = 8;
 /// Ends it, with the version of what is in it: one with another end is not read.
-const TAG: [u8; 8] = *b"assaycp1";
+const TAG: [u8; 8] = *b"assaycp2";
 /// Lengths of what is before the frame and of the text in it, the checksum of what is before the frame, and the tag.
 const TAIL_BYTES: usize = 8 + 8 + 4 + TAG.len();
 /// Larger than a processor's innermost caches help with, and small enough for the next ones.
@@ -112,14 +113,15 @@ pub(crate) fn text_of(file: &mut (impl Read + Seek)) -> Option<Vec<u8>> {
 }
 
 /// The text of a copy. `lines`: all events of the record but intervals and readings. `None`: a record that no run
-/// leaves.
-pub(crate) fn text(lines: &[u8], record: &Record) -> Option<Vec<u8>> {
+/// leaves. `has_histograms`: those of its intervals are thinned; false: it has none.
+pub(crate) fn text(lines: &[u8], record: &Record, has_histograms: bool) -> Option<Vec<u8>> {
     let mut to = ColumnWriter::default();
     to.text(lines);
     to.number(record.stages.len() as u64);
     for stage in &record.stages {
         put_intervals(&mut to, &stage.intervals)?;
     }
+    to.text(&if has_histograms { histograms(&record.stages) } else { Vec::new() });
     if let Some(telemetry) = &record.telemetry {
         to.text(&serde_json::to_vec(&without_values(telemetry)).ok()?);
         for scope in &telemetry.scopes {
@@ -142,14 +144,19 @@ impl<'a> Copied<'a> {
         Some(Copied { lines: columns.text()?, columns })
     }
 
-    /// Adds intervals and telemetry to the record of `lines`; `None`: they are not those of this record.
-    pub(crate) fn put_into(mut self, record: &mut Record) -> Option<()> {
+    /// Adds intervals and telemetry to the record of `lines`; `None`: they are not those of this record, or histograms
+    /// are wanted that it does not have.
+    pub(crate) fn put_into(mut self, record: &mut Record, with_histograms: bool) -> Option<()> {
         let from = &mut self.columns;
         if from.number()? != record.stages.len() as u64 {
             return None;
         }
         for Stage { intervals, .. } in &mut record.stages {
             *intervals = take_intervals(from)?;
+        }
+        let histograms = from.text()?;
+        if with_histograms {
+            take_histograms(histograms, &mut record.stages)?;
         }
         if !from.is_at_end() {
             let mut telemetry: Telemetry = serde_json::from_slice(from.text()?).ok()?;
@@ -254,6 +261,32 @@ fn take_intervals(from: &mut ColumnReader) -> Option<Vec<Interval>> {
         (one.errors_by_class, one.targets) = (errors_by_class, targets);
     }
     Some(all)
+}
+
+/// The histograms of all intervals, one after another; empty if one of them has other buckets than ours.
+fn histograms(stages: &[Stage]) -> Vec<u8> {
+    let mut to = ColumnWriter::default();
+    for interval in stages.iter().flat_map(|stage| &stage.intervals) {
+        match interval.response.encoded() {
+            None => to.text(&[]),
+            Some(histogram) => match histogram.counts() {
+                Some(counts) => to.text(counts),
+                None => return Vec::new(),
+            },
+        }
+    }
+    to.into_bytes()
+}
+
+fn take_histograms(text: &[u8], stages: &mut [Stage]) -> Option<()> {
+    let mut from = ColumnReader::new(text);
+    for interval in stages.iter_mut().flat_map(|stage| &mut stage.intervals) {
+        let counts = from.text()?;
+        if !counts.is_empty() {
+            interval.response = interval.response.with_histogram(Some(EncodedHistogram::of_counts(counts)?));
+        }
+    }
+    from.is_at_end().then_some(())
 }
 
 /// Everything of telemetry that is not a column.

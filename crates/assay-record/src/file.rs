@@ -64,6 +64,12 @@ impl Record {
         Record::read_part(path, Part::Figures)
     }
 
+    /// As `read`, but the histograms of intervals may have fewer buckets, which answer what pages ask as those of the run
+    /// do: `Thinner`. Several times faster for a long record.
+    pub fn read_thinned(path: &Path) -> Result<Record, ReadError> {
+        Record::read_part(path, Part::Thinned)
+    }
+
     /// As `read`, without intervals and telemetry, and with the distributions of response times alone: what was
     /// requested, where it ran, totals, how it ended. Several times faster.
     pub fn read_head(path: &Path) -> Result<Record, ReadError> {

@@ -19,7 +19,7 @@ pub fn fuzz_record(data: &[u8]) {
         found.record.to_bytes();
     }
     let _ = copy::text_of(&mut Cursor::new(data));
-    if let Some(record) = stream::of_copy(Path::new("fuzz"), data, stream::Part::Figures) {
+    if let Some(record) = stream::of_copy(Path::new("fuzz"), data, stream::Part::Thinned) {
         record.to_bytes();
     }
     let _ = serde_json::from_slice::<Record>(data);

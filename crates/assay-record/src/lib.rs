@@ -39,7 +39,8 @@ mod trial_id;
 
 pub use assay_measure::{
     BadHistogram, Bucket, ByClass, CounterSum, CounterTally, EncodedHistogram, ErrorTally, Generator, Histogram,
-    Interval, Latencies, StatementTally, TableTotal, Tally, TargetInterval, TransactionTally, Work, WorkTally,
+    Interval, Latencies, QUANTILES_PPM, STAGE_QUANTILES_PPM, StatementTally, TableTotal, Tally, TargetInterval,
+    Thinner, TransactionTally, Work, WorkTally, coarse_bounds_ns,
 };
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};

@@ -10,12 +10,14 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use assay_measure::{Interval, Latencies, Thinner};
 use zstd::zstd_safe::{self, DCtx, InBuffer, OutBuffer};
 
 use crate::copy::{self, Copied, Extent};
 use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
 use crate::event::{Ended, Event, Fold, Moment, WrittenSoFar};
 use crate::source::Source;
+use crate::stage::Stage;
 use crate::status::Status;
 use crate::trial::{FORMAT, Record, Tool};
 
@@ -64,27 +66,59 @@ pub(crate) fn whole(record: &Record) -> io::Result<Vec<u8>> {
 /// A whole record in frames, with its copy if it is long.
 pub(crate) fn whole_with_copy(record: &Record) -> io::Result<Vec<u8>> {
     let mut bytes = whole(record)?;
-    bytes.extend(copy_of(&mut io::Cursor::new(&bytes))?.unwrap_or_default());
+    bytes.extend(copy_of(&mut io::Cursor::new(&bytes), Some(record))?.unwrap_or_default());
     Ok(bytes)
 }
 
-/// The copy for the end of this stream, made from what is in it. `None`: it is short, or has no end of its own.
-fn copy_of(stream: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
+/// The copy for the end of this stream, made from what is in it. `None`: it is short, or has no end of its own. `known`:
+/// the record, if somebody has read it before; decoding histograms again takes as long as everything else.
+fn copy_of(stream: &mut (impl Read + Seek), known: Option<&Record>) -> io::Result<Option<Vec<u8>>> {
     let length = stream.seek(SeekFrom::End(0))?;
     if length < copy::LONG_BYTES {
         return Ok(None);
     }
+    let mut lines = match known {
+        Some(_) => Lines::of(Part::Figures),
+        None => {
+            stream.seek(SeekFrom::Start(0))?;
+            let head = read(&mut Source::new(Path::new("stream"), &mut *stream), Part::Head);
+            // What is kept of intervals follows from totals, which are at the end.
+            let thinners = head.map(|head| head.record.stages.iter().map(thinner).collect());
+            Lines { thinners: thinners.unwrap_or_default(), ..Lines::of(Part::Whole) }
+        }
+    };
+    lines.others = Some(Vec::new());
     stream.seek(SeekFrom::Start(0))?;
-    let lines = Lines { others: Some(Vec::new()), ..Lines::of(Part::Figures) };
-    let Ok((found, others)) = read_lines(&mut Source::new(Path::new("stream"), &mut *stream), lines) else {
+    let Ok((mut found, others)) = read_lines(&mut Source::new(Path::new("stream"), &mut *stream), lines) else {
         return Ok(None);
     };
     if found.record.status == Status::Running || found.whole_bytes != length || !found.is_compressed {
         return Ok(None);
     }
-    let Some(text) = copy::text(&others, &found.record) else { return Ok(None) };
+    let has_histograms = known.is_none_or(|known| take_histograms(&mut found.record.stages, &known.stages));
+    let Some(text) = copy::text(&others, &found.record, has_histograms) else { return Ok(None) };
     stream.seek(SeekFrom::Start(0))?;
     copy::frame(&text, Extent::of(stream, length)?)
+}
+
+fn thinner(stage: &Stage) -> Thinner {
+    Thinner::new(stage.total.transactions.iter().map(|one| &one.response))
+}
+
+/// Gives intervals without histograms those of `known`, thinned; false: they are not the same intervals.
+fn take_histograms(stages: &mut [Stage], known: &[Stage]) -> bool {
+    let exact = |of: &Latencies| (of.count, of.min_ns, of.max_ns, of.sum_ns, of.over);
+    let take = |thinner: &Thinner, one: &mut Interval, known: &Interval| {
+        let thinned = thinner.thinned(&known.response).filter(|thinned| exact(thinned) == exact(&one.response));
+        thinned.map(|thinned| one.response = thinned).is_some()
+    };
+    stages.len() == known.len()
+        && stages.iter_mut().zip(known).all(|(stage, known)| {
+            let thinner = thinner(stage);
+            let are_as_many = stage.intervals.len() == known.intervals.len();
+            let mut both = stage.intervals.iter_mut().zip(&known.intervals);
+            are_as_many && both.all(|(one, known)| take(&thinner, one, known))
+        })
 }
 
 /// A part of a record from the copy at its end. `None`: it has none that fits.
@@ -100,7 +134,8 @@ pub(crate) fn of_copy(path: &Path, text: &[u8], part: Part) -> Option<Record> {
     let mut record = lines.finish(path).ok()??;
     match part {
         Part::Head => {}
-        Part::Figures => copied.put_into(&mut record)?,
+        Part::Figures => copied.put_into(&mut record, false)?,
+        Part::Thinned => copied.put_into(&mut record, true)?,
         Part::Whole => return None,
     }
     Some(record)
@@ -205,6 +240,8 @@ pub(crate) struct ReadStream {
 pub(crate) enum Part {
     /// Everything.
     Whole,
+    /// Everything, but a copy may have thinned the histograms of intervals.
+    Thinned,
     /// Everything but the histograms of intervals, which are most of the work of reading a long record.
     Figures,
     /// Without intervals and telemetry, which are most of a record, and with the histograms of response times alone.
@@ -266,6 +303,8 @@ struct Lines {
     fold: Fold,
     /// Lines that are neither intervals nor readings, as far as they count; `None`: not wanted.
     others: Option<Vec<u8>>,
+    /// Thin the histograms of intervals, by stage.
+    thinners: Vec<Thinner>,
     /// The last totals of a stage in progress: most are replaced, and need not be decoded.
     so_far: Vec<u8>,
     /// Length of the lines that were decoded: what a reader keeps in memory.
@@ -278,7 +317,7 @@ struct Lines {
 impl Lines {
     fn of(part: Part) -> Lines {
         let (fold, others, so_far) = (Fold::default(), None, Vec::new());
-        Lines { part, fold, others, so_far, taken_bytes: 0, number: 0, so_far_number: 0 }
+        Lines { part, fold, others, thinners: Vec::new(), so_far, taken_bytes: 0, number: 0, so_far_number: 0 }
     }
 
     fn take(&mut self, path: &Path, text: &[u8]) -> Result<(), ReadError> {
@@ -303,13 +342,23 @@ impl Lines {
                         others.push(b'\n');
                     }
                     self.taken_bytes += line.len() as u64;
-                    if let Some(event) = self.parse(path, line, self.number)? {
+                    if let Some(mut event) = self.parse(path, line, self.number)? {
+                        self.thin(&mut event);
                         self.fold.take(event);
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    fn thin(&self, event: &mut Event) {
+        if let Event::Interval(one) = event
+            && let Some(thinner) = self.thinners.get(one.stage as usize)
+            && let Some(thinned) = thinner.thinned(&one.interval.response)
+        {
+            one.interval.response = thinned;
+        }
     }
 
     fn take_others(&mut self) -> Vec<u8> {
@@ -330,7 +379,7 @@ impl Lines {
     fn parse(&self, path: &Path, line: &[u8], number: u64) -> Result<Option<Event>, ReadError> {
         let line = match self.part {
             Part::Figures if kind_of(line) == b"interval" => without_histograms(line, |_| false),
-            Part::Whole | Part::Figures => Cow::Borrowed(line),
+            Part::Whole | Part::Thinned | Part::Figures => Cow::Borrowed(line),
             // Decoding the others is three quarters of the work of reading a head, and nobody asks a head for them.
             Part::Head => without_histograms(line, |before| before.ends_with("\"response\":")),
         };
@@ -538,7 +587,7 @@ impl RecordFile {
         }
         let Sink::Grows(file, _) = &mut self.sink else { unreachable!("devices were handled above") };
         if !disk::is_plain(&path) {
-            add_copy(file);
+            add_copy(file, Some(record));
         }
         file.sync_all().map_err(failed)?;
         match disk::is_plain(&path) {
@@ -581,8 +630,8 @@ fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Appends the copy of a long record that is over. Without it, the record is as good, only slower to compare.
-fn add_copy(file: &mut File) {
-    let _ = copy_of(file).and_then(|copy| append(file, &copy.unwrap_or_default()));
+fn add_copy(file: &mut File, known: Option<&Record>) {
+    let _ = copy_of(file, known).and_then(|copy| append(file, &copy.unwrap_or_default()));
 }
 
 /// Changes what is known of a finished record, such as its tags: one event more. Measurements stay as they are.
@@ -597,6 +646,7 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     if is_damaged {
         return Err(AmendError::Damaged);
     }
+    let copied = read_copy(path, Part::Thinned);
     let known = WrittenSoFar::of(&record);
     change(&mut record);
     let events = known.since(&record, Moment::StageEnd).0;
@@ -607,7 +657,7 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
         false => events.iter().map(|event| event.line() + "\n").collect::<String>().into(),
     };
     append(&mut file, &bytes).map_err(failed)?;
-    add_copy(&mut file);
+    add_copy(&mut file, copied.as_ref());
     Ok(file.sync_all().map_err(failed)?)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use assay_record::*;
-use example::{example_with_telemetry, latencies};
+use example::example_that_is_long;
 
 /// A record with so many intervals that its file is long.
 fn long() -> Record {
@@ -16,41 +16,11 @@ fn long() -> Record {
 }
 
 fn make_long() -> Record {
-    let mut record = example_with_telemetry();
-    let mut random = 1_u64;
-    let mut next = || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        random >> 33
-    };
-    let errors = [("deadlock".to_owned(), 3)].into();
+    let mut record = example_that_is_long();
     for stage in &mut record.stages {
-        let first = stage.intervals[0].clone();
-        let interval = |number: u64| Interval {
-            start_ns: number * 1_000_000_000,
-            transactions: (0..number % 4).map(|_| next()).collect(),
-            errors: next() % 3,
-            due: (!number.is_multiple_of(3)).then(&mut next),
-            first_done_ns: (!number.is_multiple_of(2)).then_some(number),
-            errors_by_class: if number.is_multiple_of(50) {
-                Clone::clone(&errors)
-            } else {
-                first.errors_by_class.clone()
-            },
-            response: match number % 20 {
-                0 => Latencies::default(),
-                _ => latencies((0..400).map(|_| 100_000 + next() % 50_000_000).collect::<Vec<_>>()).at_rest(),
-            },
-            ..first.clone()
-        };
-        stage.intervals = (0..600).map(interval).collect();
         stage.intervals[7].response.sum_ns = u128::MAX;
-        stage.intervals[8].response.over = 9;
-    }
-    for scope in &mut record.telemetry.as_mut().unwrap().scopes {
-        let samples = scope.began_ns.len();
-        for (number, series) in scope.series.iter_mut().enumerate() {
-            series.own = (0..samples as u64).map(|at| (at % 2 == number as u64 % 2).then_some(at)).collect();
-        }
+        let response = &mut stage.intervals[8].response;
+        (response.over, response.count) = (9, response.count + 9);
     }
     record
 }
@@ -59,7 +29,7 @@ fn make_long() -> Record {
 fn copy_of(bytes: &[u8]) -> Option<usize> {
     let tail = bytes.len() - 28;
     let begin = u64::from_le_bytes(bytes[tail..tail + 8].try_into().unwrap());
-    bytes.ends_with(b"assaycp1").then_some(begin as usize)
+    bytes.ends_with(b"assaycp2").then_some(begin as usize)
 }
 
 type Read = fn(&Path) -> Result<Record, ReadError>;
@@ -90,6 +60,26 @@ fn left_by_a_run(record: &Record) -> Vec<u8> {
     fs::read(&path).unwrap()
 }
 
+/// Of `thinned` everything is as in `record`, but its intervals have few buckets.
+#[track_caller]
+fn check_thinned(thinned: &Record, record: &Record) {
+    let mut rest = thinned.clone();
+    for (stage, of) in rest.stages.iter_mut().zip(&record.stages) {
+        for (one, of) in stage.intervals.iter_mut().zip(&of.intervals) {
+            let (few, all) = (one.response.values(), of.response.values());
+            let sum = |values: &[(u64, u64)]| values.iter().map(|(_, count)| count).sum::<u64>();
+            assert_eq!((sum(&few), few.last().map(|one| one.0)), (sum(&all), all.last().map(|one| one.0)));
+            assert!(few.len() <= all.len() && few.len() < 80, "{} of {}", few.len(), all.len());
+            for ppm in QUANTILES_PPM {
+                let quantile = |of: &Latencies| of.quantile_ns(f64::from(ppm) / 1e6);
+                assert_eq!(quantile(&one.response), quantile(&of.response));
+            }
+            one.response = of.response.clone();
+        }
+    }
+    assert_eq!(&rest, record);
+}
+
 #[test]
 fn a_long_record_ends_with_a_copy_of_its_figures() {
     let record = long();
@@ -98,11 +88,14 @@ fn a_long_record_ends_with_a_copy_of_its_figures() {
     record.write(&path).unwrap();
     for bytes in [left_by_a_run(&record), fs::read(&path).unwrap()] {
         let begin = copy_of(&bytes).unwrap();
-        assert!(bytes.len() - begin < begin / 5, "{} bytes are much beside {begin}", bytes.len() - begin);
+        assert!(bytes.len() - begin < begin / 3, "{} bytes are much beside {begin}", bytes.len() - begin);
         assert_eq!(zstd::decode_all(&*bytes).unwrap(), zstd::decode_all(&bytes[..begin]).unwrap());
         for read in [Record::read, Record::read_figures, Record::read_head] {
             assert_eq!(read_with(read, &bytes), read_with(read, &bytes[..begin]));
         }
+        let thinned = read_with(Record::read_thinned, &bytes);
+        assert_eq!(read_with(Record::read_thinned, &bytes[..begin]), record);
+        check_thinned(&thinned, &record);
         let figures = read_with(Record::read_figures, &bytes);
         assert_eq!(figures.telemetry, record.telemetry);
         assert_eq!(figures.trial(), record.trial());

@@ -6,7 +6,7 @@ mod hostile;
 
 use assay_record::*;
 use assay_report::*;
-use example::{example, example_with_telemetry};
+use example::{example, example_that_is_long, example_with_telemetry};
 use hostile::hostile;
 
 fn told(records: Vec<Record>) -> Report {
@@ -40,6 +40,27 @@ fn a_page_says_in_words_what_ran_and_what_came_of_it() {
     no session SQL: The highest throughput was with 64 sessions: 2,400 transactions per second, half of them within 3.18 ms and 99% within 8.52 ms.
     No verdict on no session SQL against SET application_name = 'shop': p99 ms 8.52 → 8.52, ±0.0% (no interval); a confidence interval needs at least 4 trials per side (there are 1).
     ");
+}
+
+#[test]
+fn a_page_is_the_same_from_the_copy_at_the_end_of_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json.zst");
+    let mut record = example_that_is_long();
+    // The quantiles of a stage are between the response times of its intervals.
+    for stage in &mut record.stages {
+        stage.total.transactions[0].response = Latencies::sum(stage.intervals.iter().map(|one| &one.response));
+        stage.measured_ns = 600_000_000_000;
+    }
+    record.write(&path).unwrap();
+    let thinned = Record::read_thinned(&path).unwrap();
+    let buckets = |record: &Record| record.stages[0].intervals[1].response.values().len();
+    assert!(buckets(&thinned) < buckets(&record) / 2);
+    let found = [&record, &thinned].map(findings);
+    assert!(found[0].stages[0].response_intervals.p99_ns.is_some());
+    assert!(found[0] == found[1]);
+    let [of_events, of_copy] = found.map(|found| html(&report(vec![("r.json.zst".into(), found)]), &[]));
+    assert!(of_events == of_copy);
 }
 
 #[test]

@@ -59,31 +59,45 @@ impl Distribution {
         let count = self.count();
         let mut values = [None; N];
         let supported = ppm.into_iter().zip(&mut values).filter(|&(share, _)| is_supported(count, share));
-        let mut wanted = supported.map(|(share, value)| (rank(count, share), value)).peekable();
+        let mut wanted = supported.map(|(share, value)| (rank(count, share), value));
+        // A `Peekable` would be asked by a call for every bucket.
+        let mut next = wanted.next();
         let mut seen = 0u64;
         for (bucket, number) in &self.buckets {
             seen = seen.saturating_add(*number);
-            while let Some((_, value)) = wanted.next_if(|(rank, _)| *rank <= seen) {
-                *value = Some((*bucket).clamp(self.min, self.max));
+            while let Some((rank, value)) = &mut next
+                && *rank <= seen
+            {
+                **value = Some((*bucket).clamp(self.min, self.max));
+                next = wanted.next();
             }
         }
-        wanted.for_each(|(_, value)| *value = Some(self.max));
+        next.into_iter().chain(wanted).for_each(|(_, value)| *value = Some(self.max));
         values
     }
 
     /// How many values are at or below each of `bounds` (ascending) and above the previous one; last, how many are
     /// above all of them. The sum is `count`. Cost: one pass over the buckets.
     pub fn counts(&self, bounds: &[u64]) -> Vec<u64> {
-        assert!(bounds.is_sorted(), "bounds ascend");
         let mut counts = vec![0u64; bounds.len() + 1];
+        self.nonzero_counts(bounds).into_iter().for_each(|(at, count)| counts[at] = count);
+        counts
+    }
+
+    /// As `counts`, only those that are not zero, with their indices, ascending.
+    pub fn nonzero_counts(&self, bounds: &[u64]) -> Vec<(usize, u64)> {
+        debug_assert!(bounds.is_sorted(), "bounds ascend");
+        let mut counts: Vec<(usize, u64)> = Vec::with_capacity(self.buckets.len().min(bounds.len()) + 1);
         let mut at = 0;
-        for (bucket, number) in &self.buckets {
-            let value = (*bucket).clamp(self.min, self.max);
+        let over = (self.over > 0).then_some((u64::MAX, self.over));
+        for (bucket, number) in self.buckets.iter().copied().chain(over) {
+            let value = bucket.clamp(self.min, self.max);
             at += bounds[at..].iter().take_while(|bound| **bound < value).count();
-            counts[at] = counts[at].saturating_add(*number);
+            match counts.last_mut() {
+                Some((last, count)) if *last == at => *count = count.saturating_add(number),
+                _ => counts.push((at, number)),
+            }
         }
-        let over = bounds.iter().take_while(|bound| **bound < self.max).count();
-        counts[over] = counts[over].saturating_add(self.over);
         counts
     }
 

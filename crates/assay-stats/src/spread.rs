@@ -17,7 +17,7 @@ use std::array::from_fn;
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-use crate::student::{student, within};
+use crate::student::within;
 
 /// Why the spread is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +40,34 @@ pub(crate) struct Autoregression {
 impl Autoregression {
     /// The mean square of the cosine `j` >= 1 of a series of `length`.
     pub(crate) fn power(self, j: usize, length: usize) -> f64 {
-        self.power_at((PI * j as f64 / length as f64).cos())
+        let (above, below) = self.power_at((PI * j as f64 / length as f64).cos());
+        above / below
     }
 
-    /// `cos`: of the angle of a cosine.
-    fn power_at(self, cos: f64) -> f64 {
+    /// The power at an angle, given by its cosine, as a fraction.
+    fn power_at(self, cos: f64) -> (f64, f64) {
         let phi = self.correlation;
-        (1.0 - self.noise) * (1.0 - phi * phi) / (1.0 - 2.0 * phi * cos + phi * phi) + self.noise
+        let below = 1.0 - 2.0 * phi * cos + phi * phi;
+        ((1.0 - self.noise) * (1.0 - phi * phi) + self.noise * below, below)
+    }
+
+    /// The sum of `squares` divided by the powers at `angles`, given by their cosines, and that of the powers'
+    /// logarithms.
+    fn fit(self, squares: &[f64], angles: &[f64]) -> (f64, f64) {
+        /// Logarithms are slow, and a product has room for this many factors, which are between 2e-4 and 4.
+        const FACTORS: usize = 64;
+        let (mut sum, mut logs) = (0.0, 0.0);
+        for (squares, angles) in squares.chunks(FACTORS).zip(angles.chunks(FACTORS)) {
+            let (mut product_above, mut product_below) = (1.0f64, 1.0f64);
+            for at in 0..squares.len().min(angles.len()) {
+                let (above, below) = self.power_at(angles[at]);
+                sum += squares[at] * below / above;
+                product_above *= above;
+                product_below *= below;
+            }
+            logs += product_above.ln() - product_below.ln();
+        }
+        (sum, logs)
     }
 
     /// The mean square error of the mean of `length` values.
@@ -82,6 +103,11 @@ const COSINES_MAX: usize = 240;
 const PROBABILITY_MIN: f64 = 1e-6;
 /// A series worth fewer independent values than this, more probably than not, says nothing about its mean.
 const WORTH_MIN: f64 = 3.0;
+
+/// The bound of an error is known to about this share of it.
+const REACH_ERROR: f64 = 1e-7;
+/// More steps than a search for it ever takes.
+const STEPS_MAX: usize = 60;
 
 /// Correlations are weighed in steps of equal prior weight between these.
 const CORRELATIONS: (f64, f64) = (-0.8, 0.985);
@@ -123,18 +149,7 @@ impl Spread {
         let mut known: Vec<(f64, Autoregression, f64)> = PROCESSES
             .iter()
             .map(|&(prior, process)| {
-                let powers = angles.iter().map(|cos| process.power_at(*cos));
-                let (mut sum, mut logs, mut product) = (0.0, 0.0, 1.0f64);
-                for (number, (square, power)) in squares.iter().zip(powers).enumerate() {
-                    sum += square / power;
-                    product *= power;
-                    // Logarithms are slow, and a product has room for eight powers.
-                    if number % 8 == 7 {
-                        logs += product.ln();
-                        product = 1.0;
-                    }
-                }
-                logs += product.ln();
+                let (sum, logs) = process.fit(&squares, &angles);
                 (prior - logs / 2.0 - freedom as f64 / 2.0 * sum.ln(), process, sum / freedom as f64)
             })
             .collect();
@@ -166,12 +181,30 @@ impl Spread {
         if largest <= 0.0 {
             return 0.0;
         }
-        let (mut low, mut high) = (0.0, largest * student(level, self.freedom));
-        for _ in 0..24 {
-            let middle = (low + high) / 2.0;
-            if self.beyond(middle, &errors) > 1.0 - level { low = middle } else { high = middle }
+        let excess = |reach: f64| self.beyond(reach, &errors) - (1.0 - level);
+        let (mut low, mut high) = ((0.0, excess(0.0)), (2.0 * largest, excess(2.0 * largest)));
+        while high.1 > 0.0 {
+            (low, high) = (high, (2.0 * high.0, excess(2.0 * high.0)));
         }
-        high
+        // False position, in which an end that stays counts half (the Illinois algorithm): a dozen steps.
+        let mut stays = 0;
+        for _ in 0..STEPS_MAX {
+            let at = (low.0 * high.1 - high.0 * low.1) / (high.1 - low.1);
+            let middle = (at, excess(at));
+            if middle.1.abs() <= REACH_ERROR * (1.0 - level) || high.0 - low.0 <= REACH_ERROR * largest {
+                return at;
+            }
+            if middle.1 > 0.0 {
+                low = middle;
+                high.1 *= if stays > 0 { 0.5 } else { 1.0 };
+                stays = 1;
+            } else {
+                high = middle;
+                low.1 *= if stays < 0 { 0.5 } else { 1.0 };
+                stays = -1;
+            }
+        }
+        high.0
     }
 
     /// Whether an error stays within `reach` at `level`: that `reach` is not less than the one above, for a fraction of
@@ -199,34 +232,55 @@ impl Spread {
 }
 
 /// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their
-/// variance as mean: the discrete cosine transform of the second kind.
+/// variance as mean: the discrete cosine transform of the second kind. Cost: half a multiplication per value and cosine
+/// and as much again for the cosines.
 fn squares_of_cosines(series: &[f64], center: f64, first: usize, last: usize) -> Vec<f64> {
+    let length = series.len();
+    // Even cosines are the same at both ends of the series, odd ones opposite.
+    let (mut even, mut odd) = (Vec::with_capacity(length / 2 + 1), Vec::with_capacity(length / 2 + 1));
+    for (at, value) in series[..length.div_ceil(2)].iter().enumerate() {
+        let (one, other) = (value - center, series[length - 1 - at] - center);
+        let is_middle = 2 * at + 1 == length;
+        even.push(if is_middle { one } else { one + other });
+        odd.push(one - other);
+    }
+    let cosines: Vec<f64> = (0..even.len()).map(|at| (PI * (at as f64 + 0.5) / length as f64).cos()).collect();
+    let even = sums_of_every_second(&even, &cosines, last / 2, |_| 1.0, |cos| 2.0 * cos * cos - 1.0);
+    let odd = sums_of_every_second(&odd, &cosines, last.div_ceil(2), |cos| cos, |cos| cos);
+    let sum = |j: usize| if j.is_multiple_of(2) { even[j / 2 - 1] } else { odd[j / 2] };
+    (first..=last).map(|j| sum(j).powi(2) * 2.0 / length as f64).collect()
+}
+
+/// The sums of `values` times every second cosine of their angles, of which `cosines` are the first. `before` and
+/// `begin`: the cosine before the first of the sums, and that one.
+fn sums_of_every_second(
+    values: &[f64],
+    cosines: &[f64],
+    number: usize,
+    before: impl Fn(f64) -> f64,
+    begin: impl Fn(f64) -> f64,
+) -> Vec<f64> {
     /// Values at a time: each step of a recurrence waits for the one before it.
     const VALUES: usize = 8;
-    let length = series.len() as f64;
-    let mut sums = vec![0.0; last + 1 - first];
-    for (number, some) in series.chunks(VALUES).enumerate() {
+    let mut sums = vec![[0.0; VALUES]; number];
+    for (values, cosines) in values.chunks(VALUES).zip(cosines.chunks(VALUES)) {
         // What is missing in the last chunk adds nothing.
-        let values: [f64; VALUES] = from_fn(|at| some.get(at).map_or(0.0, |value| value - center));
-        // Chebyshev's recurrence, from the angle of each value.
-        let angles: [f64; VALUES] = from_fn(|at| PI * ((number * VALUES + at) as f64 + 0.5) / length);
-        let twice = angles.map(|angle| 2.0 * angle.cos());
-        let mut before = angles.map(|angle| (angle * (first as f64 - 1.0)).cos());
-        let mut cos = angles.map(|angle| (angle * first as f64).cos());
+        let values: [f64; VALUES] = from_fn(|at| values.get(at).copied().unwrap_or(0.0));
+        let first: [f64; VALUES] = from_fn(|at| cosines.get(at).copied().unwrap_or(0.0));
+        // Chebyshev's recurrence.
+        let twice = first.map(|cos| 4.0 * cos * cos - 2.0);
+        let (mut before, mut cos) = (first.map(&before), first.map(&begin));
         for sum in &mut sums {
             // Not `from_fn`, which calls a function for each value.
-            let (mut products, mut next) = ([0.0; VALUES], [0.0; VALUES]);
+            let mut next = [0.0; VALUES];
             for at in 0..VALUES {
-                products[at] = values[at] * cos[at];
+                sum[at] += values[at] * cos[at];
                 next[at] = twice[at] * cos[at] - before[at];
-            }
-            for product in products {
-                *sum += product;
             }
             (before, cos) = (cos, next);
         }
     }
-    sums.into_iter().map(|sum| sum * sum * 2.0 / length).collect()
+    sums.into_iter().map(|sum| sum.iter().sum()).collect()
 }
 
 #[cfg(test)]
@@ -250,6 +304,16 @@ mod tests {
         let squares: f64 = series.iter().map(|x| (x - center).powi(2)).sum();
         let cosines: f64 = squares_of_cosines(&series, center, 1, 49).iter().sum();
         assert!((squares - cosines).abs() < 1e-9, "{squares} {cosines}");
+        for length in [11, 12, 13] {
+            let direct = |j: usize| {
+                let cos = |t: usize| (PI * j as f64 * (t as f64 + 0.5) / length as f64).cos();
+                series[..length].iter().enumerate().map(|(t, x)| (x - center) * cos(t)).sum::<f64>()
+            };
+            let found = squares_of_cosines(&series[..length], center, 2, length - 1);
+            for (j, square) in (2..length).zip(found) {
+                assert!((direct(j).powi(2) * 2.0 / length as f64 - square).abs() < 1e-9, "{j} of {length}");
+            }
+        }
         let wave: Vec<f64> = (0..50).map(|t| (PI * 3.0 * (f64::from(t) + 0.5) / 50.0).cos()).collect();
         let found = squares_of_cosines(&wave, 0.0, 2, 5);
         assert!((found[1] - 25.0).abs() < 1e-9 && found[0].abs() + found[2].abs() + found[3].abs() < 1e-9, "{found:?}");

@@ -82,7 +82,10 @@ fn products(series: &[f64], most: usize) -> Vec<f64> {
     let of = |first: usize| {
         let mut sums = [0.0; LAGS];
         for (x, later) in series.iter().zip(series[first..].array_windows::<LAGS>()) {
-            sums.iter_mut().zip(later).for_each(|(sum, y)| *sum += x * y);
+            // Not `zip`, which calls a function for each value.
+            for lag in 0..LAGS {
+                sums[lag] += x * later[lag];
+            }
         }
         // The last values have fewer followers.
         let done = (series.len() - first + 1).saturating_sub(LAGS);

@@ -123,6 +123,46 @@ pub(crate) fn example_with_telemetry() -> Record {
     record
 }
 
+/// The same with so many intervals that its file is long.
+#[allow(dead_code, reason = "not every test that shares this file needs it")]
+pub(crate) fn example_that_is_long() -> Record {
+    let mut record = example_with_telemetry();
+    let mut random = 1_u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random >> 33
+    };
+    let errors = [("deadlock".to_owned(), 3)].into();
+    for stage in &mut record.stages {
+        let first = stage.intervals[0].clone();
+        let interval = |number: u64| Interval {
+            start_ns: number * 1_000_000_000,
+            transactions: (0..number % 4).map(|_| next()).collect(),
+            errors: next() % 3,
+            due: (!number.is_multiple_of(3)).then(&mut next),
+            first_done_ns: (!number.is_multiple_of(2)).then_some(number),
+            errors_by_class: if number.is_multiple_of(50) {
+                Clone::clone(&errors)
+            } else {
+                first.errors_by_class.clone()
+            },
+            response: match number % 20 {
+                0 => Latencies::default(),
+                _ => latencies((0..400).map(|_| 100_000 + next() % 50_000_000).collect::<Vec<_>>()).at_rest(),
+            },
+            ..first.clone()
+        };
+        stage.intervals = (0..600).map(interval).collect();
+    }
+    for scope in &mut record.telemetry.as_mut().unwrap().scopes {
+        let samples = scope.began_ns.len();
+        for (number, series) in scope.series.iter_mut().enumerate() {
+            series.own = (0..samples as u64).map(|at| (at % 2 == number as u64 % 2).then_some(at)).collect();
+        }
+    }
+    record
+}
+
 /// The example, made by two agents, one of which was lost before it sent anything.
 #[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_of_a_fleet() -> Record {

@@ -148,6 +148,7 @@ pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> V
         }
     }
     let several = entry.findings.targets.len() > 1;
+    let marks = time.marks();
     let mut all = Vec::new();
     for (kind, target) in keys {
         let scope = ScopeOverTime { time, kind, target };
@@ -163,7 +164,7 @@ pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> V
             // A hit ratio is interesting in its last percent.
             let scale = if name == "hits" { AxisScale::Around } else { AxisScale::Linear };
             let axes = [time_axis([&entry.findings]), axis(unit, scale)];
-            Chart::new(id(name), &title(of), caption, axes, ChartBody::Lines { lines }).with_marks(time.marks())
+            Chart::new(id(name), &title(of), caption, axes, ChartBody::Lines { lines }).with_marks(marks.clone())
         };
         let plans = if kind == ScopeKind::Server { &OF_SERVER[..] } else { &OF_MACHINE[..] };
         if kind == ScopeKind::Machine {

@@ -1,6 +1,6 @@
 //! Charts over time: throughput, latency, errors and the heat map of one record; several records stacked.
 
-use assay_record::{Note, RecordedTrial, ScopeKind, StepTime};
+use assay_record::{Note, RecordedTrial, ScopeKind, StepTime, coarse_bounds_ns};
 
 use crate::charts::chart::{
     AxisScale, Chart, ChartAxis, ChartBody, ChartLine, LINES_MAX, Mark, MarkKind, NAME_WIDTH, POINTS_MAX, STAGES_MAX,
@@ -8,7 +8,7 @@ use crate::charts::chart::{
 };
 use crate::digits::{change, count, figure, seconds};
 use crate::findings::arithmetic::{median, rolling_median};
-use crate::findings::interval::{IntervalFindings, bucket_bounds_ns};
+use crate::findings::interval::IntervalFindings;
 use crate::findings::latency::LatencyFindings;
 use crate::findings::report::{ReportEntry, Setting};
 use crate::findings::run::Findings;
@@ -34,9 +34,10 @@ pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> V
     let rate = |name: &str, of: fn(&IntervalFindings) -> u64| time.line(name, |part| Some(part.per_second(of)));
     let per_second = || axis("transactions per second", AxisScale::Linear);
     let response = || axis("response time, ms", AxisScale::Log);
+    let marks = time.marks();
     let chart = |name: &str, title: &str, caption: &str, y: ChartAxis, body: ChartBody| {
         Chart::new(id(name), title, time.caption(caption), [time_axis([&entry.findings]), y], body)
-            .with_marks(time.marks())
+            .with_marks(marks.clone())
     };
     let mut throughput = time.throughput();
     if entry.findings.stages.iter().any(|stage| stage.open.is_some()) {
@@ -312,10 +313,12 @@ impl<'a> TimeLine<'a> {
     }
 
     fn heat(&self) -> ChartBody {
-        let bounds = bucket_bounds_ns();
-        let used = || self.parts.iter().flat_map(|part| part.intervals).flat_map(|interval| &interval.buckets);
-        let buckets = used().map(|(bucket, _)| usize::from(*bucket));
-        let (Some(lowest), Some(highest)) = (buckets.clone().min(), buckets.max()) else {
+        let bounds = coarse_bounds_ns();
+        let intervals = || self.parts.iter().flat_map(|part| part.intervals);
+        // Those of an interval ascend.
+        let lowest = intervals().filter_map(|interval| interval.buckets.first()).map(|(bucket, _)| *bucket).min();
+        let highest = intervals().filter_map(|interval| interval.buckets.last()).map(|(bucket, _)| *bucket).max();
+        let (Some(lowest), Some(highest)) = (lowest.map(usize::from), highest.map(usize::from)) else {
             return ChartBody::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
         };
         // The lowest bucket starts as far below its bound as the others do; the highest ends as far above.
@@ -328,11 +331,11 @@ impl<'a> TimeLine<'a> {
             for column in of_stage.chunks(in_column) {
                 let (from, to) = (column[0].from, column[column.len() - 1].to);
                 let mut rows = vec![0u64; highest - lowest + 1];
-                for (bucket, count) in
-                    column.iter().flat_map(|part| part.intervals).flat_map(|interval| &interval.buckets)
-                {
-                    let row = &mut rows[usize::from(*bucket) - lowest];
-                    *row = row.saturating_add(u64::from(*count));
+                for interval in column.iter().flat_map(|part| part.intervals) {
+                    for (bucket, count) in &interval.buckets {
+                        let row = &mut rows[usize::from(*bucket) - lowest];
+                        *row = row.saturating_add(u64::from(*count));
+                    }
                 }
                 columns.push((from, to));
                 cells.push(rows.into_iter().map(|count| rounded(count as f64 / (to - from))).collect());

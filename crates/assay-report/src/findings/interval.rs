@@ -1,8 +1,6 @@
 //! The values of one interval.
 
-use std::sync::LazyLock;
-
-use assay_record::{ByClass, Interval};
+use assay_record::{ByClass, Interval, coarse_bounds_ns};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{class_sum, map, per_second, sum};
@@ -45,18 +43,10 @@ pub struct IntervalFindings {
     pub backlog: u64,
     /// CPUs used by the generator: CPU time divided by time.
     pub cpus_used: f64,
-    /// Number of response times by bucket (see `bucket_bounds_ns`): the indices of nonempty buckets, ascending, with
-    /// their counts; several times the same one if its count is beyond 32 bits. For charts; the JSON has the quantiles.
+    /// Number of response times by bucket (see `coarse_bounds_ns`): the indices of nonempty buckets, ascending, with
+    /// their counts. For charts; the JSON has the quantiles.
     #[serde(skip)]
     pub buckets: Box<[(u8, u32)]>,
-}
-
-/// Upper bounds of the buckets of `IntervalFindings::buckets`, ascending: 1 µs to one hour, twenty per decade, so that
-/// each is 12 % above the previous one. The last bucket has no upper bound.
-pub fn bucket_bounds_ns() -> &'static [u64] {
-    static BOUNDS: LazyLock<Vec<u64>> =
-        LazyLock::new(|| (0..192).map(|step| (1e3 * 10f64.powf(f64::from(step) / 20.0)).round() as u64).collect());
-    &BOUNDS
 }
 
 /// The findings of `interval`.
@@ -70,7 +60,6 @@ pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (Inte
     let rate = |count| per_second(count, interval.length_ns);
     let transactions = sum(interval.transactions.iter().copied());
     let response = distribution(&interval.response);
-    let counts = response.counts(bucket_bounds_ns());
     let findings = IntervalFindings {
         start_ns: interval.start_ns,
         end_ns: interval.start_ns.saturating_add(interval.length_ns),
@@ -88,31 +77,12 @@ pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (Inte
         due_per_s: interval.due.map(rate),
         backlog: interval.backlog,
         cpus_used: rate(interval.cpu_ns) / 1e9,
-        buckets: compact(&counts),
+        buckets: response.nonzero_counts(coarse_bounds_ns()).into_iter().map(compact).collect(),
     };
     (findings, response.counts(bounds))
 }
 
-/// Days of intervals have millions of these.
-fn compact(counts: &[u64]) -> Box<[(u8, u32)]> {
-    let of = |(bucket, mut count): (usize, u64)| {
-        let bucket = u8::try_from(bucket).expect("there are 193 buckets");
-        std::iter::from_fn(move || {
-            let part = u32::try_from(count).unwrap_or(u32::MAX);
-            count -= u64::from(part);
-            (part > 0).then_some((bucket, part))
-        })
-    };
-    counts.iter().copied().enumerate().flat_map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_count_is_too_large_to_be_kept() {
-        let counts = [0, 3, 0, u64::from(u32::MAX), 2 * u64::from(u32::MAX) + 1];
-        assert_eq!(&*compact(&counts), [(1, 3), (3, u32::MAX), (4, u32::MAX), (4, u32::MAX), (4, 1)]);
-    }
+/// Days of intervals have millions of these, so a count has 32 bits, which nothing exceeds in an interval.
+fn compact((bucket, count): (usize, u64)) -> (u8, u32) {
+    (u8::try_from(bucket).expect("there are 193 buckets"), u32::try_from(count).unwrap_or(u32::MAX))
 }

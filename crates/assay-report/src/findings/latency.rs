@@ -30,8 +30,7 @@ pub struct LatencyFindings {
 }
 
 pub(crate) fn latency_findings(distribution: &Distribution) -> LatencyFindings {
-    let [p50_ns, p90_ns, p95_ns, p99_ns, p999_ns] =
-        distribution.quantiles([500_000, 900_000, 950_000, 990_000, 999_000]);
+    let [p50_ns, p90_ns, p95_ns, p99_ns, p999_ns] = distribution.quantiles(record::QUANTILES_PPM);
     LatencyFindings {
         count: distribution.count(),
         min_ns: distribution.min(),

@@ -199,6 +199,19 @@ pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Optio
     found.into_iter().map(|(metric, values)| (metric, trials_findings(&values))).collect()
 }
 
+/// One of these metrics, by its name.
+pub(crate) fn metric_over_trials<'a>(
+    all: impl Iterator<Item = &'a Findings>,
+    sessions: u32,
+    name: &str,
+) -> Option<TrialsFindings> {
+    let values = all.filter_map(|one| {
+        let found = trial_metrics(one, sessions).into_iter().find(|(metric, _)| metric.name == name)?;
+        found.1
+    });
+    trials_findings(&values.collect::<Vec<f64>>())
+}
+
 pub(crate) fn trials_findings(values: &[f64]) -> Option<TrialsFindings> {
     let found = trials(values)?;
     Some(TrialsFindings {

@@ -141,9 +141,6 @@ pub struct GeneratorFindings {
     pub memory_max_bytes: u64,
 }
 
-/// In the order of `LatencyIntervals`.
-const QUANTILES_WITH_INTERVAL: [u32; 3] = [500_000, 950_000, 990_000];
-
 /// `over_time`: also what is over time, and confidence intervals.
 pub(crate) fn stage_findings(
     stage: &record::Stage,
@@ -157,7 +154,7 @@ pub(crate) fn stage_findings(
     let steps = Steps::of(&stage.intervals);
     // Each histogram is decoded once, and not kept: those of an hour would fill the memory.
     let response = all(stage.total.transactions.iter().map(|transaction| &transaction.response));
-    let quantiles = response.quantiles(QUANTILES_WITH_INTERVAL).map(|value| value.filter(|_| over_time));
+    let quantiles = response.quantiles(record::STAGE_QUANTILES_PPM).map(|value| value.filter(|_| over_time));
     let bounds: Vec<u64> = quantiles.into_iter().flatten().collect();
     let shown = stage.intervals.iter().filter(|_| over_time);
     let (intervals, counts): (Vec<_>, Vec<_>) = shown.map(|interval| interval_with_counts(interval, &bounds)).unzip();
@@ -165,7 +162,7 @@ pub(crate) fn stage_findings(
         quantiles[i]?;
         let at_most: Vec<u64> = counts.iter().map(|counts| sum(counts[..=i].iter().copied())).collect();
         let seconds = steps.seconds(&stage.intervals, &at_most);
-        assay_stats::quantile_interval(&response, QUANTILES_WITH_INTERVAL[i], &seconds)
+        assay_stats::quantile_interval(&response, record::STAGE_QUANTILES_PPM[i], &seconds)
     });
     let of_all = outages(&stage.intervals, stage.measured_ns, total.service.p50_ns);
     let beside = StageFacts { outages: &of_all, due: open.map(|_| stage.total.due) };

@@ -6,9 +6,9 @@
 
 use std::fmt::Write as _;
 
-use assay_record::{Event, Interval, Reading, Readings, ScopeKind, Status};
+use assay_record::{Event, Interval, Reading, Readings, ScopeKind, Status, coarse_bounds_ns};
 
-use crate::findings::interval::{IntervalFindings, bucket_bounds_ns, interval_findings};
+use crate::findings::interval::{IntervalFindings, interval_findings};
 use crate::findings::latency::LatencyFindings;
 use crate::findings::report::Report;
 use crate::findings::run::Findings;
@@ -258,7 +258,7 @@ impl LiveMetrics {
                     workload: started.manifest.workload.clone(),
                     tags: tags.collect(),
                     types: started.types.clone(),
-                    buckets: vec![0; bucket_bounds_ns().len() + 1],
+                    buckets: vec![0; coarse_bounds_ns().len() + 1],
                     ..LiveMetrics::default()
                 };
             }
@@ -340,7 +340,7 @@ impl LiveMetrics {
             all.sample_named("", definition, &[("target", one.target.to_string().as_str())], value as f64);
         }
         let mut below = 0u64;
-        let bounds = bucket_bounds_ns();
+        let bounds = coarse_bounds_ns();
         for (number, count) in self.buckets.iter().enumerate() {
             below = below.saturating_add(*count);
             if let Some(bound) = bounds.get(number).filter(|_| number % BUCKET_STEP == 0) {

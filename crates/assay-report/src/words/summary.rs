@@ -3,12 +3,12 @@
 use assay_record::Status;
 
 use crate::digits::{count, figure, ms, percent, seconds};
-use crate::findings::comparison::{Comparison, Side};
+use crate::findings::comparison::Comparison;
 use crate::findings::limit::limits;
+use crate::findings::metric::{metric_over_trials, stage_sessions};
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
-use crate::findings::summary::{SessionsSummary, summarize};
 use crate::plain::clean;
 use crate::words::capacity::capacity_words;
 use crate::words::comparison::conclusion;
@@ -239,17 +239,16 @@ fn several(entries: &[ReportEntry], settings: usize) -> Vec<String> {
 
 /// Throughput over the trials of one setting, with the number of sessions that had the highest.
 pub(crate) fn over_trials(trials: &[&ReportEntry]) -> String {
-    let records: Vec<String> = trials.iter().map(|entry| entry.file.clone()).collect();
-    let findings: Vec<Findings> = trials.iter().map(|entry| entry.findings.clone()).collect();
-    let summary = summarize(Side { name: "", records: &records, trials: &findings });
-    let tps = |stage: &SessionsSummary| Some((stage.sessions, stage.metric("tps")?.clone()));
-    let best = summary.stages.iter().filter_map(tps).max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
+    let findings = || trials.iter().map(|entry| &entry.findings);
+    let all = stage_sessions(findings());
+    let tps = |sessions: &u32| Some((*sessions, metric_over_trials(findings(), *sessions, "tps")?));
+    let best = all.iter().filter_map(tps).max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
     let Some((sessions_many, tps)) = best else { return "nothing was measured".into() };
     let known = match (tps.low, tps.high) {
         (Some(low), Some(high)) => format!("[{}, {}] at 95%", figure(low), figure(high)),
         _ => "too few for a confidence interval".into(),
     };
-    let with = if summary.stages.len() > 1 { format!(" with {}", sessions(sessions_many)) } else { String::new() };
+    let with = if all.len() > 1 { format!(" with {}", sessions(sessions_many)) } else { String::new() };
     format!(
         "{} {}{with}, the median of {} trials ({known}; spread {})",
         figure(tps.median),

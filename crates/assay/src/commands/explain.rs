@@ -19,7 +19,7 @@ pub fn run(options: &ExplainOptions) -> Result<Exit, Trouble> {
                 .hint("several trials per side: assay explain --baseline A1 A2 … --candidate B1 B2 …"));
         }
     };
-    let read = |paths| trials::read(paths, Record::read, |_, record| Ok(assay_report::findings(record)));
+    let read = |paths| trials::read(paths, Record::read_thinned, |_, record| Ok(assay_report::findings(record)));
     let (baseline, candidate) = (read(&baseline)?, read(&candidate)?);
     trials::check_sides(&baseline, &candidate)?;
     let sides = [("baseline", baseline), ("candidate", candidate)];

@@ -28,7 +28,9 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     }
     let window = window(&options.shown)?;
     let needs_readings = options.telemetry_csv.is_some() || options.parquet.is_some() || asks_for_more(&options.shown);
-    let trials = trials::read(&options.records, Record::read, |path, record| {
+    // A window sums up the histograms of its intervals.
+    let reads = if window.is_some() { Record::read } else { Record::read_thinned };
+    let trials = trials::read(&options.records, reads, |path, record| {
         let mut findings = match options.public {
             true => found(path, &public(path, record)?, window)?,
             false => found(path, record, window)?,

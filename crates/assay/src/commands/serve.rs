@@ -120,7 +120,7 @@ impl Pages {
         if !is_known {
             return Ok(None);
         }
-        let mut record = Record::read(&file)?;
+        let mut record = Record::read_thinned(&file)?;
         identity::complete(&mut record);
         let report = assay_report::report(vec![(path.to_owned(), assay_report::findings(&record))]);
         Ok(Some(assay_report::html(&report, &[])))

@@ -12,7 +12,7 @@ use crate::command_line::ShowOptions;
 
 /// Prints the report.
 pub fn run(options: &ShowOptions) -> Result<Exit, Trouble> {
-    let record = read(&options.record, Record::read)?;
+    let record = read(&options.record, Record::read_thinned)?;
     let view = View { agents: options.agents, ..terminal::view(options.verbose) };
     terminal::result(&render::result(&record, options.format, view))?;
     Ok(Exit::Success)
