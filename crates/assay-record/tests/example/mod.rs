@@ -95,6 +95,10 @@ pub(crate) fn example_with_telemetry() -> Record {
                     time_us: 250_000,
                     rows: 1000,
                     page_reads: Some(12),
+                    read_rows: Some(1000),
+                    read_bytes: Some(120_000),
+                    memory_bytes_max: Some(65_536),
+                    failures: Some(1),
                 }],
             },
             Scope {

@@ -248,6 +248,86 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     assert!(ran.code == Some(4) && ran.stderr.contains("connection"), "{}", ran.shown());
 }
 
+/// Per transaction: a query of a table with 1,000 rows, another text of the same query each time, rows that are
+/// inserted, and a query that fails.
+const COUNTED: &str = r#"
+sysbench.cmdline.options = { mark = { "Name of a column", "none" } }
+function event()
+  con = con or sysbench.sql.driver():connect()
+  local mark = sysbench.opt.mark
+  con:query(("SELECT sum(a) AS %s, '%d' FROM counted WHERE a >= %d"):format(mark, sysbench.rand.uniform(1, 1000), sysbench.rand.uniform(0, 9)))
+  con:query("INSERT INTO counted_rows SELECT a FROM counted WHERE a < 3")
+  pcall(con.query, con, ("SELECT throwIf(a = 7) AS %s FROM counted"):format(mark))
+end
+"#;
+
+#[test]
+fn the_servers_own_log_counts_the_statements_of_a_run() {
+    if !ClickHouse::present() {
+        return;
+    }
+    const TRANSACTIONS: u64 = 300;
+    let folder = Folder::new();
+    folder.write("counted.lua", COUNTED);
+    let server = shared();
+    let rows = "SELECT toUInt32(number) AS a FROM system.numbers LIMIT 1000";
+    for sql in [
+        &format!("CREATE TABLE counted ENGINE = MergeTree ORDER BY a AS {rows}"),
+        "CREATE TABLE counted_rows (a UInt32) ENGINE = MergeTree ORDER BY a",
+    ] {
+        folder.expect(&format!("sql '{sql}' --runs 1 --warmup 0 --no-record --db {}", server.url("app")), 0);
+    }
+    let run = |url: &str, more: &str| {
+        let line =
+            format!("run ./counted.lua --db {url} --transactions {TRANSACTIONS} --sessions 3 --no-record {more}");
+        folder.expect(&format!("{line} --format json"), 0).findings()
+    };
+    let silent = run(&server.url("app"), "");
+    let absent = silent["sampling"]["absent"].to_string();
+    assert!(absent.contains("statements by text") && absent.contains("SET log_queries = 1"), "{absent}");
+    // The second run begins in the second in which the first one ends.
+    for (url, mark) in [(server.url("app"), "one"), (server.url("app"), "one"), (server.http_url("app"), "two")] {
+        let found = run(&url, &format!("--mark {mark} --session-sql 'SET log_queries = 1'"));
+        let statements = found["stages"][0]["telemetry"][0]["statements"].as_array().unwrap();
+        let of = |start: &str| {
+            let all: Vec<&Value> =
+                statements.iter().filter(|one| one["text"].as_str().unwrap().starts_with(start)).collect();
+            assert_eq!(all.len(), 1, "{start}: {statements:?}");
+            ["calls", "failures", "read_rows_per_call", "read_bytes_per_call", "rows_per_call", "memory_bytes_max"]
+                .map(|name| all[0][name].as_f64().unwrap())
+        };
+        let transactions = TRANSACTIONS as f64;
+        let [calls, failures, read_rows, read_bytes, rows, memory] = of(&format!("SELECT sum(a) AS {mark}, ? FROM"));
+        assert_eq!([calls, failures, read_rows, read_bytes, rows], [transactions, 0.0, 1000.0, 4000.0, 1.0], "{url}");
+        assert!(memory > 0.0);
+        let [calls, failures, _, _, rows, _] = of("INSERT INTO counted_rows SELECT");
+        assert_eq!([calls, failures, rows], [transactions, 0.0, 3.0], "{url}");
+        let [calls, failures, ..] = of(&format!("SELECT throwIf(a = ?) AS {mark} FROM"));
+        assert_eq!([calls, failures], [0.0, transactions], "{url}");
+        // Nothing of telemetry's own is there.
+        assert!(!statements.iter().any(|one| one["text"].as_str().unwrap().contains("system.")), "{statements:?}");
+    }
+    // Calculated once per minute, for the first time at most 90 s after the start.
+    let sql = "SELECT throwIf(count() = 0) FROM system.asynchronous_metrics";
+    let begun = Instant::now();
+    while folder.run(&format!("sql '{sql}' --runs 1 --no-record --db {}", server.url("app"))).code != Some(0) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "there are no asynchronous metrics");
+    }
+    let found = run(&server.http_url("app"), "");
+    let metrics = found["stages"][0]["telemetry"][0]["metrics"].as_array().unwrap();
+    let last = |name: &str| {
+        metrics.iter().find(|one| one["metric"] == name).unwrap_or_else(|| panic!("{name}"))["last"].as_f64().unwrap()
+    };
+    assert!(last("uptime_us") >= 1e6 && last("partition_parts_max") >= 1.0, "{metrics:?}");
+    assert!(last("allocated_bytes") <= last("allocator_resident_bytes"), "{metrics:?}");
+    let absent = found["sampling"]["absent"].to_string();
+    assert!(absent.contains("asynchronous_metrics.MemoryResident") && !absent.contains("replica"), "{absent}");
+    for table in ["counted", "counted_rows"] {
+        let line = format!("sql 'DROP TABLE {table}' --runs 1 --warmup 0 --no-record --db {}", server.url("app"));
+        folder.expect(&line, 0);
+    }
+}
+
 #[test]
 fn a_run_starts_a_server_of_its_own() {
     if !ClickHouse::present() {
@@ -265,4 +345,31 @@ fn a_run_starts_a_server_of_its_own() {
     assert!(ran.stderr.contains("Unknown setting max_thread"), "{}", ran.shown());
     let ran = run("--set max_threads", 2);
     assert!(ran.stderr.contains("is not a name with a value"), "{}", ran.shown());
+}
+
+#[test]
+fn a_started_server_listens_for_http_too() {
+    if !ClickHouse::present() {
+        return;
+    }
+    let (folder, lab) = (Folder::new(), testkit::lab_folder().unwrap());
+    let run =
+        |line: &str| folder.expect_with(&[("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", "/usr/bin:/bin")], line, 0);
+    let started = run("server start clickhouse --name both --set log_queries=1");
+    let http = started.stderr.lines().find_map(|line| line.strip_prefix("  also: ")).expect("it has a second URL");
+    assert!(http.starts_with("clickhouse+http://app@127.0.0.1:"), "{}", started.shown());
+    let native = started.stdout.trim();
+    for _ in 0..2 {
+        for url in [http, native] {
+            run(&format!("sql 'SELECT 1' --db {url} --runs 1 --no-record"));
+        }
+        // Both ports stay.
+        run("server restart both");
+    }
+    // Every session logs, by the server's own settings.
+    let line = format!("run flights --db {http} --flights 300 --prepare --transactions 15 --no-record --format json");
+    let statements = &run(&line).findings()["stages"][0]["telemetry"][0]["statements"];
+    let calls = statements.as_array().unwrap().iter().map(|one| one["calls"].as_u64().unwrap()).sum::<u64>();
+    assert!(calls >= 15 && !statements.to_string().contains("system."), "{statements}");
+    run("server stop both --remove");
 }
