@@ -198,8 +198,19 @@ fn what_the_server_refuses_has_a_cause_and_advice() {
     assert!(ran.stdout.contains("slow took too long: "), "{}", ran.shown());
 }
 
-const ENDLESS: &str =
+pub(crate) const ENDLESS: &str =
     "function event() sysbench.sql.driver():connect():query('SELECT max(number) FROM system.numbers') end";
+
+/// Waits until the server executes so many queries of others.
+pub(crate) fn wait_for_queries(folder: &Folder, url: &str, number: u32) {
+    // The query that counts is one of them; it is refused until the number is right.
+    let sql = format!("SELECT throwIf(count() <> {}) FROM system.processes", number + 1);
+    let line = format!("sql '{sql}' --runs 1 --no-record --db {url}");
+    let begun = Instant::now();
+    while folder.run(&line).code != Some(0) {
+        assert!(begun.elapsed() < Duration::from_secs(90), "there never were {number} queries");
+    }
+}
 
 #[test]
 fn a_query_ends_with_its_run_and_a_run_with_its_server() {
@@ -212,15 +223,6 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     shared();
     let mut server = ClickHouse::start().unwrap();
     let url = server.url("app");
-    // The query that counts is one of them; it is refused until the number is right.
-    let wait_for_queries = |number: u32| {
-        let sql = format!("SELECT throwIf(count() <> {}) FROM system.processes", number + 1);
-        let line = format!("sql '{sql}' --runs 1 --no-record --db {url}");
-        let begun = Instant::now();
-        while folder.run(&line).code != Some(0) {
-            assert!(begun.elapsed() < Duration::from_secs(90), "there never were {number} queries");
-        }
-    };
     // So many that those in progress at a sample do not show, however slow the machine is.
     // Nobody else is there: the server's own counter agrees with ours, without what telemetry asks.
     folder.write("one.lua", "function event() con = con or sysbench.sql.driver():connect() con:query('SELECT 1') end");
@@ -237,12 +239,12 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     assert!(metrics().any(|one| one["metric"] == "cpu_us"), "{scopes:?}");
     let run = format!("run ./endless.lua --db {url} --time 10m --no-record");
     let started = folder.start(&format!("{run} --grace 100ms"));
-    wait_for_queries(1);
+    wait_for_queries(&folder, &url, 1);
     started.signal(Signal::SIGINT);
     assert_eq!(started.finish().code, Some(130));
-    wait_for_queries(0);
+    wait_for_queries(&folder, &url, 0);
     let started = folder.start(&format!("{run} --reconnect-time 1s"));
-    wait_for_queries(1);
+    wait_for_queries(&folder, &url, 1);
     server.kill().unwrap();
     let ran = started.finish();
     assert!(ran.code == Some(4) && ran.stderr.contains("connection"), "{}", ran.shown());
