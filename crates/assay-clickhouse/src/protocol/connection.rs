@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use assay_seam::{
-    Class, Connection, Effect, Exchange, InFlight, Operation, Progress, Reply, Rows, ServerFacts,
+    Class, Connection, Effect, Exchange, InFlight, Operation, Progress, Reply, Rows, ServerFacts, ServerReads,
     StatementError, TlsFacts, TlsMode,
 };
 use assay_wire::templates::Templates;
@@ -100,6 +100,8 @@ pub(super) struct ClickHouseConnection {
     reply: Reply,
     /// Whether the rows of the operation in flight are only counted.
     counts: bool,
+    /// What the server has read for it, as far as it has said so.
+    reads: ServerReads,
 }
 
 impl ClickHouseConnection {
@@ -119,6 +121,7 @@ impl ClickHouseConnection {
             load: Rows::default(),
             reply: Reply::default(),
             counts: false,
+            reads: ServerReads::default(),
         }
     }
 
@@ -184,10 +187,10 @@ impl ClickHouseConnection {
                 return self.packet(exchange);
             }
             (Phase::Busy, code::PROGRESS) => {
-                // Rows, bytes, and rows in all.
-                for _ in 0..3 {
-                    reader.number()?;
-                }
+                // Since the last one: rows and bytes; and rows in all, as far as they are known.
+                let (rows, bytes, _) = (reader.number()?, reader.number()?, reader.number()?);
+                self.reads.rows = self.reads.rows.saturating_add(rows);
+                self.reads.bytes = self.reads.bytes.saturating_add(bytes);
                 Progress::Pending
             }
             (Phase::Busy, code::PROFILE) => {
@@ -418,8 +421,12 @@ impl Connection for ClickHouseConnection {
                 _ => self.fail(violation("sent something that nobody asked for"), exchange),
             };
         }
-        self.counts = operation.counts_rows();
+        (self.counts, self.reads) = (operation.counts_rows(), ServerReads::default());
         statements::execute(self, operation, exchange)
+    }
+
+    fn reads(&self) -> Option<ServerReads> {
+        Some(self.reads)
     }
 
     fn close(&mut self, exchange: &mut Exchange<'_>) {

@@ -417,7 +417,13 @@ pub(crate) fn latencies(values: impl IntoIterator<Item = u64>) -> Latencies {
 #[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_of_cases() -> Record {
     let mut record = example();
-    let execution = |round, elapsed_ns| Execution { round, elapsed_ns, plan: Some(0) };
+    let execution = |round, elapsed_ns| Execution {
+        round,
+        elapsed_ns,
+        plan: Some(0),
+        read_rows: Some(1000),
+        read_bytes: Some(4000),
+    };
     let case = |name: &str, slower: u64| Case {
         name: name.into(),
         sql: "SELECT 1".into(),

@@ -53,6 +53,10 @@ fn flights_return_the_same_rows_as_on_sqlite() {
     same_rows_as_on_sqlite(&folder, &url, "flights", "--flights 5000", (15, &[]));
     let server = &record(&folder, "a.json")["environment"]["servers"][0];
     assert_eq!(server["product"], "ClickHouse");
+    // Every query reads the one table, and some read it twice.
+    let cases = &record(&folder, "a.json")["cases"]["cases"];
+    let reads = |case: &Value| case["executions"][0]["read_rows"].as_u64().unwrap();
+    assert!(cases.as_array().unwrap().iter().any(|case| reads(case) == 5000), "{cases}");
     assert!(server["settings"]["max_threads"].is_string(), "{server}");
     // Each session has an order of its own: of 30 queries one of them executes 15 or more, and so all.
     let ran = folder.expect(&format!("run flights --db {url} --transactions 30 --sessions 2 --no-record"), 0);
@@ -309,6 +313,16 @@ fn the_servers_own_log_counts_the_statements_of_a_run() {
         // Nothing of telemetry's own is there.
         assert!(!statements.iter().any(|one| one["text"].as_str().unwrap().contains("system.")), "{statements:?}");
     }
+    // The native protocol says the same; a query over HTTP says nothing on this version.
+    let sum = "SELECT sum(a) FROM counted";
+    let found = folder.expect(&format!("sql '{sum}' --runs 2 --record read.json --db {}", server.url("app")), 0);
+    assert!(found.stdout.contains("rows read") && found.stdout.contains("MB read"), "{}", found.shown());
+    for execution in record(&folder, "read.json")["cases"]["cases"][0]["executions"].as_array().unwrap() {
+        assert_eq!((&execution["read_rows"], &execution["read_bytes"]), (&1000.into(), &4000.into()), "{execution}");
+    }
+    let url = server.http_url("app") + "?wait_end_of_query=1";
+    let found = folder.expect(&format!("sql '{sum}' --runs 2 --no-record --db {url}"), 0);
+    assert!(!found.stdout.contains("rows read"), "{}", found.shown());
     // Calculated once per minute, for the first time at most 90 s after the start.
     let sql = "SELECT throwIf(count() = 0) FROM system.asynchronous_metrics";
     let begun = Instant::now();

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use assay_seam::url::encoded;
 use assay_seam::{
     Cell, Class, Connection, Effect, Exchange, InFlight, Nanos, Operation, Origin, Progress, Reply, Retry, Rows,
-    ServerFacts, StatementError, TlsFacts, TlsMode,
+    ServerFacts, ServerReads, StatementError, TlsFacts, TlsMode,
 };
 use assay_wire::templates::Templates;
 
@@ -626,6 +626,11 @@ impl Connection for HttpConnection {
         }
         self.counts = operation.counts_rows();
         statements::execute(self, operation, exchange)
+    }
+
+    /// The summary is at the head of the response: it is complete only if the server has waited for the end.
+    fn reads(&self) -> Option<ServerReads> {
+        self.response.head().reads.filter(|_| self.http().waits)
     }
 
     fn close(&mut self, _: &mut Exchange<'_>) {
