@@ -24,15 +24,20 @@ pub const QUESTIONS: Questions = Questions {
 
 /// A metric and an event can have the same name: metrics get a prefix. The server counts HTTP connections only while
 /// they execute a request. Asynchronous metrics are as the server has last calculated them: version 18.16 does so once
-/// per minute, for the first time up to a minute and a half after its start.
+/// per minute, for the first time within two minutes of its start. Figures of the allocator are left out
+/// unless the server renews them (`jemalloc.epoch`): in version 18.16 they stay what they were at its start.
 const SQL: &str = "SELECT event, toInt64(value) AS assay_telemetry FROM system.events \
                    WHERE event IN ('Query', 'ReadBufferFromFileDescriptorReadBytes') \
                    UNION ALL SELECT 'now Query', toInt64(value) FROM system.metrics WHERE metric = 'Query' \
                    UNION ALL SELECT 'connections', toInt64(sum(value)) FROM system.metrics \
                    WHERE metric IN ('TCPConnection', 'HTTPConnection') \
+                   UNION ALL SELECT concat('metrics.', metric), toInt64(value) FROM system.metrics \
+                   WHERE metric = 'MemoryTracking' \
                    UNION ALL SELECT concat('asynchronous_metrics.', metric), toInt64(value) \
-                   FROM system.asynchronous_metrics WHERE metric IN ('Uptime', 'MemoryResident', 'jemalloc.allocated', \
-                   'jemalloc.resident', 'MarkCacheBytes', 'MaxPartCountForPartition')";
+                   FROM system.asynchronous_metrics \
+                   WHERE metric IN ('Uptime', 'MemoryResident', 'MarkCacheBytes', 'MaxPartCountForPartition') \
+                   OR metric IN ('jemalloc.allocated', 'jemalloc.resident') AND \
+                   (SELECT count() FROM system.asynchronous_metrics WHERE metric = 'jemalloc.epoch') > 0";
 
 /// Without replicated tables, all of these are zero and mean nothing.
 const OF_REPLICAS: &str = "SELECT concat('asynchronous_metrics.', metric), toInt64(value) AS assay_telemetry \
@@ -47,6 +52,7 @@ fn server_questions() -> ServerQuestions {
         Asked::of("bytes_read", "ReadBufferFromFileDescriptorReadBytes"),
         Asked { less: 1, ..Asked::of("active_sessions", "now Query") },
         Asked { less: 1, ..Asked::of("connections", "connections") },
+        Asked::of("tracked_memory_bytes", "metrics.MemoryTracking"),
         Asked { scale: SECOND_US, ..Asked::of("uptime_us", "asynchronous_metrics.Uptime") },
         Asked::of("resident_bytes", "asynchronous_metrics.MemoryResident"),
         Asked::of("allocated_bytes", "asynchronous_metrics.jemalloc.allocated"),

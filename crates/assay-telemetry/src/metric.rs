@@ -105,6 +105,8 @@ pub const METRICS: &[Metric] = &[
     counter("getmore_commands", Unit::Count),
     counter("aggregate_commands", Unit::Count),
     gauge("connections", Unit::Count),
+    // Memory that the server has accounted for.
+    gauge("tracked_memory_bytes", Unit::Bytes),
     // What a column store calculates from time to time: since its start, memory of its process and of its allocator,
     // most parts in a partition, what replicas have still to do.
     gauge("uptime_us", Unit::Us),

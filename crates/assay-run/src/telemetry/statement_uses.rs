@@ -39,23 +39,19 @@ impl StatementUses {
         readings: &mut Readings,
     ) -> Option<StatementUses> {
         if let Some(log) = questions.log {
-            return StatementUses::of_log(client, log, patience, readings);
+            return StatementUses::of_log(client, log, readings);
         }
         let sql = questions.statements_sql;
         if sql.is_empty() || !holds(client, questions.statements_condition, patience, readings) {
             return None;
         }
-        let before = ask(client, sql, patience, readings)?;
+        let before = ask(client, sql, patience, readings).ok()?;
         Some(StatementUses { sql: sql.to_owned(), log: None, is_all: before.len() < STATEMENTS_MAX, before })
     }
 
     /// The log's times may be whole seconds: what it has of the present one is not ours.
-    fn of_log(
-        client: &mut Client,
-        log: StatementLog,
-        patience: Nanos,
-        readings: &mut Readings,
-    ) -> Option<StatementUses> {
+    fn of_log(client: &mut Client, log: StatementLog, readings: &mut Readings) -> Option<StatementUses> {
+        let patience = LOG_PATIENCE;
         readings.statements += 2;
         let rows = client.ask(log.now_sql, patience).ok()?;
         let sql = log.sql.replace("{since}", &text(&rows, 0, 0)?);
@@ -63,7 +59,7 @@ impl StatementUses {
         // Where it is refused, `read` says so.
         let _ = client.ask(log.flush_sql, patience).map(|rows| client.reuse(rows));
         let is_there = holds(client, log.condition.sql, patience, readings);
-        let before = if is_there { ask(client, &sql, patience, readings)? } else { HashMap::new() };
+        let before = if is_there { ask(client, &sql, patience, readings).ok()? } else { HashMap::new() };
         Some(StatementUses { sql, log: Some(log), before, is_all: true })
     }
 
@@ -80,7 +76,11 @@ impl StatementUses {
                 return readings.lack(ABSENT, log.condition.refused);
             }
         }
-        let Some(now) = ask(client, &self.sql, patience, readings) else { return };
+        let now = match ask(client, &self.sql, patience, readings) {
+            Ok(now) => now,
+            Err(reason) if self.log.is_some() => return readings.lack(ABSENT, &reason),
+            Err(_) => return,
+        };
         let since = |(id, now): (String, StatementUse)| {
             let before = self.before.get(&id).cloned();
             let before = before.or_else(|| self.is_all.then(StatementUse::default))?;
@@ -128,12 +128,12 @@ fn ask(
     sql: &str,
     patience: Nanos,
     readings: &mut Readings,
-) -> Option<HashMap<String, StatementUse>> {
+) -> Result<HashMap<String, StatementUse>, String> {
     readings.statements += 1;
-    let rows = client.ask(sql, patience).ok()?;
+    let rows = client.ask(sql, patience)?;
     let all = (0..rows.len(0)).filter_map(|row| of_row(&rows, row)).collect();
     client.reuse(rows);
-    Some(all)
+    Ok(all)
 }
 
 fn of_row(rows: &Rows, row: usize) -> Option<(String, StatementUse)> {
