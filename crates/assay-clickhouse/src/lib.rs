@@ -18,6 +18,6 @@ use assay_telemetry::SettingFacts;
 
 /// How to read its settings: those of the session, where a profile or a session statement may have changed them.
 pub const SETTINGS: SettingFacts = SettingFacts {
-    queries: &["SELECT name, value, if(changed, 'changed', NULL) FROM system.settings"],
+    queries: &["SELECT name, value, if(changed, 'changed', NULL) AS assay_telemetry FROM system.settings"],
     ..SettingFacts::NONE
 };

@@ -11,7 +11,7 @@ use assay_io::readiness::Readiness;
 use assay_io::{Address, Io, IoEvent, NeededEndpoints, SocketId, Target, Unresolved};
 use assay_seam::{
     Cell, ConnectOptions, Connection, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Outlet, Progress,
-    Rows, RowsPool, RowsWanted, ServerFacts, StatementError, StatementId,
+    Rows, RowsPool, RowsWanted, ServerFacts, ServerReads, StatementError, StatementId,
 };
 use core::net::SocketAddr;
 
@@ -233,6 +233,11 @@ impl Client {
     pub fn execute(&mut self, statement: StatementId, patience: Nanos) -> Result<Box<Rows>, String> {
         self.operate(&Operation::Execute { statement, parameters: &[], rows: RowsWanted::Keep }, patience)
             .map_err(Refused::message)
+    }
+
+    /// What the server read for the last statement; `None`: it does not say so.
+    pub fn reads(&self) -> Option<ServerReads> {
+        self.connection.reads()
     }
 
     /// Returns rows for reuse by the next answer.

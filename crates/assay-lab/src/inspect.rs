@@ -23,7 +23,7 @@ impl Description {
             .and_then(|()| product.pretend_data(&data))
             .and_then(|()| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)));
         made.map_err(|error| Fault::environment(format!("cannot write {}: {error}", data.display())))?;
-        let site = Site { binaries, account: &account, folder: folder.path(), data: &data, port: 1 };
+        let site = Site { binaries, account: &account, folder: folder.path(), data: &data, port: 1, second_port: 0 };
         let (_, settings) = settings::divide(product, &self.settings);
         let role = Role::Alone;
         settings::check(

@@ -28,6 +28,13 @@ pub(crate) fn is_on_path(name: &str) -> bool {
     std::env::split_paths(&path).chain(SYSTEM.map(PathBuf::from)).any(|folder| folder.join(name).is_file())
 }
 
+/// Says that the process of this id runs on a data directory, if its program's name begins so: ids are used again.
+pub fn runs_on_it(pid: &str, program: &str) -> Option<String> {
+    let process = Identity::of(pid.trim().parse().ok()?)?;
+    let name = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+    name.starts_with(program).then(|| format!("process {} runs on it", process.pid))
+}
+
 /// Identifies one process for certain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {

@@ -127,6 +127,8 @@ pub struct Site<'a> {
     pub data: &'a Path,
     /// On 127.0.0.1.
     pub port: u16,
+    /// That of `Product::second_scheme`, likewise. 0: none.
+    pub second_port: u16,
 }
 
 impl Site<'_> {
@@ -217,6 +219,11 @@ pub trait Product: Install + Configure + Lifecycle {
     fn url(&self, port: u16, only_there: bool, database: &str) -> String {
         let _ = only_there;
         format!("{}://app@127.0.0.1:{port}/{database}", self.scheme())
+    }
+
+    /// The scheme of another protocol that its servers speak, on a port of its own.
+    fn second_scheme(&self) -> Option<&'static str> {
+        None
     }
 
     /// The name of its container image.

@@ -46,6 +46,9 @@ pub struct ServerState {
     pub account: Account,
     /// On 127.0.0.1.
     pub port: u16,
+    /// That of the product's second protocol, likewise. 0: none.
+    #[serde(default)]
+    pub second_port: u16,
     /// The process that will end it: when that is gone, the server is stale. `None`: it stays.
     pub owner: Option<Identity>,
     /// Requested placement.
@@ -149,6 +152,7 @@ impl ServerState {
             binaries,
             account,
             port: 0,
+            second_port: 0,
             owner: Some(Identity::own()),
             placement: Placement::default(),
             undo: Vec::new(),
@@ -311,6 +315,13 @@ impl Server {
         }
     }
 
+    /// The same by the product's second protocol, if it has one.
+    pub fn second_url(&self, database: &str) -> Option<String> {
+        let port = self.state().second_port;
+        let scheme = self.product()?.second_scheme().filter(|_| port != 0)?;
+        Some(format!("{scheme}://app@127.0.0.1:{port}/{database}"))
+    }
+
     /// A URL over its unix socket; for a front, over TCP.
     pub fn socket_url(&self, database: &str) -> String {
         let (state, folder) = (self.snapshot(), self.folder());
@@ -385,7 +396,14 @@ impl Server {
     pub(crate) fn start(&self) -> Result<()> {
         let _lock = self.lock()?;
         let chosen = self.port();
+        let choose_second = || -> Result<()> {
+            if self.product().is_some_and(|product| product.second_scheme().is_some()) {
+                self.state().second_port = free_port()?;
+            }
+            Ok(())
+        };
         if chosen != 0 {
+            choose_second()?;
             return self.launch().map_err(|fault| match self.says_in_use() {
                 true => fault.hint(format!("port {chosen} is in use: choose another with `--port`, or leave it out")),
                 false => fault,
@@ -394,6 +412,7 @@ impl Server {
         let mut last = None;
         for _ in 0..ATTEMPTS {
             self.state().port = free_port()?;
+            choose_second()?;
             match self.launch() {
                 Err(fault) if self.says_in_use() => last = Some(fault),
                 ended => return ended,
@@ -706,7 +725,8 @@ pub(crate) fn taken(name: &str) -> Fault {
 }
 
 pub(crate) fn site<'a>(state: &'a ServerState, folder: &'a Path, data: &'a Path) -> Site<'a> {
-    Site { binaries: &state.binaries, account: &state.account, folder, data, port: state.port }
+    let (port, second_port) = (state.port, state.second_port);
+    Site { binaries: &state.binaries, account: &state.account, folder, data, port, second_port }
 }
 
 fn write_state(folder: &Path, state: &ServerState) -> Result<()> {

@@ -53,6 +53,7 @@ pub const QUESTIONS: Questions = Questions {
         statements_condition: "SELECT IF(@@performance_schema, ENABLED, 'NO') \
                                FROM performance_schema.setup_consumers WHERE NAME = 'statements_digest'",
         no_statements: "the performance schema, or its consumer statements_digest, is off",
+        log: None,
         end_sql: "KILL {}",
     },
     checkup: Checkup {

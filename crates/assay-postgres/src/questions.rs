@@ -145,6 +145,7 @@ fn live_questions(version: &str) -> LiveQuestions {
         statements_sql: if major >= 13 { statements!("total_exec_time") } else { statements!("total_time") },
         statements_condition: "SELECT 'YES' AS assay_telemetry FROM pg_extension WHERE extname = 'pg_stat_statements'",
         no_statements: "the database has no extension pg_stat_statements",
+        log: None,
         end_sql: "SELECT pg_terminate_backend({})",
     }
 }

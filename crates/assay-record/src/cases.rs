@@ -155,6 +155,12 @@ pub struct Execution {
     /// The plan before it ran, as an index into the case's plans; `None`: not requested.
     #[serde(default)]
     pub plan: Option<u32>,
+    /// Rows of tables that the server read; `None`: it does not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_rows: Option<u64>,
+    /// Their bytes before compression, without columns that were not needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
 }
 
 /// An execution plan.

@@ -130,6 +130,18 @@ pub struct StatementUse {
     /// Pages that were read because they were not in the cache; `None`: the server does not count them by statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_reads: Option<u64>,
+    /// Rows that were read to answer; `None`: likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_rows: Option<u64>,
+    /// The size of these rows before compression, without columns that were not needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// The most memory that one execution had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_max: Option<u64>,
+    /// Executions that failed, and are not among `calls`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u64>,
 }
 
 /// Kinds of scopes.

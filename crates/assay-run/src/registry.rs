@@ -8,8 +8,7 @@ use assay_seam::{ConnectOptions, Database, Driver};
 
 /// The driver for a URL, chosen by its scheme.
 pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
-    // One with a `+` is another form of one that is listed.
-    let schemes = || drivers().flat_map(|driver| driver.schemes.iter().copied()).filter(|scheme| !scheme.contains('+'));
+    let schemes = || drivers().flat_map(|driver| driver.schemes.iter().copied());
     let all = || schemes().map(|scheme| format!("{scheme}:")).collect::<Vec<_>>().join(", ");
     let Some((scheme, _)) = url.split_once(':') else {
         return Err(Trouble::usage(format!("{url} is neither a URL of a database nor the name of one"))

@@ -7,7 +7,7 @@
 use crate::effect::Effect;
 use crate::endpoint::Endpoint;
 use crate::error::{Class, StatementError};
-use crate::facts::{ServerFacts, TlsFacts};
+use crate::facts::{ServerFacts, ServerReads, TlsFacts};
 use crate::operation::{Operation, Reply};
 use crate::rows::RowsPool;
 use crate::time::Nanos;
@@ -97,6 +97,11 @@ pub trait Connection {
 
     /// Starts an operation. Only while none is in flight.
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress;
+
+    /// What the server read for the last operation; `None`: it does not say so.
+    fn reads(&self) -> Option<ServerReads> {
+        None
+    }
 
     /// Whether all rows of the load in flight have been sent: only the answer is missing, and the caller may prepare
     /// more rows meanwhile.

@@ -9,6 +9,15 @@ pub struct TlsFacts {
     pub cipher: String,
 }
 
+/// What a server read to answer a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerReads {
+    /// Rows of tables.
+    pub rows: u64,
+    /// Their size before compression, without columns that were not needed.
+    pub bytes: u64,
+}
+
 /// What a server reported about itself at login, for the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {

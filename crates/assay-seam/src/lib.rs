@@ -33,7 +33,7 @@ pub use decimal::write_decimal;
 pub use effect::{Effect, InFlight};
 pub use endpoint::Endpoint;
 pub use error::{Class, Code, Origin, Retry, StatementError};
-pub use facts::{ServerFacts, TlsFacts};
+pub use facts::{ServerFacts, ServerReads, TlsFacts};
 pub use file_url::FileUrl;
 pub use operation::{Operation, Reply, RowsWanted, StatementId, Value};
 pub use rows::{Cell, Outlet, Rows, RowsPool};

@@ -23,7 +23,7 @@ pub mod statement;
 
 pub use identity::{Identity, identity_sql};
 pub use literals::{has_plan, parameters, without_literals};
-pub use live::LiveQuestions;
+pub use live::{LiveQuestions, StatementLog};
 pub use metric::{METRICS, Metric, Reading, Unit, metric};
 pub use product::{Checkup, Questions, Right};
 pub use question::{Asked, OwnPart, Question, Running, ServerQuestions, Shape, Switched, buffers_read};

@@ -105,6 +105,17 @@ pub const METRICS: &[Metric] = &[
     counter("getmore_commands", Unit::Count),
     counter("aggregate_commands", Unit::Count),
     gauge("connections", Unit::Count),
+    // Memory that the server has accounted for.
+    gauge("tracked_memory_bytes", Unit::Bytes),
+    // What a column store calculates from time to time: since its start, memory of its process and of its allocator,
+    // most parts in a partition, what replicas have still to do.
+    gauge("uptime_us", Unit::Us),
+    gauge("resident_bytes", Unit::Bytes),
+    gauge("allocated_bytes", Unit::Bytes),
+    gauge("allocator_resident_bytes", Unit::Bytes),
+    gauge("mark_cache_bytes", Unit::Bytes),
+    gauge("partition_parts_max", Unit::Count),
+    gauge("replication_queue", Unit::Count),
     // The pooler in front of the server: clients and server connections, the longest wait of a client, and sums.
     gauge("pooler_clients_active", Unit::Count),
     gauge("pooler_clients_waiting", Unit::Count),

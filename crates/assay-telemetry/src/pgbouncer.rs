@@ -39,6 +39,7 @@ pub const LIVE: LiveQuestions = LiveQuestions {
     statements_sql: "",
     statements_condition: "",
     no_statements: "PgBouncer counts all statements together: see screen 7",
+    log: None,
     end_sql: "",
 };
 

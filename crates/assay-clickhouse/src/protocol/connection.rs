@@ -3,14 +3,13 @@
 //! The server executes one query at a time and knows no transactions. A prepared statement is a text here, into which
 //! parameters are written. Rows of an INSERT are sent as a block once the server has described the table's columns.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_seam::{
-    Class, Connection, Effect, Exchange, InFlight, Operation, Progress, Reply, Rows, ServerFacts, StatementError,
-    StatementId, TlsFacts, TlsMode,
+    Class, Connection, Effect, Exchange, InFlight, Operation, Progress, Reply, Rows, ServerFacts, ServerReads,
+    StatementError, TlsFacts, TlsMode,
 };
-use assay_wire::placeholders::{Dialect, Template};
+use assay_wire::templates::Templates;
 
 use super::block::{Block, Wanted};
 use super::insert::write_rows;
@@ -19,10 +18,8 @@ use super::packet::{
 };
 use super::refusal;
 use super::server::ClickHouseServer;
+use super::statements::{self, Session, Statements};
 use super::values;
-
-/// Texts, quoted names and comments are close enough to MySQL's.
-pub(super) const DIALECT: Dialect = Dialect::MySql { backslash_escapes: true };
 
 /// Packets of the server.
 mod code {
@@ -96,15 +93,15 @@ pub(super) struct ClickHouseConnection {
     zone: String,
     version: String,
     cipher: Option<String>,
-    statements: HashMap<StatementId, Arc<Template>>,
-    /// The statement with its parameters.
-    text: Vec<u8>,
+    statements: Statements,
     /// Rows of an INSERT.
     load: Rows,
     /// The reply as far as it has arrived.
     reply: Reply,
     /// Whether the rows of the operation in flight are only counted.
     counts: bool,
+    /// What the server has read for it, as far as it has said so.
+    reads: ServerReads,
 }
 
 impl ClickHouseConnection {
@@ -120,11 +117,11 @@ impl ClickHouseConnection {
             zone: String::new(),
             version: String::new(),
             cipher: None,
-            statements: HashMap::new(),
-            text: Vec::new(),
+            statements: Statements::default(),
             load: Rows::default(),
             reply: Reply::default(),
             counts: false,
+            reads: ServerReads::default(),
         }
     }
 
@@ -143,28 +140,6 @@ impl ClickHouseConnection {
         self.job = Job::Setup(next);
         self.phase = Phase::Busy;
         write_query(sql.as_bytes(), exchange.out);
-        Progress::Pending
-    }
-
-    /// Sends a statement. Rows in its text are taken out of it.
-    fn query(&mut self, sql: &[u8], labels: bool, exchange: &mut Exchange<'_>) -> Progress {
-        let sql = sql.trim_ascii_end();
-        if let Some(start) = values::start(sql) {
-            return match values::read(sql, start) {
-                Ok(rows) => {
-                    self.load = rows;
-                    self.insert(&sql[..start], exchange)
-                }
-                Err(why) => {
-                    let mut error = StatementError::client(Class::Syntax, format!("the rows of an INSERT: {why}"));
-                    error.hint = Some("for anything but numbers, texts and NULL: INSERT INTO … SELECT …".to_owned());
-                    Progress::Reply(Reply::failed(error))
-                }
-            };
-        }
-        let inserts = sql.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"insert"));
-        (self.phase, self.job) = (Phase::Busy, Job::Query { labels, inserts });
-        write_query(sql.strip_suffix(b";").unwrap_or(sql), exchange.out);
         Progress::Pending
     }
 
@@ -212,10 +187,10 @@ impl ClickHouseConnection {
                 return self.packet(exchange);
             }
             (Phase::Busy, code::PROGRESS) => {
-                // Rows, bytes, and rows in all.
-                for _ in 0..3 {
-                    reader.number()?;
-                }
+                // Since the last one: rows and bytes; and rows in all, as far as they are known.
+                let (rows, bytes, _) = (reader.number()?, reader.number()?, reader.number()?);
+                self.reads.rows = self.reads.rows.saturating_add(rows);
+                self.reads.bytes = self.reads.bytes.saturating_add(bytes);
                 Progress::Pending
             }
             (Phase::Busy, code::PROFILE) => {
@@ -333,6 +308,39 @@ fn exception(reader: &mut Reader<'_>) -> Read<StatementError> {
     broken("sent too many errors at once")
 }
 
+impl Session for ClickHouseConnection {
+    fn statements(&mut self) -> (&mut Statements, &Templates) {
+        (&mut self.statements, &self.server.templates)
+    }
+
+    /// Rows in its text are taken out of it.
+    fn query(&mut self, sql: &[u8], labels: bool, exchange: &mut Exchange<'_>) -> Progress {
+        let sql = sql.trim_ascii_end();
+        if let Some(start) = values::start(sql) {
+            return match values::read(sql, start) {
+                Ok(rows) => {
+                    self.load = rows;
+                    self.insert(&sql[..start], exchange)
+                }
+                Err(why) => {
+                    let mut error = StatementError::client(Class::Syntax, format!("the rows of an INSERT: {why}"));
+                    error.hint = Some("for anything but numbers, texts and NULL: INSERT INTO … SELECT …".to_owned());
+                    Progress::Reply(Reply::failed(error))
+                }
+            };
+        }
+        let inserts = sql.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"insert"));
+        (self.phase, self.job) = (Phase::Busy, Job::Query { labels, inserts });
+        write_query(sql.strip_suffix(b";").unwrap_or(sql), exchange.out);
+        Progress::Pending
+    }
+
+    fn load(&mut self, table: &[u8], columns: &[u8], rows: &Rows, exchange: &mut Exchange<'_>) -> Progress {
+        self.load.clone_from(rows);
+        self.insert(&[b"INSERT INTO ", table, b" (", columns, b") VALUES"].concat(), exchange)
+    }
+}
+
 impl Connection for ClickHouseConnection {
     fn in_transaction(&self) -> bool {
         false
@@ -348,8 +356,7 @@ impl Connection for ClickHouseConnection {
     }
 
     fn effect(&self) -> Effect {
-        self.in_flight
-            .effect(|statement| self.statements.get(&statement).map_or(Effect::Other, |it| Effect::of(it.sql())))
+        self.statements.effect(&self.in_flight)
     }
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {
@@ -414,45 +421,12 @@ impl Connection for ClickHouseConnection {
                 _ => self.fail(violation("sent something that nobody asked for"), exchange),
             };
         }
-        self.counts = operation.counts_rows();
-        match *operation {
-            Operation::Query { text, .. } => self.query(text, true, exchange),
-            Operation::Prepare { statement, text } => {
-                self.statements.insert(statement, self.server.templates.get(text, DIALECT));
-                Progress::Reply(Reply::default())
-            }
-            Operation::Execute { statement, parameters, .. } => {
-                let Some(template) = self.statements.get(&statement) else {
-                    let message = format!("statement {} was never prepared", statement.0);
-                    return Progress::Reply(Reply::failed(StatementError::client(Class::Other, message)));
-                };
-                let mut text = std::mem::take(&mut self.text);
-                text.clear();
-                let progress = match template.write_substituted(parameters, DIALECT, &mut text) {
-                    Ok(()) => self.query(&text, false, exchange),
-                    Err(error) => Progress::Reply(Reply::failed(error)),
-                };
-                self.text = text;
-                progress
-            }
-            Operation::Close { statement } => {
-                self.statements.remove(&statement);
-                Progress::Reply(Reply::default())
-            }
-            // There are no transactions to undo.
-            Operation::RollBack => Progress::Reply(Reply::default()),
-            Operation::Load { table, columns, rows, .. } => {
-                self.load.clone_from(rows);
-                let mut text = std::mem::take(&mut self.text);
-                text.clear();
-                for piece in [b"INSERT INTO ", table, b" (", columns, b") VALUES"] {
-                    text.extend_from_slice(piece);
-                }
-                let progress = self.insert(&text, exchange);
-                self.text = text;
-                progress
-            }
-        }
+        (self.counts, self.reads) = (operation.counts_rows(), ServerReads::default());
+        statements::execute(self, operation, exchange)
+    }
+
+    fn reads(&self) -> Option<ServerReads> {
+        Some(self.reads)
     }
 
     fn close(&mut self, exchange: &mut Exchange<'_>) {

@@ -12,6 +12,7 @@ mod insert;
 mod packet;
 mod refusal;
 mod server;
+mod statements;
 #[cfg(test)]
 mod transcripts;
 mod types;

@@ -42,15 +42,21 @@ impl Configure for ClickHouse {
             };
             profile += &format!("      <{0}>{1}</{0}>\n", asked.name, escaped(value));
         }
+        // A server that was made before it had this port goes on without it.
+        let http = match site.second_port {
+            0 => String::new(),
+            port => format!("<http_port>{port}</http_port>"),
+        };
         let inner = |name: &str| escaped(&site.folder.join(name).display().to_string());
         let config = format!(
             "<?xml version=\"1.0\"?>\n<!-- Written by assay, overwritten at every start. -->\n<yandex>\n  \
              <logger><level>warning</level><console>1</console></logger>\n  <listen_host>127.0.0.1</listen_host>\n  \
-             <tcp_port>{}</tcp_port>\n  <path>{}/</path>\n  <tmp_path>{}/</tmp_path>\n  \
+             <tcp_port>{}</tcp_port>{http}\n  <path>{}/</path>\n  <tmp_path>{}/</tmp_path>\n  \
              <user_files_path>{}/</user_files_path>\n  <format_schema_path>{}/</format_schema_path>\n  \
              <mark_cache_size>5368709120</mark_cache_size>\n  <timezone>UTC</timezone>\n  \
              <users_config>{}</users_config>\n  <default_profile>default</default_profile>\n  \
-             <default_database>default</default_database>\n</yandex>\n",
+             <default_database>default</default_database>\n  \
+             <query_log><database>system</database><table>query_log</table></query_log>\n</yandex>\n",
             site.port,
             escaped(&site.data.display().to_string()),
             inner("tmp"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_client::Client;
 use assay_lab::fault::{At, Result};
-use assay_lab::process::Identity;
+use assay_lab::process::runs_on_it;
 use assay_lab::product::{Lifecycle, ServerSetting, Settled, Site};
 use assay_lab::version::Version;
 use assay_lab::wait;
@@ -32,9 +32,7 @@ impl Lifecycle for ClickHouse {
 
     fn in_use(&self, data: &Path) -> Option<String> {
         let text = fs::read_to_string(data.join("status")).ok()?;
-        let process = Identity::of(text.lines().find_map(|line| line.strip_prefix("PID: "))?.trim().parse().ok()?)?;
-        let name = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
-        name.starts_with("clickhouse").then(|| format!("process {} runs on it", process.pid))
+        runs_on_it(text.lines().find_map(|line| line.strip_prefix("PID: "))?, "clickhouse")
     }
 
     fn administrator(&self, site: &Site<'_>) -> String {

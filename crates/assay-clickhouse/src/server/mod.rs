@@ -20,6 +20,10 @@ impl Product for ClickHouse {
         "ClickHouse"
     }
 
+    fn second_scheme(&self) -> Option<&'static str> {
+        Some("clickhouse+http")
+    }
+
     fn driver(&self) -> Driver {
         crate::DRIVER
     }

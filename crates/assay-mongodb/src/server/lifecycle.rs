@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_client::Client;
 use assay_lab::fault::{At, Result};
-use assay_lab::process::Identity;
+use assay_lab::process::runs_on_it;
 use assay_lab::product::{Lifecycle, Product as _, Role, ServerSetting, Settled, Site};
 use assay_lab::version::Version;
 use nix::sys::signal::Signal;
@@ -40,10 +40,7 @@ impl Lifecycle for Mongo {
 
     /// FerretDB leaves no mark.
     fn in_use(&self, data: &Path) -> Option<String> {
-        let text = fs::read_to_string(data.join("mongod.lock")).ok()?;
-        let process = Identity::of(text.trim().parse().ok()?)?;
-        let name = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
-        name.starts_with("mongod").then(|| format!("process {} runs on it", process.pid))
+        runs_on_it(&fs::read_to_string(data.join("mongod.lock")).ok()?, "mongod")
     }
 
     fn administrator(&self, site: &Site<'_>) -> String {

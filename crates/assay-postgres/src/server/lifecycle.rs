@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_client::Client;
 use assay_lab::fault::{Fault, Result};
-use assay_lab::process::{Identity, output};
+use assay_lab::process::{output, runs_on_it};
 use assay_lab::product::{Lifecycle, ServerSetting, Settled, Site};
 use assay_lab::version::Version;
 use assay_lab::wait::Stopwatch;
@@ -58,11 +58,7 @@ impl Lifecycle for Postgres {
     }
 
     fn in_use(&self, data: &Path) -> Option<String> {
-        let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
-        let pid = text.lines().next()?.trim().parse().ok()?;
-        let process = Identity::of(pid)?;
-        let name = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
-        name.starts_with("postgres").then(|| format!("process {pid} runs on it"))
+        runs_on_it(fs::read_to_string(data.join("postmaster.pid")).ok()?.lines().next()?, "postgres")
     }
 
     fn stale_files(&self) -> &'static [&'static str] {

@@ -95,6 +95,10 @@ pub(crate) fn example_with_telemetry() -> Record {
                     time_us: 250_000,
                     rows: 1000,
                     page_reads: Some(12),
+                    read_rows: Some(1000),
+                    read_bytes: Some(120_000),
+                    memory_bytes_max: Some(65_536),
+                    failures: Some(1),
                 }],
             },
             Scope {
@@ -453,7 +457,13 @@ pub(crate) fn latencies(values: impl IntoIterator<Item = u64>) -> Latencies {
 #[allow(dead_code, reason = "not every test that shares this file needs it")]
 pub(crate) fn example_of_cases() -> Record {
     let mut record = example();
-    let execution = |round, elapsed_ns| Execution { round, elapsed_ns, plan: Some(0) };
+    let execution = |round, elapsed_ns| Execution {
+        round,
+        elapsed_ns,
+        plan: Some(0),
+        read_rows: Some(1000),
+        read_bytes: Some(4000),
+    };
     let case = |name: &str, slower: u64| Case {
         name: name.into(),
         sql: "SELECT 1".into(),

@@ -74,6 +74,10 @@ pub struct CaseFindings {
     pub counters: BTreeMap<String, i64>,
     /// Whether another server executes all of it, by foreign tables; `None`: it has none.
     pub pushed_down: Option<bool>,
+    /// Rows of tables that the server read in the last execution; `None`: it does not say so.
+    pub read_rows: Option<u64>,
+    /// Their bytes before compression, likewise.
+    pub read_bytes: Option<u64>,
     /// Why it was given up.
     pub failure: Option<String>,
     /// Time of the first execution of a query of `assay olap`.
@@ -232,6 +236,8 @@ fn of_case(case: &Case, found: Option<&assay_stats::TrialCenter>, ratio: Option<
         plans: case.plans.iter().enumerate().map(plan).collect(),
         counters: case.counters.clone(),
         pushed_down: case.pushed_down,
+        read_rows: case.executions.last().and_then(|one| one.read_rows),
+        read_bytes: case.executions.last().and_then(|one| one.read_bytes),
         failure: case.failure.clone(),
         first_ns: case.executions.iter().find(|one| one.round == 1).map(|one| one.elapsed_ns),
         hot_ns: case.executions.iter().filter(|one| one.round > 1).map(|one| one.elapsed_ns).min(),

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn case(name: &str, seconds: u64) -> Case {
-        let execution = |round, elapsed_ns| Execution { round, elapsed_ns, plan: None };
+        let execution = |round, elapsed_ns| Execution { round, elapsed_ns, ..Execution::default() };
         // Later executions do not count.
         let executions = vec![execution(1, seconds * 1_000_000_000), execution(2, 1)];
         Case { name: name.to_owned(), executions, ..Case::default() }

@@ -98,6 +98,14 @@ pub struct StatementUseFindings {
     pub rows_per_call: f64,
     /// Pages read per execution, that were not in the cache; `None`: not counted.
     pub page_reads_per_call: Option<f64>,
+    /// Rows read per execution; `None`: not counted.
+    pub read_rows_per_call: Option<f64>,
+    /// Their bytes before compression; `None`: not counted.
+    pub read_bytes_per_call: Option<f64>,
+    /// The most memory of one execution, in bytes; `None`: not counted.
+    pub memory_bytes_max: Option<u64>,
+    /// Failed executions, which are not among the others; `None`: not counted.
+    pub failures: Option<u64>,
 }
 
 fn uses(all: &[record::StatementUse]) -> Vec<StatementUseFindings> {
@@ -111,6 +119,10 @@ fn uses(all: &[record::StatementUse]) -> Vec<StatementUseFindings> {
             mean_us: per_call(one.time_us),
             rows_per_call: per_call(one.rows),
             page_reads_per_call: one.page_reads.map(per_call),
+            read_rows_per_call: one.read_rows.map(per_call),
+            read_bytes_per_call: one.read_bytes.map(per_call),
+            memory_bytes_max: one.memory_bytes_max,
+            failures: one.failures,
         }
     };
     all.iter().map(of).collect()

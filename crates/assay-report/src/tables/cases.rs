@@ -5,7 +5,7 @@ use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::findings::plans::{CasePlans, CellPlans};
 use crate::plain::clean;
 use crate::tables::experiment::ratio_words;
-use crate::tables::suites::{has_foreign, pushed_down, pushed_down_column};
+use crate::tables::suites::{has_foreign, has_reads, pushed_down, pushed_down_column, reads, reads_columns};
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 
 /// A row per case: times, ratio, rows.
@@ -23,6 +23,8 @@ pub(crate) fn cases(found: &CasesFindings) -> Table {
     columns.push(TableColumn::figures("rows"));
     let has_foreign = has_foreign(found);
     columns.extend(has_foreign.then(pushed_down_column));
+    let has_reads = has_reads(found);
+    columns.extend(has_reads.then(reads_columns).into_iter().flatten());
     columns.push(TableColumn::words("", 40));
     let row = |case: &CaseFindings| {
         let mut cells = vec![TableCell::foreign(&case.name), TableCell::Count(case.runs), median(case)];
@@ -33,6 +35,7 @@ pub(crate) fn cases(found: &CasesFindings) -> Table {
         }));
         cells.push(TableCell::of(case.rows, TableCell::Count));
         cells.extend(has_foreign.then(|| pushed_down(case)));
+        cells.extend(has_reads.then(|| reads(case)).into_iter().flatten());
         cells.push(TableCell::words(remark(case, found)));
         cells
     };

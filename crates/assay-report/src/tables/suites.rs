@@ -17,6 +17,8 @@ pub(crate) fn queries(found: &CasesFindings) -> Table {
     ];
     let has_foreign = has_foreign(found);
     columns.extend(has_foreign.then(pushed_down_column));
+    let has_reads = has_reads(found);
+    columns.extend(has_reads.then(reads_columns).into_iter().flatten());
     columns.push(TableColumn::words("", 40));
     let row = |case: &CaseFindings| {
         let remark = match case {
@@ -32,6 +34,7 @@ pub(crate) fn queries(found: &CasesFindings) -> Table {
             TableCell::of(case.rows, TableCell::Count),
         ];
         cells.extend(has_foreign.then(|| pushed_down(case)));
+        cells.extend(has_reads.then(|| reads(case)).into_iter().flatten());
         cells.push(TableCell::words(remark));
         cells
     };
@@ -51,6 +54,22 @@ pub(crate) fn pushed_down_column() -> TableColumn {
 /// A cell of that column.
 pub(crate) fn pushed_down(case: &CaseFindings) -> TableCell {
     TableCell::of(case.pushed_down, |yes| TableCell::words(if yes { "yes" } else { "no" }))
+}
+
+/// Whether the server said what it had read.
+pub(crate) fn has_reads(found: &CasesFindings) -> bool {
+    found.cases.iter().any(|case| case.read_rows.is_some())
+}
+
+/// For such cases.
+pub(crate) fn reads_columns() -> [TableColumn; 2] {
+    ["rows read", "MB read"].map(TableColumn::figures)
+}
+
+/// Cells of these columns.
+pub(crate) fn reads(case: &CaseFindings) -> [TableCell; 2] {
+    let bytes = TableCell::of(case.read_bytes, |bytes| TableCell::Number(bytes as f64 / 1e6));
+    [TableCell::of(case.read_rows, TableCell::Count), bytes]
 }
 
 /// A column per database: the later executions, and the first ones. The last row is the score.

@@ -2,7 +2,7 @@
 
 use crate::digits::{clock, percent, with_interval};
 use crate::findings::comparison::{MetricComparison, StageComparison};
-use crate::findings::telemetry::{ScopeFindings, TelemetryFindings};
+use crate::findings::telemetry::{ScopeFindings, StatementUseFindings, TelemetryFindings};
 use crate::findings::verdict::ChangeVerdict;
 use crate::plain::clean;
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
@@ -60,17 +60,30 @@ pub(crate) fn statements(scope: &ScopeFindings) -> Option<Table> {
     if scope.statements.is_empty() {
         return None;
     }
-    let figures = ["share of time", "calls", "mean ms", "rows/call", "page reads/call"].map(TableColumn::figures);
+    type OfServer = (&'static str, fn(&StatementUseFindings) -> Option<TableCell>);
+    // Not every server counts these by statement.
+    let all: [OfServer; 5] = [
+        ("page reads/call", |one| one.page_reads_per_call.map(TableCell::Number)),
+        ("rows read/call", |one| one.read_rows_per_call.map(TableCell::Number)),
+        ("KB read/call", |one| one.read_bytes_per_call.map(|bytes| TableCell::Number(bytes / 1e3))),
+        ("memory MB max", |one| one.memory_bytes_max.map(|bytes| TableCell::Number(bytes as f64 / 1e6))),
+        ("failed", |one| one.failures.map(TableCell::Count)),
+    ];
+    let is_counted = |(_, value): &OfServer| scope.statements.iter().any(|one| value(one).is_some());
+    let counted: Vec<OfServer> = all.into_iter().filter(is_counted).collect();
+    let figures = ["share of time", "calls", "mean ms", "rows/call"].into_iter();
+    let figures = figures.chain(counted.iter().map(|(name, _)| *name)).map(TableColumn::figures);
     let mut table = Table::new([TableColumn::words("statement", STATEMENT_WIDTH).roomy()].into_iter().chain(figures));
     for one in scope.statements.iter().take(STATEMENTS_SHOWN) {
-        table.row([
+        let mut row = vec![
             TableCell::Words(clean(&one.text, STATEMENT_WIDTH)),
             TableCell::Share(one.share),
             TableCell::Count(one.calls),
             TableCell::Ms(one.mean_us * 1e3),
             TableCell::Number(one.rows_per_call),
-            TableCell::of(one.page_reads_per_call, TableCell::Number),
-        ]);
+        ];
+        row.extend(counted.iter().map(|(_, value)| value(one).unwrap_or(TableCell::Unknown)));
+        table.row(row);
     }
     Some(table)
 }

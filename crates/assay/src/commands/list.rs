@@ -78,12 +78,13 @@ const READINGS: [(&str, &str); 7] = [
 ];
 
 /// Versions whose sources are listed.
-const VERSIONS: [(&str, &[&str]); 5] = [
+const VERSIONS: [(&str, &[&str]); 6] = [
     ("PostgreSQL", &["10.0", "12.0", "14.0", "15.0", "16.0", "17.0", "18.0"]),
     ("MySQL", &["5.7.44", "8.0.40", "8.4.3"]),
     ("MariaDB", &["10.6.20", "10.11.10", "11.4.4"]),
     ("MongoDB", &["8.0.0"]),
     ("FerretDB", &["1.24.2"]),
+    ("ClickHouse", &["18.16.1"]),
 ];
 
 /// All metrics that reports, comparisons and recipes know.

@@ -107,6 +107,9 @@ fn told(started: &Topology) -> String {
         took.as_secs_f64()
     );
     text += &format!("  files: {}\n", started.primary.folder().display());
+    if let Some(url) = started.primary.second_url("app") {
+        text += &format!("  also: {url}\n");
+    }
     for replica in &started.replicas {
         text += &format!("  replica: {}\n", replica.url("app"));
     }
@@ -135,7 +138,8 @@ fn list(home: &Home) -> Result<Exit, Trouble> {
     let row = |server: &Server| {
         let state = server.snapshot();
         let what = format!("{} {}", state.binaries.product, state.binaries.version);
-        [state.name, what, server.status().name().to_owned(), server.url("app"), server.folder().display().to_string()]
+        let urls: Vec<String> = [server.url("app")].into_iter().chain(server.second_url("app")).collect();
+        [state.name, what, server.status().name().to_owned(), urls.join(" "), server.folder().display().to_string()]
     };
     let rows = assay_lab::server::all(home).iter().map(row).collect();
     terminal::result(&assay_report::listing(["name", "server", "state", "url", "files"], &[], rows))?;

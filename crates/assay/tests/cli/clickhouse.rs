@@ -53,6 +53,10 @@ fn flights_return_the_same_rows_as_on_sqlite() {
     same_rows_as_on_sqlite(&folder, &url, "flights", "--flights 5000", (15, &[]));
     let server = &record(&folder, "a.json")["environment"]["servers"][0];
     assert_eq!(server["product"], "ClickHouse");
+    // Every query reads the one table, and some read it twice.
+    let cases = &record(&folder, "a.json")["cases"]["cases"];
+    let reads = |case: &Value| case["executions"][0]["read_rows"].as_u64().unwrap();
+    assert!(cases.as_array().unwrap().iter().any(|case| reads(case) == 5000), "{cases}");
     assert!(server["settings"]["max_threads"].is_string(), "{server}");
     // Each session has an order of its own: of 30 queries one of them executes 15 or more, and so all.
     let ran = folder.expect(&format!("run flights --db {url} --transactions 30 --sessions 2 --no-record"), 0);
@@ -198,8 +202,19 @@ fn what_the_server_refuses_has_a_cause_and_advice() {
     assert!(ran.stdout.contains("slow took too long: "), "{}", ran.shown());
 }
 
-const ENDLESS: &str =
+pub(crate) const ENDLESS: &str =
     "function event() sysbench.sql.driver():connect():query('SELECT max(number) FROM system.numbers') end";
+
+/// Waits until the server executes so many queries of others.
+pub(crate) fn wait_for_queries(folder: &Folder, url: &str, number: u32) {
+    // The query that counts is one of them; it is refused until the number is right.
+    let sql = format!("SELECT throwIf(count() <> {}) FROM system.processes", number + 1);
+    let line = format!("sql '{sql}' --runs 1 --no-record --db {url}");
+    let begun = Instant::now();
+    while folder.run(&line).code != Some(0) {
+        assert!(begun.elapsed() < Duration::from_secs(90), "there never were {number} queries");
+    }
+}
 
 #[test]
 fn a_query_ends_with_its_run_and_a_run_with_its_server() {
@@ -212,15 +227,6 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     shared();
     let mut server = ClickHouse::start().unwrap();
     let url = server.url("app");
-    // The query that counts is one of them; it is refused until the number is right.
-    let wait_for_queries = |number: u32| {
-        let sql = format!("SELECT throwIf(count() <> {}) FROM system.processes", number + 1);
-        let line = format!("sql '{sql}' --runs 1 --no-record --db {url}");
-        let begun = Instant::now();
-        while folder.run(&line).code != Some(0) {
-            assert!(begun.elapsed() < Duration::from_secs(90), "there never were {number} queries");
-        }
-    };
     // So many that those in progress at a sample do not show, however slow the machine is.
     // Nobody else is there: the server's own counter agrees with ours, without what telemetry asks.
     folder.write("one.lua", "function event() con = con or sysbench.sql.driver():connect() con:query('SELECT 1') end");
@@ -237,15 +243,111 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     assert!(metrics().any(|one| one["metric"] == "cpu_us"), "{scopes:?}");
     let run = format!("run ./endless.lua --db {url} --time 10m --no-record");
     let started = folder.start(&format!("{run} --grace 100ms"));
-    wait_for_queries(1);
+    wait_for_queries(&folder, &url, 1);
     started.signal(Signal::SIGINT);
     assert_eq!(started.finish().code, Some(130));
-    wait_for_queries(0);
+    wait_for_queries(&folder, &url, 0);
     let started = folder.start(&format!("{run} --reconnect-time 1s"));
-    wait_for_queries(1);
+    wait_for_queries(&folder, &url, 1);
     server.kill().unwrap();
     let ran = started.finish();
     assert!(ran.code == Some(4) && ran.stderr.contains("connection"), "{}", ran.shown());
+}
+
+/// Per transaction: a query of a table with 1,000 rows, another text of the same query each time, rows that are
+/// inserted, and a query that fails.
+const COUNTED: &str = r#"
+sysbench.cmdline.options = { mark = { "Name of a column", "none" } }
+function event()
+  con = con or sysbench.sql.driver():connect()
+  local mark = sysbench.opt.mark
+  con:query(("SELECT sum(a) AS %s, '%d' FROM counted WHERE a >= %d"):format(mark, sysbench.rand.uniform(1, 1000), sysbench.rand.uniform(0, 9)))
+  con:query("INSERT INTO counted_rows SELECT a FROM counted WHERE a < 3")
+  pcall(con.query, con, ("SELECT throwIf(a = 7) AS %s FROM counted"):format(mark))
+end
+"#;
+
+#[test]
+fn the_servers_own_log_counts_the_statements_of_a_run() {
+    if !ClickHouse::present() {
+        return;
+    }
+    const TRANSACTIONS: u64 = 300;
+    let folder = Folder::new();
+    folder.write("counted.lua", COUNTED);
+    let server = shared();
+    let rows = "SELECT toUInt32(number) AS a FROM system.numbers LIMIT 1000";
+    for sql in [
+        &format!("CREATE TABLE counted ENGINE = MergeTree ORDER BY a AS {rows}"),
+        "CREATE TABLE counted_rows (a UInt32) ENGINE = MergeTree ORDER BY a",
+    ] {
+        folder.expect(&format!("sql '{sql}' --runs 1 --warmup 0 --no-record --db {}", server.url("app")), 0);
+    }
+    let run = |url: &str, more: &str| {
+        let line =
+            format!("run ./counted.lua --db {url} --transactions {TRANSACTIONS} --sessions 3 --no-record {more}");
+        folder.expect(&format!("{line} --format json"), 0).findings()
+    };
+    let silent = run(&server.url("app"), "");
+    let absent = silent["sampling"]["absent"].to_string();
+    assert!(absent.contains("statements by text") && absent.contains("SET log_queries = 1"), "{absent}");
+    // The second run begins in the second in which the first one ends.
+    for (url, mark) in [(server.url("app"), "one"), (server.url("app"), "one"), (server.http_url("app"), "two")] {
+        let found = run(&url, &format!("--mark {mark} --session-sql 'SET log_queries = 1'"));
+        let statements = found["stages"][0]["telemetry"][0]["statements"].as_array().unwrap();
+        let of = |start: &str| {
+            let all: Vec<&Value> =
+                statements.iter().filter(|one| one["text"].as_str().unwrap().starts_with(start)).collect();
+            assert_eq!(all.len(), 1, "{start}: {statements:?}");
+            ["calls", "failures", "read_rows_per_call", "read_bytes_per_call", "rows_per_call", "memory_bytes_max"]
+                .map(|name| all[0][name].as_f64().unwrap())
+        };
+        let transactions = TRANSACTIONS as f64;
+        let [calls, failures, read_rows, read_bytes, rows, memory] = of(&format!("SELECT sum(a) AS {mark}, ? FROM"));
+        assert_eq!([calls, failures, read_rows, read_bytes, rows], [transactions, 0.0, 1000.0, 4000.0, 1.0], "{url}");
+        assert!(memory > 0.0);
+        let [calls, failures, _, _, rows, _] = of("INSERT INTO counted_rows SELECT");
+        assert_eq!([calls, failures, rows], [transactions, 0.0, 3.0], "{url}");
+        let [calls, failures, ..] = of(&format!("SELECT throwIf(a = ?) AS {mark} FROM"));
+        assert_eq!([calls, failures], [0.0, transactions], "{url}");
+        // Nothing of telemetry's own is there.
+        assert!(!statements.iter().any(|one| one["text"].as_str().unwrap().contains("system.")), "{statements:?}");
+    }
+    // The native protocol says the same; a query over HTTP says nothing on this version.
+    let sum = "SELECT sum(a) FROM counted";
+    let found = folder.expect(&format!("sql '{sum}' --runs 2 --record read.json --db {}", server.url("app")), 0);
+    assert!(found.stdout.contains("rows read") && found.stdout.contains("MB read"), "{}", found.shown());
+    for execution in record(&folder, "read.json")["cases"]["cases"][0]["executions"].as_array().unwrap() {
+        assert_eq!((&execution["read_rows"], &execution["read_bytes"]), (&1000.into(), &4000.into()), "{execution}");
+    }
+    let url = server.http_url("app") + "?wait_end_of_query=1";
+    let found = folder.expect(&format!("sql '{sum}' --runs 2 --no-record --db {url}"), 0);
+    assert!(!found.stdout.contains("rows read"), "{}", found.shown());
+    // Calculated once per minute, for the first time within two minutes of the start.
+    let sql = "SELECT throwIf(count() = 0) FROM system.asynchronous_metrics";
+    let begun = Instant::now();
+    while folder.run(&format!("sql '{sql}' --runs 1 --no-record --db {}", server.url("app"))).code != Some(0) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "there are no asynchronous metrics");
+    }
+    let found = run(&server.http_url("app"), "");
+    let metrics = found["stages"][0]["telemetry"][0]["metrics"].as_array().unwrap();
+    let last = |name: &str| {
+        metrics.iter().find(|one| one["metric"] == name).unwrap_or_else(|| panic!("{name}"))["last"].as_f64().unwrap()
+    };
+    assert!(last("partition_parts_max") >= 1.0, "{metrics:?}");
+    // It is at most a minute old, and the machine may be busy.
+    let up = (last("uptime_us") / 1e6) as u64;
+    let sql = format!("SELECT throwIf(uptime() < {up} OR uptime() > {})", up + 120);
+    folder.expect(&format!("sql '{sql}' --runs 1 --no-record --db {}", server.url("app")), 0);
+    assert!(last("tracked_memory_bytes") > 0.0, "{metrics:?}");
+    // Those of the allocator are not true on this version, and there are no replicas.
+    let absent = found["sampling"]["absent"].to_string();
+    let is_absent = |name: &str| absent.contains(&format!("asynchronous_metrics.{name}"));
+    assert!(is_absent("MemoryResident") && is_absent("jemalloc.allocated") && !absent.contains("replica"), "{absent}");
+    for table in ["counted", "counted_rows"] {
+        let line = format!("sql 'DROP TABLE {table}' --runs 1 --warmup 0 --no-record --db {}", server.url("app"));
+        folder.expect(&line, 0);
+    }
 }
 
 #[test]
@@ -265,4 +367,31 @@ fn a_run_starts_a_server_of_its_own() {
     assert!(ran.stderr.contains("Unknown setting max_thread"), "{}", ran.shown());
     let ran = run("--set max_threads", 2);
     assert!(ran.stderr.contains("is not a name with a value"), "{}", ran.shown());
+}
+
+#[test]
+fn a_started_server_listens_for_http_too() {
+    if !ClickHouse::present() {
+        return;
+    }
+    let (folder, lab) = (Folder::new(), testkit::lab_folder().unwrap());
+    let run =
+        |line: &str| folder.expect_with(&[("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", "/usr/bin:/bin")], line, 0);
+    let started = run("server start clickhouse --name both --set log_queries=1");
+    let http = started.stderr.lines().find_map(|line| line.strip_prefix("  also: ")).expect("it has a second URL");
+    assert!(http.starts_with("clickhouse+http://app@127.0.0.1:"), "{}", started.shown());
+    let native = started.stdout.trim();
+    for _ in 0..2 {
+        for url in [http, native] {
+            run(&format!("sql 'SELECT 1' --db {url} --runs 1 --no-record"));
+        }
+        // Both ports stay.
+        run("server restart both");
+    }
+    // Every session logs, by the server's own settings.
+    let line = format!("run flights --db {http} --flights 300 --prepare --transactions 15 --no-record --format json");
+    let statements = &run(&line).findings()["stages"][0]["telemetry"][0]["statements"];
+    let calls = statements.as_array().unwrap().iter().map(|one| one["calls"].as_u64().unwrap()).sum::<u64>();
+    assert!(calls >= 15 && !statements.to_string().contains("system."), "{statements}");
+    run("server stop both --remove");
 }

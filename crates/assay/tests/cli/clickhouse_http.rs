@@ -1,11 +1,9 @@
 //! ClickHouse over HTTP: a real server, of the version that the distribution has.
 
-use std::time::{Duration, Instant};
-
 use nix::sys::signal::Signal;
 use testkit::ClickHouse;
 
-use crate::clickhouse::same_rows_as_on_sqlite;
+use crate::clickhouse::{ENDLESS, same_rows_as_on_sqlite, wait_for_queries};
 use crate::common::Folder;
 
 #[test]
@@ -124,9 +122,6 @@ fn certificates_are_verified_unless_the_url_says_otherwise() {
     }
 }
 
-const ENDLESS: &str =
-    "function event() sysbench.sql.driver():connect():query('SELECT max(number) FROM system.numbers') end";
-
 #[test]
 fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     if !ClickHouse::present() {
@@ -136,23 +131,14 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     let folder = Folder::new();
     folder.write("endless.lua", ENDLESS);
     let (native, url) = (server.url("app"), server.http_url("app"));
-    // The query that counts is one of them; it is refused until the number is right.
-    let wait_for_queries = |number: u32| {
-        let sql = format!("SELECT throwIf(count() <> {}) FROM system.processes", number + 1);
-        let line = format!("sql '{sql}' --runs 1 --no-record --db {native}");
-        let begun = Instant::now();
-        while folder.run(&line).code != Some(0) {
-            assert!(begun.elapsed() < Duration::from_secs(90), "there never were {number} queries");
-        }
-    };
     let run = format!("run ./endless.lua --db {url} --time 10m --no-record");
     let started = folder.start(&format!("{run} --sessions 3 --grace 100ms"));
-    wait_for_queries(3);
+    wait_for_queries(&folder, &native, 3);
     started.signal(Signal::SIGINT);
     assert_eq!(started.finish().code, Some(130));
-    wait_for_queries(0);
+    wait_for_queries(&folder, &native, 0);
     let started = folder.start(&format!("{run} --reconnect-time 1s"));
-    wait_for_queries(1);
+    wait_for_queries(&folder, &native, 1);
     server.kill().unwrap();
     let ran = started.finish();
     assert!(ran.code == Some(4) && ran.stderr.contains("connection"), "{}", ran.shown());

@@ -175,7 +175,7 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     exit 2
     --- stderr
     error: unknown database product postgre in --db postgre://app:***@host/db
-      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, sqlite:, duckdb:, mongodb:
+      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, clickhouse+http:, clickhouse+https:, sqlite:, duckdb:, mongodb:, mongodb+srv:
 
     hint: did you mean postgres:?
     ");
@@ -183,13 +183,13 @@ fn an_unknown_scheme_is_refused_with_those_there_are() {
     exit 2
     --- stderr
     error: unknown database product oracle in --db oracle://host
-      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, sqlite:, duckdb:, mongodb:
+      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, clickhouse+http:, clickhouse+https:, sqlite:, duckdb:, mongodb:, mongodb+srv:
     ");
     assert_snapshot!(told("run oltp_read_write --db bench.db"), @r"
     exit 2
     --- stderr
     error: bench.db is neither a URL of a database nor the name of one
-      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, sqlite:, duckdb:, mongodb:
+      known: postgres:, postgresql:, mysql:, mariadb:, clickhouse:, clickhouse+http:, clickhouse+https:, sqlite:, duckdb:, mongodb:, mongodb+srv:
 
     hint: use sqlite:FILE, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE, clickhouse://USER@HOST/DATABASE, duckdb:FILE, mongodb://USER@HOST/DATABASE
     hint: `assay db list` shows the names

@@ -14,7 +14,6 @@
 //! Refuses to repeat what may have changed data: only a query that reads is sent again, and only if the server closed
 //! an old socket without a single byte as answer.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,18 +21,18 @@ use std::sync::atomic::Ordering;
 use assay_seam::url::encoded;
 use assay_seam::{
     Cell, Class, Connection, Effect, Exchange, InFlight, Nanos, Operation, Origin, Progress, Reply, Retry, Rows,
-    ServerFacts, StatementError, StatementId, TlsFacts, TlsMode,
+    ServerFacts, ServerReads, StatementError, TlsFacts, TlsMode,
 };
-use assay_wire::placeholders::Template;
+use assay_wire::templates::Templates;
 
 use super::coding::Coding;
 use super::exception;
 use super::response::{Content, Event, Response};
 use crate::protocol::block::{Block, Wanted};
-use crate::protocol::connection::DIALECT;
 use crate::protocol::insert::write_rows;
 use crate::protocol::packet::{Unread, violation, write_bare_head, write_string};
 use crate::protocol::server::{ClickHouseServer, Http};
+use crate::protocol::statements::{self, Session, Statements};
 use crate::protocol::values;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,9 +107,7 @@ pub(in crate::protocol) struct HttpConnection {
     zone: String,
     version: String,
     cipher: Option<String>,
-    statements: HashMap<StatementId, Arc<Template>>,
-    /// The statement with its parameters.
-    text: Vec<u8>,
+    statements: Statements,
     /// Rows of an INSERT, and how its statement begins.
     load: Rows,
     insert: Vec<u8>,
@@ -161,8 +158,7 @@ impl HttpConnection {
             zone: String::new(),
             version: String::new(),
             cipher: None,
-            statements: HashMap::new(),
-            text: Vec::new(),
+            statements: Statements::default(),
             load: Rows::default(),
             insert: Vec::new(),
             reply: Reply::default(),
@@ -257,21 +253,6 @@ impl HttpConnection {
         self.request(Job::Setup(next), exchange)
     }
 
-    fn query(&mut self, sql: &[u8], labels: bool, exchange: &mut Exchange<'_>) -> Progress {
-        let sql = sql.trim_ascii_end();
-        let sql = sql.strip_suffix(b";").unwrap_or(sql);
-        // The server reads expressions, but takes a text for a number only from a block.
-        if let Some(start) = values::start(sql)
-            && let Some((table, columns)) = values::table(sql, start)
-            && let Ok(rows) = values::read(sql, start)
-        {
-            self.load = rows;
-            return self.describe(table, columns, exchange);
-        }
-        self.set_body(sql, Effect::of(sql) == Effect::Reads);
-        self.request(Job::Query { labels }, exchange)
-    }
-
     /// Asks for the names and types of a table's columns, to send the rows in `load`.
     fn describe(&mut self, table: &[u8], columns: &[u8], exchange: &mut Exchange<'_>) -> Progress {
         let named = if columns == b"*" { Vec::new() } else { [b" (", columns, b")"].concat() };
@@ -284,23 +265,34 @@ impl HttpConnection {
     /// Sends the rows in `load`, now that the names and types of its columns have arrived.
     fn insert(&mut self, exchange: &mut Exchange<'_>) -> Progress {
         let described = self.reply.rows.take().unwrap_or_default();
+        let rows = described.len(0);
+        let cell = |row, column| match described.cell(0, row, column) {
+            Some(Cell::Text(text)) => Some(text),
+            _ => None,
+        };
+        let cells = || (0..rows).flat_map(|row| (0..2).map(move |column| cell(row, column)));
         let mut sample = Vec::new();
-        write_bare_head(described.len(0), 0, &mut sample);
-        for row in 0..described.len(0) {
-            for column in 0..2 {
-                let Some(Cell::Text(text)) = described.cell(0, row, column) else { continue };
-                write_string(text, &mut sample);
-            }
-        }
-        exchange.pool.put(described);
+        write_bare_head(rows, 0, &mut sample);
+        cells().flatten().for_each(|text| write_string(text, &mut sample));
         let mut columns = Block::bare();
         columns.begin(0);
         let mut body = std::mem::take(&mut self.insert);
-        let written = match columns.read(&sample, &self.zone) {
+        let read = if cells().all(|text| text.is_some()) {
+            columns.read(&sample, &self.zone)
+        } else {
+            Err(Unread::Incomplete)
+        };
+        let written = match read {
             Ok(_) => write_rows(&columns, &sample, &self.load, write_bare_head, &mut body),
             Err(Unread::Broken(error)) => Err(error),
-            Err(Unread::Incomplete) => Err(violation("described a table in an unknown way")),
+            Err(Unread::Incomplete) => {
+                let texts: Vec<_> = cells().flatten().map(String::from_utf8_lossy).collect();
+                let texts: String = texts.join(", ").chars().take(SHOWN_MAX).collect();
+                let arrived = format!("rows: {rows}, columns: {}, texts: {texts}", described.columns(0));
+                Err(violation(&format!("described a table in an unknown way ({arrived})")))
+            }
         };
+        exchange.pool.put(described);
         if let Err(error) = written {
             self.load.clear();
             return Progress::Reply(Reply { error: Some(error), ..Reply::default() });
@@ -507,6 +499,32 @@ impl std::fmt::Write for Head<'_> {
     }
 }
 
+impl Session for HttpConnection {
+    fn statements(&mut self) -> (&mut Statements, &Templates) {
+        (&mut self.statements, &self.server.templates)
+    }
+
+    fn query(&mut self, sql: &[u8], labels: bool, exchange: &mut Exchange<'_>) -> Progress {
+        let sql = sql.trim_ascii_end();
+        let sql = sql.strip_suffix(b";").unwrap_or(sql);
+        // The server reads expressions, but takes a text for a number only from a block.
+        if let Some(start) = values::start(sql)
+            && let Some((table, columns)) = values::table(sql, start)
+            && let Ok(rows) = values::read(sql, start)
+        {
+            self.load = rows;
+            return self.describe(table, columns, exchange);
+        }
+        self.set_body(sql, Effect::of(sql) == Effect::Reads);
+        self.request(Job::Query { labels }, exchange)
+    }
+
+    fn load(&mut self, table: &[u8], columns: &[u8], rows: &Rows, exchange: &mut Exchange<'_>) -> Progress {
+        self.load.clone_from(rows);
+        self.describe(table, columns, exchange)
+    }
+}
+
 impl Connection for HttpConnection {
     fn in_transaction(&self) -> bool {
         false
@@ -522,8 +540,7 @@ impl Connection for HttpConnection {
     }
 
     fn effect(&self) -> Effect {
-        self.in_flight
-            .effect(|statement| self.statements.get(&statement).map_or(Effect::Other, |it| Effect::of(it.sql())))
+        self.statements.effect(&self.in_flight)
     }
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {
@@ -608,37 +625,12 @@ impl Connection for HttpConnection {
             return self.fail(Box::new(StatementError::network("the connection is not open")), exchange);
         }
         self.counts = operation.counts_rows();
-        match *operation {
-            Operation::Query { text, .. } => self.query(text, true, exchange),
-            Operation::Prepare { statement, text } => {
-                self.statements.insert(statement, self.server.templates.get(text, DIALECT));
-                Progress::Reply(Reply::default())
-            }
-            Operation::Execute { statement, parameters, .. } => {
-                let Some(template) = self.statements.get(&statement) else {
-                    let message = format!("statement {} was never prepared", statement.0);
-                    return Progress::Reply(Reply::failed(StatementError::client(Class::Other, message)));
-                };
-                let mut text = std::mem::take(&mut self.text);
-                text.clear();
-                let progress = match template.write_substituted(parameters, DIALECT, &mut text) {
-                    Ok(()) => self.query(&text, false, exchange),
-                    Err(error) => Progress::Reply(Reply::failed(error)),
-                };
-                self.text = text;
-                progress
-            }
-            Operation::Close { statement } => {
-                self.statements.remove(&statement);
-                Progress::Reply(Reply::default())
-            }
-            // There are no transactions to undo.
-            Operation::RollBack => Progress::Reply(Reply::default()),
-            Operation::Load { table, columns, rows, .. } => {
-                self.load.clone_from(rows);
-                self.describe(table, columns, exchange)
-            }
-        }
+        statements::execute(self, operation, exchange)
+    }
+
+    /// The summary is at the head of the response: it is complete only if the server has waited for the end.
+    fn reads(&self) -> Option<ServerReads> {
+        self.response.head().reads.filter(|_| self.http().waits)
     }
 
     fn close(&mut self, _: &mut Exchange<'_>) {

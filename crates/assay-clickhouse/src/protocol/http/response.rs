@@ -4,7 +4,7 @@
 //!
 //! Source: RFC 9112 (HTTP/1.1); ClickHouse's documentation, "HTTP Interface".
 
-use assay_seam::Nanos;
+use assay_seam::{Nanos, ServerReads};
 
 use super::coding::{Coding, Decoder};
 
@@ -31,6 +31,8 @@ pub(super) struct Head {
     pub(super) exception: u32,
     /// Rows that an INSERT wrote, by X-ClickHouse-Summary.
     pub(super) written_rows: Option<u64>,
+    /// What was read until the head was sent, likewise.
+    pub(super) reads: Option<ServerReads>,
     /// How long the server keeps the idle connection, if it says so.
     pub(super) keeps: Option<Nanos>,
     /// The server closes the connection after the response.
@@ -257,7 +259,11 @@ fn read_head(text: &[u8]) -> Result<Head, String> {
             "content-type" => head.content = content(value),
             "x-clickhouse-format" if value == b"Native" => head.content = Content::Native,
             "x-clickhouse-exception-code" => head.exception = number(value).unwrap_or(1) as u32,
-            "x-clickhouse-summary" => head.written_rows = field(value, b"\"written_rows\""),
+            "x-clickhouse-summary" => {
+                head.written_rows = field(value, b"\"written_rows\"");
+                let reads = field(value, b"\"read_rows\"").zip(field(value, b"\"read_bytes\""));
+                head.reads = reads.map(|(rows, bytes)| ServerReads { rows, bytes });
+            }
             "connection" if value.eq_ignore_ascii_case(b"close") => head.closes = true,
             "connection" if value.eq_ignore_ascii_case(b"keep-alive") => head.closes = false,
             "keep-alive" => head.keeps = field(value, b"timeout").map(Nanos::from_secs),
@@ -350,7 +356,7 @@ mod tests {
         let head = check(
             "HTTP/1.1 200 OK\r\nConnection: Keep-Alive\r\nContent-Type: application/octet-stream\r\nContent-Length: 0\r\n\
              X-ClickHouse-Progress: {\"read_rows\":\"1\"}\r\nX-ClickHouse-Progress: {\"read_rows\":\"2\"}\r\n\
-             X-ClickHouse-Summary: {\"read_rows\":\"0\",\"written_rows\":\"12\",\"written_bytes\":\"9\"}\r\n\
+             X-ClickHouse-Summary: {\"read_rows\":\"7\",\"read_bytes\":\"56\",\"written_rows\":\"12\",\"written_bytes\":\"9\"}\r\n\
              Keep-Alive: timeout=3, max=9999\r\n\r\n",
             Ok(("", true)),
         );
@@ -359,6 +365,7 @@ mod tests {
             reason: "OK".into(),
             content: Content::Native,
             written_rows: Some(12),
+            reads: Some(ServerReads { rows: 7, bytes: 56 }),
             keeps: Some(Nanos::from_secs(3)),
             length: Length::Known(0),
             ..Head::default()

@@ -251,6 +251,8 @@ fn rows_are_inserted_as_the_table_stores_them() {
             described("Array(Int8)"),
             load(),
             Server(chunked(ERROR, &[TABLE_IS_MISSING.as_bytes()])),
+            load(),
+            Server(chunked(OLD, &[&block(2, &[("name", "String", b"\x01n\x01t")])])),
             query("INSERT INTO t VALUES ('1', 'a'), (2, 'b')"),
             described("Int16"),
             done(),
@@ -270,10 +272,12 @@ fn rows_are_inserted_as_the_table_stores_them() {
     reply 0, Other: client: column n has a type that is not supported: Array(Int8) (no code)
     > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-5&session_check=1 DESCRIBE TABLE (SELECT n, t FROM t)
     reply 0, Missing: server: Table bench.t doesn't exist (60)
-    > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-6&session_check=1 DESCRIBE TABLE (SELECT * FROM t)
-    > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-7&session_check=1 INSERT INTO t FORMAT NativenInt16tStringab
+    > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-6&session_check=1 DESCRIBE TABLE (SELECT n, t FROM t)
+    reply 0, Protocol: client: the server broke the ClickHouse protocol: it described a table in an unknown way (rows: 2, columns: 1, texts: n, t) (no code)
+    > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-7&session_check=1 DESCRIBE TABLE (SELECT * FROM t)
+    > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-8&session_check=1 INSERT INTO t FORMAT NativenInt16tStringab
     reply 2
-    > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-8&session_check=1 INSERT INTO t VALUES (1 + 1, 'a')
+    > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-9&session_check=1 INSERT INTO t VALUES (1 + 1, 'a')
     reply 2
     ");
 }

@@ -10,7 +10,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::url_text::masked;
 use assay_process::{interrupt, terminal};
 use assay_recipe::order;
-use assay_record::{self as record, Case, Cases, Cold, Execution, Record, is_same_digest};
+use assay_record::{self as record, Case, Cases, Cold, Record, is_same_digest};
 use assay_run::assignment::Assignment;
 use assay_run::client::Client;
 use assay_run::{lab, next, plan, record_of};
@@ -201,7 +201,7 @@ impl<'a> Suite<'a> {
         let found = large::execute::<Answer>(&mut self.client, &self.cases[case].sql, PATIENCE);
         let limit = self.options.timeout;
         let kept = &mut self.cases[case];
-        let Collected { answer, elapsed, is_large } = match found {
+        let Collected { answer, elapsed, is_large, reads } = match found {
             Ok(found) => found,
             // Not the server's doing.
             Err(_) if interrupt::control().is_stopped() => return Ok(false),
@@ -226,7 +226,7 @@ impl<'a> Suite<'a> {
             kept.answer = answer.kept();
         }
         (kept.rows, kept.digest) = (Some(count), Some(digest));
-        kept.executions.push(Execution { round, elapsed_ns: elapsed.0, plan: None });
+        kept.executions.push(large::execution(round, elapsed, reads, None));
         Ok(true)
     }
 

@@ -12,7 +12,7 @@ use assay_process::interrupt;
 use assay_process::terminal;
 use assay_process::url_text;
 use assay_recipe::order;
-use assay_record::{Case, Cold, Execution, QueryPlan};
+use assay_record::{Case, Cold, QueryPlan};
 use assay_run::client::{self, Client, Refused, text};
 use assay_run::lab;
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
@@ -179,7 +179,7 @@ impl<'a> Bench<'a> {
         self.run_words(&described.setup)?;
         let plan = if self.spec.explain && round.is_some() { self.plan(case)? } else { None };
         let found = large::execute::<Hashed>(&mut self.client, &described.sql, PATIENCE);
-        let Collected { answer, elapsed, is_large } = found.map_err(|(refused, _)| words_of(refused))?;
+        let Collected { answer, elapsed, is_large, reads } = found.map_err(|(refused, _)| words_of(refused))?;
         let (count, digest) = (answer.rows, format!("{:016x}", answer.sum));
         self.run_words(&described.teardown)?;
         let Some(round) = round else { return Ok(()) };
@@ -188,7 +188,7 @@ impl<'a> Bench<'a> {
         kept.result_changed |= known.is_some_and(|known| known != (count, &digest));
         (kept.rows, kept.digest) = (Some(count), Some(digest));
         kept.large_result |= is_large;
-        kept.executions.push(Execution { round, elapsed_ns: elapsed.0, plan });
+        kept.executions.push(large::execution(round, elapsed, reads, plan));
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use assay_record::Execution;
 use assay_run::client::{Client, Refused};
-use assay_seam::{Nanos, Outlet, Rows};
+use assay_seam::{Nanos, Outlet, Rows, ServerReads};
 use sha2::{Digest, Sha256};
 
 /// Rows of one result that are kept until it has arrived; further ones are collected before that.
@@ -22,6 +23,8 @@ pub(in crate::commands) struct Collected<T> {
     pub(in crate::commands) elapsed: Nanos,
     /// Whether rows were collected before the last one had arrived: that is in the time, too.
     pub(in crate::commands) is_large: bool,
+    /// What the server read, if it says so.
+    pub(in crate::commands) reads: Option<ServerReads>,
 }
 
 /// Executes a statement, and collects its rows. Also returns the time until the server refused it.
@@ -44,7 +47,18 @@ pub(in crate::commands) fn execute<T: Collect>(
     let (mut answer, is_large) = std::mem::take(&mut *parts.lock().expect("nobody panics with it"));
     answer.add(&rest);
     client.reuse(rest);
-    Ok(Collected { answer, elapsed, is_large })
+    Ok(Collected { answer, elapsed, is_large, reads: client.reads() })
+}
+
+/// For the record.
+pub(in crate::commands) fn execution(
+    round: u32,
+    elapsed: Nanos,
+    reads: Option<ServerReads>,
+    plan: Option<u32>,
+) -> Execution {
+    let (read_rows, read_bytes) = (reads.map(|reads| reads.rows), reads.map(|reads| reads.bytes));
+    Execution { round, elapsed_ns: elapsed.0, plan, read_rows, read_bytes }
 }
 
 /// A hash of a row after `before`; cells without a value are NULL. The sum of such hashes does not depend on the order
