@@ -2,9 +2,10 @@
 //! histograms of intervals thinned to what pages show.
 //!
 //! Decoding an hour of intervals and telemetry takes most of the time of a comparison, and decoding their histograms
-//! most of the time of a page, so the stream of such a run ends with a copy of them in columns. It is in a skippable zstd frame (RFC 8878, 3.1.2), over which every program passes
-//! that decompresses the record. The events remain the truth: a copy is made from those in the file, has the length and
-//! the checksum of all bytes before it, and is ignored unless both fit. docs/record.md describes it.
+//! most of the time of a page, so the stream of such a run ends with a copy of them in columns. It is in a skippable
+//! zstd frame (RFC 8878, 3.1.2), over which every program passes that decompresses the record. The events remain the
+//! truth: a copy is made from those in the file, has the length and the checksum of all bytes before it, and is ignored
+//! unless both fit. docs/record.md describes it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};

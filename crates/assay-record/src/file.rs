@@ -64,8 +64,8 @@ impl Record {
         Record::read_part(path, Part::Figures)
     }
 
-    /// As `read`, but the histograms of intervals may have fewer buckets, which answer what pages ask as those of the run
-    /// do: `Thinner`. Several times faster for a long record.
+    /// As `read`, but the histograms of intervals may have fewer buckets, which answer what pages ask as those of the
+    /// run do: `Thinner`. Several times faster for a long record.
     pub fn read_thinned(path: &Path) -> Result<Record, ReadError> {
         Record::read_part(path, Part::Thinned)
     }

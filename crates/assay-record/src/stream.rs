@@ -70,8 +70,8 @@ pub(crate) fn whole_with_copy(record: &Record) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The copy for the end of this stream, made from what is in it. `None`: it is short, or has no end of its own. `known`:
-/// the record, if somebody has read it before; decoding histograms again takes as long as everything else.
+/// The copy for the end of this stream, made from what is in it. `None`: it is short, or has no end of its own.
+/// `known`: the record, if somebody has read it before; decoding histograms again takes as long as everything else.
 fn copy_of(stream: &mut (impl Read + Seek), known: Option<&Record>) -> io::Result<Option<Vec<u8>>> {
     let length = stream.seek(SeekFrom::End(0))?;
     if length < copy::LONG_BYTES {
