@@ -72,7 +72,10 @@ function oltp.dialect_of(driver)
   local dialect = dialects[name]
   if not dialect then
     local found, module = pcall(assay.share, "oltp_" .. name)
-    if not found then error(("the OLTP workloads have no dialect for %s: %s"):format(name, module), 0) end
+    if not found then
+      local missing = tostring(module):match("module '[^']+' not found")
+      error(("the OLTP workloads have no dialect for %s: %s"):format(name, missing or module), 0)
+    end
     dialect, dialects[name] = module, module
   end
   return dialect

@@ -140,7 +140,10 @@ end
 function tpcc.dialect()
   local kind = sysbench.sql.driver():name()
   local found, dialect = pcall(assay.share, "tpcc_" .. kind)
-  if not found then refuse("the TPC-C workload has no dialect for %s: %s", kind, dialect) end
+  if not found then
+    local missing = tostring(dialect):match("module '[^']+' not found")
+    refuse("the TPC-C workload has no dialect for %s: %s", kind, missing or dialect)
+  end
   return dialect
 end
 
