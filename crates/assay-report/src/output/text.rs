@@ -130,7 +130,15 @@ fn queries(findings: &Findings, (found, suite): (&CasesFindings, &Suite), view: 
     if !notes.is_empty() {
         text += &format!("\n{notes}");
     }
+    text += &counters_and_plans(found, view);
     text + &format!("\n{}", origin(findings, view))
+}
+
+/// What servers said about statements besides their rows.
+fn counters_and_plans(found: &CasesFindings, view: View) -> String {
+    let plans = found.cases.iter().map(cases::plan_lines).filter(|lines| !lines.is_empty());
+    let plans: String = plans.map(|lines| format!("\n{}\n", lines.join("\n"))).collect();
+    below(tables::cases::counters(found), view) + &plans
 }
 
 /// Statements compared by `assay sql`.
@@ -147,13 +155,7 @@ fn statements(findings: &Findings, found: &CasesFindings, view: View) -> String 
     if !notes.is_empty() {
         text += &format!("\n{notes}");
     }
-    text += &below(tables::cases::counters(found), view);
-    for case in &found.cases {
-        let lines = cases::plan_lines(case);
-        if !lines.is_empty() {
-            text += &format!("\n{}\n", lines.join("\n"));
-        }
-    }
+    text += &counters_and_plans(found, view);
     text += &format!("\n{}", origin(findings, view));
     if let Some(words) = cases::conclusion(found) {
         text += &format!("\n{}", wrap_to(view.width, "", words.split(' '), " "));

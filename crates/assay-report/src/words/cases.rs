@@ -5,7 +5,7 @@ use assay_record::Cold;
 use crate::digits::{count, figure};
 use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::plain::clean;
-use crate::words::suites::large_result;
+use crate::words::suites::{counted_with_others, large_result};
 
 /// Length of a statement, an error or a plan's line.
 const LINE_WIDTH: usize = 400;
@@ -107,9 +107,7 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
                 .to_owned(),
         });
     }
-    if found.counters_of.as_deref() == Some("database") {
-        notes.push("Counters are those of the whole database: other sessions count too.".to_owned());
-    }
+    notes.extend(counted_with_others(found));
     notes
 }
 

@@ -101,7 +101,13 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
         failure.into_iter().chain(changed).chain(large_result(case))
     };
     let figures = found.figures.iter().flat_map(figures);
-    found.cases.iter().flat_map(of_case).chain(figures).collect()
+    found.cases.iter().flat_map(of_case).chain(figures).chain(counted_with_others(found)).collect()
+}
+
+/// What counters also contain.
+pub(crate) fn counted_with_others(found: &CasesFindings) -> Option<String> {
+    let of_all = found.counters_of.as_deref() == Some("database");
+    of_all.then(|| "Counters are those of the whole database: other sessions count too.".to_owned())
 }
 
 /// Which database is the fastest and by how much, and whether all of them returned the same rows.

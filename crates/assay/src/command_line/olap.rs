@@ -42,6 +42,12 @@ pub struct OlapOptions {
     /// server started by `assay server`
     #[arg(long)]
     pub cold: bool,
+    /// Get the plan of each query after its executions
+    #[arg(long)]
+    pub explain: bool,
+    /// Afterwards read the server's counters before and after one more execution of each query
+    #[arg(long)]
+    pub counters: bool,
     /// Statement to run on every new connection; may be repeated
     #[arg(long, value_name = "SQL")]
     pub session_sql: Vec<String>,

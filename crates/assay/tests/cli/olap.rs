@@ -48,6 +48,14 @@ fn same_rows_everywhere(workload: &str, size: &str, queries: usize, empty: &[&st
     let none = rows.iter().filter(|(_, rows)| *rows == 0).map(|(name, _)| name.as_str());
     assert_eq!(none.collect::<Vec<_>>(), empty, "{rows:?}");
     for url in &urls {
+        let has_counters = !url.starts_with("sqlite:");
+        let asked = if has_counters { "--explain --counters" } else { "--explain" };
+        let line = format!("olap {workload} {size} --db {url} --runs 1 --query Q1 {asked} --record e.json --force");
+        assert!(folder.expect(&line, 0).stdout.contains("plan of Q1:"), "{url}");
+        let asked = record(&folder, "e.json")["cases"].clone();
+        let counters = asked["cases"][0]["counters"].as_object().map_or(0, serde_json::Map::len);
+        assert_eq!(asked["cases"][0]["plans"].as_array().unwrap().len(), 1, "{asked}");
+        assert_eq!((counters > 0, asked["counters_of"].is_string()), (has_counters, has_counters), "{asked}");
         let ran =
             folder.expect(&format!("run {workload} {size} --db {url} --transactions 5 --sessions 2 --no-record"), 0);
         assert!(ran.stdout.contains("Q"), "{}", ran.shown());

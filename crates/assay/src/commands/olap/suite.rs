@@ -16,12 +16,15 @@ use assay_run::client::Client;
 use assay_run::{lab, next, plan, record_of};
 use assay_script::NamedQuery;
 use assay_seam::{ConnectOptions, Nanos, ServerFacts};
+use assay_spec::CaseSpec;
 use assay_telemetry::StatementQuestions;
 
 use crate::command_line::OlapOptions;
 use crate::commands::olap::answer::{Answer, refusal, too_late};
 use crate::commands::olap::streams::Streams;
-use crate::commands::sql::bench::{connect, pushed_down, server_of};
+use crate::commands::sql::bench::{
+    connect, counted, has_counters, plan as plan_of, pushed_down, scope_of_counters, server_of, warn_of_counters,
+};
 use crate::commands::sql::large::{self, Collected};
 
 /// The queries of the workload for a database, as far as they are wanted, and the table with its numbers of rows.
@@ -85,6 +88,9 @@ impl<'a> Suite<'a> {
         let mut client = connect(&target, clock, url)?;
         let facts = client.server();
         let questions = assay_products::statement_questions(&facts.product, &facts.version);
+        if options.counters {
+            has_counters(&questions)?;
+        }
         let tables = match loaded {
             Some(table) => population(&mut client, &table, assignment, url)?,
             None => BTreeMap::new(),
@@ -147,14 +153,46 @@ impl<'a> Suite<'a> {
                 return Ended::Interrupted;
             }
         }
-        for case in &mut self.cases {
-            case.pushed_down = pushed_down(&mut self.client, &self.questions, &case.sql);
-        }
-        match self.in_parallel() {
+        match self.beside().and_then(|()| self.in_parallel()) {
             Err(trouble) => Ended::Failed(trouble),
             Ok(()) if interrupt::control().is_stopped() => Ended::Interrupted,
             Ok(()) => Ended::Complete,
         }
+    }
+
+    /// What is asked about each query after its timed executions.
+    fn beside(&mut self) -> Result<(), Trouble> {
+        for case in 0..self.cases.len() {
+            let kept = &mut self.cases[case];
+            kept.pushed_down = pushed_down(&mut self.client, &self.questions, &kept.sql);
+            if kept.failure.is_some() || interrupt::control().is_stopped() {
+                continue;
+            }
+            if self.options.explain
+                && let Err(words) = plan_of(&mut self.client, &self.questions, kept)
+            {
+                terminal::say(&format!("warning: no plan of {}: {words}\n", kept.name));
+                self.reconnect()?;
+            }
+            if self.options.counters {
+                self.count(case)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts one more execution of a query.
+    fn count(&mut self, case: usize) -> Result<(), Trouble> {
+        let kept = &mut self.cases[case];
+        let described = CaseSpec { name: kept.name.clone(), sql: kept.sql.clone(), ..CaseSpec::default() };
+        match counted(&mut self.client, &self.questions, &described) {
+            Ok(counters) => kept.counters = counters,
+            Err(words) => {
+                warn_of_counters(&kept.name, &words);
+                self.reconnect()?;
+            }
+        }
+        Ok(())
     }
 
     /// The queries with everything measured.
@@ -168,7 +206,8 @@ impl<'a> Suite<'a> {
             streams: self.streams,
         };
         self.client.close();
-        Cases { cold: self.cold, suite: Some(suite), cases: self.cases, ..Cases::default() }
+        let counters_of = self.options.counters.then(|| scope_of_counters(&self.questions));
+        Cases { cold: self.cold, counters_of, suite: Some(suite), cases: self.cases, ..Cases::default() }
     }
 
     /// All executions of a query. Errors are those that concern all queries.

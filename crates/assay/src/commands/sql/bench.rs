@@ -38,8 +38,6 @@ pub(super) struct Bench<'a> {
     /// Preparation for each run.
     pub(super) cold: Option<Cold>,
     cases: Vec<Case>,
-    /// Plans of each case without estimates, to recognize them.
-    shapes: Vec<Vec<String>>,
 }
 
 /// How it ended.
@@ -72,8 +70,8 @@ impl<'a> Bench<'a> {
         let client = connect(target, clock, url)?;
         let facts = client.server();
         let questions = assay_products::statement_questions(&facts.product, &facts.version);
-        if spec.counters && questions.counters.is_empty() {
-            return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave out --counters"));
+        if spec.counters {
+            has_counters(&questions)?;
         }
         let case = |case: &CaseSpec| Case {
             name: case.name.clone(),
@@ -84,9 +82,7 @@ impl<'a> Bench<'a> {
             ..Case::default()
         };
         let cases: Vec<Case> = described.iter().map(case).collect();
-        let shapes = vec![Vec::new(); cases.len()];
-        let cold = None;
-        Ok(Bench { spec, described, quiet, url, target, clock, seed, client, questions, server, cold, cases, shapes })
+        Ok(Bench { spec, described, quiet, url, target, clock, seed, client, questions, server, cold: None, cases })
     }
 
     /// Runs everything. `cleanup` always runs.
@@ -106,8 +102,7 @@ impl<'a> Bench<'a> {
     pub(super) fn finish(self) -> (ServerFacts, Vec<Case>, Option<String>) {
         let facts = self.client.server();
         self.client.close();
-        let of = if self.questions.of_session { "session" } else { "database" };
-        (facts, self.cases, self.spec.counters.then(|| of.to_owned()))
+        (facts, self.cases, self.spec.counters.then(|| scope_of_counters(&self.questions)))
     }
 
     fn rounds(&mut self) -> CasesEnded {
@@ -168,7 +163,7 @@ impl<'a> Bench<'a> {
                 self.cases[case].failure = Some(words);
                 // An aborted transaction would block the other cases.
                 if self.client.is_open() {
-                    let _ = self.run_words(&described.teardown);
+                    let _ = run_words(&mut self.client, &described.teardown);
                 }
                 self.reconnect()
             }
@@ -176,12 +171,16 @@ impl<'a> Bench<'a> {
     }
 
     fn attempt(&mut self, described: &CaseSpec, case: usize, round: Option<u32>) -> Result<(), String> {
-        self.run_words(&described.setup)?;
-        let plan = if self.spec.explain && round.is_some() { self.plan(case)? } else { None };
+        run_words(&mut self.client, &described.setup)?;
+        let plan = if self.spec.explain && round.is_some() {
+            plan(&mut self.client, &self.questions, &mut self.cases[case])?
+        } else {
+            None
+        };
         let found = large::execute::<Hashed>(&mut self.client, &described.sql, PATIENCE);
         let Collected { answer, elapsed, is_large, reads } = found.map_err(|(refused, _)| words_of(refused))?;
         let (count, digest) = (answer.rows, format!("{:016x}", answer.sum));
-        self.run_words(&described.teardown)?;
+        run_words(&mut self.client, &described.teardown)?;
         let Some(round) = round else { return Ok(()) };
         let kept = &mut self.cases[case];
         let known = kept.rows.zip(kept.digest.as_ref());
@@ -192,73 +191,19 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The plan that the server would use now, as an index into the case's plans.
-    fn plan(&mut self, case: usize) -> Result<Option<u32>, String> {
-        let sql = self.described[case].sql.clone();
-        let Some(explain) = self.questions.explain.filter(|_| has_plan(&sql)) else { return Ok(None) };
-        let rows = self.client.ask(&format!("{explain}{sql}"), PATIENCE)?;
-        let read = read_plan(&rows);
-        self.client.reuse(rows);
-        if let Some(known) = self.shapes[case].iter().position(|shape| *shape == read.shape) {
-            return Ok(Some(known as u32));
-        }
-        let json = self.questions.explain_json.and_then(|explain| {
-            let rows = self.client.ask(&format!("{explain}{sql}"), PATIENCE).ok()?;
-            let lines: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
-            Some(lines.join("\n"))
-        });
-        self.shapes[case].push(read.shape.clone());
-        self.cases[case].plans.push(QueryPlan { text: read.text, json, shape: read.shape });
-        Ok(Some(self.shapes[case].len() as u32 - 1))
-    }
-
-    /// A run of a case between two reads of the counters, minus the cost of a read itself.
+    /// Counts one more run of a case.
     fn count(&mut self, case: usize) -> Result<(), Trouble> {
         if self.cases[case].failure.is_some() {
             return Ok(());
         }
-        let described = self.described[case].clone();
-        // Some servers count a transaction when it ends, so the statements around the case are counted, too. The first
-        // read fills the server's caches for later ones.
-        let counted = self.counters().and_then(|_| {
-            let first = self.counters()?;
-            let second = self.counters()?;
-            self.run_words(&described.setup)?;
-            let rows = self.client.ask(&described.sql, PATIENCE)?;
-            self.client.reuse(rows);
-            self.run_words(&described.teardown)?;
-            let third = self.counters()?;
-            let difference = |name: &String| {
-                let at = |all: &BTreeMap<String, i64>| all.get(name).copied().unwrap_or(0);
-                (at(&third) - at(&second)) - (at(&second) - at(&first))
-            };
-            Ok(third.keys().map(|name| (name.clone(), difference(name))).filter(|(_, by)| *by != 0).collect())
-        });
-        match counted {
+        match counted(&mut self.client, &self.questions, &self.described[case]) {
             Ok(counters) => self.cases[case].counters = counters,
             Err(words) => {
-                let name = &described.name;
-                terminal::say(&format!("warning: no counters of {name}: {words}\n"));
+                warn_of_counters(&self.cases[case].name, &words);
                 self.reconnect()?;
             }
         }
         Ok(())
-    }
-
-    fn counters(&mut self) -> Result<BTreeMap<String, i64>, String> {
-        let mut found = BTreeMap::new();
-        for sql in self.questions.counters {
-            let rows = self.client.ask(sql, PATIENCE)?;
-            found.clear();
-            for row in 0..rows.len(0) {
-                let value = text(&rows, row, 1).and_then(|value| value.parse().ok());
-                if let (Some(name), Some(value)) = (text(&rows, row, 0), value) {
-                    found.insert(name, value);
-                }
-            }
-            self.client.reuse(rows);
-        }
-        Ok(found)
     }
 
     /// Restarts the server, drops the page cache if permitted, and reconnects.
@@ -278,18 +223,96 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn run_words(&mut self, statements: &[String]) -> Result<(), String> {
-        for sql in statements {
-            let rows = self.client.ask(sql, PATIENCE).map_err(|words| format!("{sql}: {words}"))?;
-            self.client.reuse(rows);
-        }
-        Ok(())
-    }
-
     fn run_all(&mut self, statements: &[String]) -> Result<(), Trouble> {
-        self.run_words(statements)
+        run_words(&mut self.client, statements)
             .map_err(|words| Trouble::new(Exit::Server, "the server refused a statement").detail(words))
     }
+}
+
+fn run_words(client: &mut Client, statements: &[String]) -> Result<(), String> {
+    for sql in statements {
+        let rows = client.ask(sql, PATIENCE).map_err(|words| format!("{sql}: {words}"))?;
+        client.reuse(rows);
+    }
+    Ok(())
+}
+
+/// The plan that the server would use now, as an index into the case's plans.
+pub(in crate::commands) fn plan(
+    client: &mut Client,
+    questions: &StatementQuestions,
+    case: &mut Case,
+) -> Result<Option<u32>, String> {
+    let Some(explain) = questions.explain.filter(|_| has_plan(&case.sql)) else { return Ok(None) };
+    let rows = client.ask(&format!("{explain}{}", case.sql), PATIENCE)?;
+    let read = read_plan(&rows);
+    client.reuse(rows);
+    if let Some(known) = case.plans.iter().position(|plan| plan.shape == read.shape) {
+        return Ok(Some(known as u32));
+    }
+    let json = questions.explain_json.and_then(|explain| {
+        let rows = client.ask(&format!("{explain}{}", case.sql), PATIENCE).ok()?;
+        let lines: Vec<String> = (0..rows.len(0)).filter_map(|row| text(&rows, row, 0)).collect();
+        Some(lines.join("\n"))
+    });
+    case.plans.push(QueryPlan { text: read.text, json, shape: read.shape });
+    Ok(Some(case.plans.len() as u32 - 1))
+}
+
+/// Refuses `--counters` where a product has none.
+pub(in crate::commands) fn has_counters(questions: &StatementQuestions) -> Result<(), Trouble> {
+    if questions.counters.is_empty() {
+        return Err(Trouble::usage(format!("no counters: {}", questions.no_counters)).hint("leave out --counters"));
+    }
+    Ok(())
+}
+
+/// Whose work counters count.
+pub(in crate::commands) fn scope_of_counters(questions: &StatementQuestions) -> String {
+    if questions.of_session { "session" } else { "database" }.to_owned()
+}
+
+pub(in crate::commands) fn warn_of_counters(case: &str, words: &str) {
+    terminal::say(&format!("warning: no counters of {case}: {words}\n"));
+}
+
+/// By how much counters grew in one more run of a case, minus what reading them adds.
+pub(in crate::commands) fn counted(
+    client: &mut Client,
+    questions: &StatementQuestions,
+    case: &CaseSpec,
+) -> Result<BTreeMap<String, i64>, String> {
+    // Some servers count a transaction when it ends, so the statements around the case are counted, too. The first read
+    // fills the server's caches for later ones.
+    counters(client, questions)?;
+    let first = counters(client, questions)?;
+    let second = counters(client, questions)?;
+    run_words(client, &case.setup)?;
+    let rows = client.ask(&case.sql, PATIENCE)?;
+    client.reuse(rows);
+    run_words(client, &case.teardown)?;
+    let third = counters(client, questions)?;
+    let difference = |name: &String| {
+        let at = |all: &BTreeMap<String, i64>| all.get(name).copied().unwrap_or(0);
+        (at(&third) - at(&second)) - (at(&second) - at(&first))
+    };
+    Ok(third.keys().map(|name| (name.clone(), difference(name))).filter(|(_, by)| *by != 0).collect())
+}
+
+fn counters(client: &mut Client, questions: &StatementQuestions) -> Result<BTreeMap<String, i64>, String> {
+    let mut found = BTreeMap::new();
+    for sql in questions.counters {
+        let rows = client.ask(sql, PATIENCE)?;
+        found.clear();
+        for row in 0..rows.len(0) {
+            let value = text(&rows, row, 1).and_then(|value| value.parse().ok());
+            if let (Some(name), Some(value)) = (text(&rows, row, 0), value) {
+                found.insert(name, value);
+            }
+        }
+        client.reuse(rows);
+    }
+    Ok(found)
 }
 
 pub(in crate::commands) fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
