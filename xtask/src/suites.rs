@@ -21,8 +21,9 @@ pub(crate) fn compile() -> Result<()> {
     run(&mut cargo(&["test", "--workspace", "--no-run"]))
 }
 
-/// Runs all tests, one binary more at once than there are CPUs. The output of each is shown as a whole when it has
-/// ended, and at the end what was not tested. `ready` completes each command.
+/// Runs all tests, as many binaries at once as there are CPUs. The output of each is shown as a whole when it has
+/// ended, and at the end what was not tested. `ready` completes each command. (One binary more takes no less time: all
+/// wait for the longest one in the end.)
 ///
 /// # Errors
 /// The suites that failed, with what their failed tests said, after all have run.
@@ -34,7 +35,7 @@ pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
     let skipped = Mutex::new(Vec::new());
     let next = || left.lock().expect("nobody panics with it").next();
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) + 1 {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(suite) = next() {
                     let start = Instant::now();

@@ -31,7 +31,11 @@ impl Configure for Member {
     }
 
     fn configuration(&self, site: &Site<'_>, wanted: &Configuration<'_>) -> Result<Vec<(PathBuf, String)>> {
-        Ok(configuration(site, wanted, &(self.special)(site, wanted.role)))
+        let mut special = (self.special)(site, wanted.role);
+        if !asks_for_tls(wanted) {
+            special.extend((self.without_tls)(&site.binaries.version).map(str::to_owned));
+        }
+        Ok(configuration(site, wanted, &special))
     }
 
     fn arguments(&self, site: &Site<'_>) -> Vec<OsString> {
@@ -57,6 +61,15 @@ impl Configure for Member {
     ) -> std::result::Result<Vec<InEffect>, String> {
         in_effect(session, settings)
     }
+}
+
+/// Otherwise it is off: with their defaults, some versions would offer it to clients that prefer it, and others not.
+fn asks_for_tls(wanted: &Configuration<'_>) -> bool {
+    let is_about_it = |setting: &ServerSetting| {
+        let name = setting.name.to_ascii_lowercase().replace('-', "_");
+        ["ssl", "tls", "secure_transport"].iter().any(|word| name.contains(word))
+    };
+    wanted.all.iter().any(is_about_it)
 }
 
 /// Paths that it needs if it is not where it was built for.

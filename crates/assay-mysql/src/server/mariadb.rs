@@ -45,6 +45,7 @@ pub static MARIADB: Member = Member {
     environment,
     initializer,
     special,
+    without_tls,
     become_replica,
     follow,
     caught_up,
@@ -80,13 +81,13 @@ fn initializer(site: &Site<'_>) -> Command {
 }
 
 fn special(site: &Site<'_>, _: &Role) -> Vec<String> {
-    let mut lines = places(site.binaries);
-    if site.binaries.version.at_least(11, 4) {
-        // It would make a certificate at every start, which takes seconds of CPU time, and clients that prefer TLS
-        // would then use it with this version and with no other.
-        lines.push("ssl = OFF".to_owned());
-    }
-    lines
+    places(site.binaries)
+}
+
+fn without_tls(version: &Version) -> Option<&'static str> {
+    // Before, there is none without a certificate. From then on, it makes one at every start, which takes seconds of
+    // CPU time.
+    version.at_least(11, 4).then_some("ssl = OFF")
 }
 
 fn become_replica(_: &Site<'_>) -> Result<()> {

@@ -40,6 +40,8 @@ pub struct Member {
     initializer: fn(&Site<'_>) -> Command,
     /// Lines of the configuration that only this product needs.
     special: fn(&Site<'_>, &Role) -> Vec<String>,
+    /// A line that turns off TLS, if a version would offer it by default.
+    without_tls: fn(&Version) -> Option<&'static str>,
     become_replica: fn(&Site<'_>) -> Result<()>,
     follow: Follow,
     caught_up: fn(primary: &mut Client, replica: &mut Client) -> std::result::Result<bool, String>,

@@ -39,6 +39,7 @@ pub static MYSQL: Member = Member {
     environment,
     initializer,
     special,
+    without_tls,
     become_replica,
     follow,
     caught_up,
@@ -73,13 +74,14 @@ fn special(site: &Site<'_>, role: &Role) -> Vec<String> {
     if site.binaries.version.at_least(8, 0) {
         special.push("mysqlx = OFF".to_owned());
     }
-    // With its default, clients that prefer TLS use it with some versions and not with others, and not with MariaDB.
-    let no_tls = if site.binaries.version.at_least(8, 0) { "tls_version =" } else { "ssl = OFF" };
-    special.push(no_tls.to_owned());
     if *role != Role::Alone {
         special.extend(["gtid_mode = ON", "enforce_gtid_consistency = ON", "log_bin = binlog"].map(str::to_owned));
     }
     special
+}
+
+fn without_tls(version: &Version) -> Option<&'static str> {
+    Some(if version.at_least(8, 0) { "tls_version =" } else { "ssl = OFF" })
 }
 
 fn become_replica(site: &Site<'_>) -> Result<()> {
