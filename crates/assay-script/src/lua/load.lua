@@ -87,7 +87,7 @@ function Loader:flush()
   if answer == true then -- sent, and those before are stored; the answer is still to come
     connection.loading, connection[BUSY] = self.table, true
   elseif answer ~= nil and answer ~= ROWS then
-    connections.loaded(connection)
+    connection.loading, connection[BUSY] = false, connection.closed or connection.closed_statements ~= nil
     connections.failed(connection, "<load into " .. (earlier or self.table) .. ">", errno, state, message, ignorable)
   end
 end

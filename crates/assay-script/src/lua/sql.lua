@@ -254,16 +254,11 @@ local function flush(connection)
   finish(connection, "<deferred statements>", yield(FLUSH, connection[NUMBER]))
 end
 
---- No rows of a load are on their way any more.
-local function loaded(connection)
-  connection.loading, connection[BUSY] = false, connection.closed or connection.closed_statements ~= nil
-end
-
 --- The answer to the rows that a loader sent last: it generates the next ones meanwhile, and everything else comes
---- after that.
+-- after that.
 local function settle(connection)
   local name = connection.loading
-  loaded(connection)
+  connection.loading, connection[BUSY] = false, connection.closed or connection.closed_statements ~= nil
   finish_unread(connection, "<load into " .. name .. ">", yield(FLUSH, connection[NUMBER]))
 end
 
@@ -508,5 +503,5 @@ core.connections = {
   class = Connection, first = first_connections, NUMBER = NUMBER, BUSY = BUSY, PREPARED = PREPARED, ROWS = ROWS,
   LENGTH = LENGTH, WIDTH = WIDTH,
   finish = finish, finish_unread = finish_unread, failed = statement_failed, closed = closed, text_of = text_of,
-  value_at = value_at, make_ready = make_ready, loaded = loaded, settle = settle, flush = flush,
+  value_at = value_at, make_ready = make_ready, settle = settle, flush = flush,
 }
