@@ -289,7 +289,7 @@ impl HttpConnection {
                 let texts: Vec<_> = cells().flatten().map(String::from_utf8_lossy).collect();
                 let texts: String = texts.join(", ").chars().take(SHOWN_MAX).collect();
                 let arrived = format!("rows: {rows}, columns: {}, texts: {texts}", described.columns(0));
-                Err(violation(&format!("described a table in an unknown way ({arrived})")))
+                Err(violation(&format!("answered DESCRIBE TABLE in a form that assay does not know ({arrived})")))
             }
         };
         exchange.pool.put(described);

@@ -273,7 +273,7 @@ fn rows_are_inserted_as_the_table_stores_them() {
     > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-5&session_check=1 DESCRIBE TABLE (SELECT n, t FROM t)
     reply 0, Missing: server: Table bench.t doesn't exist (60)
     > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-6&session_check=1 DESCRIBE TABLE (SELECT n, t FROM t)
-    reply 0, Protocol: client: the server broke the ClickHouse protocol: it described a table in an unknown way (rows: 2, columns: 1, texts: n, t) (no code)
+    reply 0, Protocol: client: the server broke the ClickHouse protocol: it answered DESCRIBE TABLE in a form that assay does not know (rows: 2, columns: 1, texts: n, t) (no code)
     > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-7&session_check=1 DESCRIBE TABLE (SELECT * FROM t)
     > default_format=Native&session_id=P-0&session_timeout=600&query_id=P-0-8&session_check=1 INSERT INTO t FORMAT NativenInt16tStringab
     reply 2
