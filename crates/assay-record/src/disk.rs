@@ -207,9 +207,12 @@ pub(crate) fn read_bounded(from: impl Read, max: u64) -> io::Result<Option<Vec<u
     Ok((bytes.len() as u64 <= max).then_some(bytes))
 }
 
-/// Whether `path` is a device, a pipe or a folder. What stdout is redirected to is found below /dev, too.
+/// Whether `path` is a device, a pipe, a folder or an open file, such as the one that stdout is redirected to. Files
+/// below `/dev/shm` are like any other.
 pub(crate) fn is_special(path: &Path) -> bool {
-    path.starts_with("/dev") || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+    path.parent() == Some(Path::new("/dev"))
+        || ["/dev/fd", "/proc"].iter().any(|folder| path.starts_with(folder))
+        || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
 pub(crate) fn folder_of(path: &Path) -> &Path {

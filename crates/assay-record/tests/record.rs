@@ -339,6 +339,12 @@ fn writing_replaces_whole_files_and_follows_links() {
     assert_eq!(Record::read(&path).unwrap(), example());
     example().write(Path::new("/dev/null")).unwrap();
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    for name in ["x.json", "x.json.zst"] {
+        let path = in_memory.path().join(name);
+        example().write(&path).unwrap();
+        assert_eq!(Record::read(&path).unwrap(), example());
+    }
 }
 
 #[test]
