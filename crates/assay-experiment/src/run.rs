@@ -13,7 +13,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
 use assay_recipe::{JournalEvent, Recipe, TrialKey, When, remaining, seconds_left};
-use assay_record::{Record, RecordedTrial};
+use assay_record::{Record, RecordedTrial, text_without_secrets};
 use assay_report::{Advice, Findings, Progress, Warning, trial_words, warning_words};
 
 use crate::arguments::ArgumentParser;
@@ -196,9 +196,10 @@ fn one(
                 return Err(Trouble { cause, exit: Exit::Environment, ..trouble }
                     .hint("free some space, then run the same command again to resume"));
             }
-            say(bar, &format!("  failed: {}", trouble.cause));
+            say(bar, &text_without_secrets(&format!("  failed: {}", trouble.cause)));
             let hints = trouble.hints.iter().map(|hint| format!("hint: {hint}"));
-            let details = trouble.details.into_iter().chain(hints).collect();
+            let details: Vec<String> = trouble.details.into_iter().chain(hints).collect();
+            details.iter().for_each(|line| say(bar, &text_without_secrets(&format!("    {line}"))));
             folder.add(JournalEvent::Failed {
                 round,
                 cell: number,

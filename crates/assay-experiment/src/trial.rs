@@ -506,7 +506,10 @@ impl Trial<'_> {
         if status.success() {
             return read(printed);
         }
-        Err(Trouble::environment(format!("`{line}` ended with {status}")).detail(read(complained)?))
+        let first = line.trim().lines().next().unwrap_or_default();
+        let rest = if line.trim() == first { "" } else { " …" };
+        let cause = format!("`{first}{rest}` ended with {status}");
+        Err(Trouble::environment(cause).detail(last_lines(&read(complained)?)))
     }
 
     fn timed(&self, part: &str, parts: &mut Timed, work: impl FnOnce() -> Result<(), Trouble>) -> Result<(), Trouble> {
@@ -546,15 +549,16 @@ fn child(
     let ended = child::execute(spec, file.into(), run, heard).map_err(failed)?;
     stopped()?;
     match ended.trouble(what) {
-        Some(trouble) if ended.exited.is_none() => Err(trouble.detail(end_of(log))),
+        Some(trouble) if ended.exited.is_none() => {
+            Err(trouble.detail(last_lines(&std::fs::read_to_string(log).unwrap_or_default())))
+        }
         Some(trouble) => Err(trouble),
         None => Ok(()),
     }
 }
 
-/// The last lines of a file.
-fn end_of(log: &Path) -> String {
-    let text = std::fs::read_to_string(log).unwrap_or_default();
+/// The end of a log.
+fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }

@@ -192,6 +192,46 @@ fn a_server_that_is_killed_costs_its_trial_and_no_other_one() {
     assert!(ran.stdout.contains("6 of 6 trials") && !ran.stdout.contains("failed"), "{}", ran.shown());
 }
 
+/// A step of several lines that fails and says why.
+const FAILING: &str = r#"title = "What does a failed step say?"
+
+[server.db]
+url = "sqlite:t.db"
+
+[run]
+workload = "./events.lua"
+sessions = 1
+time = "100ms"
+
+[grid]
+sessions = { "run.sessions" = [1] }
+
+[trials]
+count = 1
+
+[[step]]
+name = "copy"
+when = "before-measure"
+command = """
+folder=of-the-copy
+echo "no-such-program: not found" >&2
+exit 3
+"""
+"#;
+
+#[test]
+fn a_failed_step_says_on_the_terminal_and_in_the_results_why() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    folder.write("failing.toml", FAILING);
+    let ran = folder.expect("lab run failing.toml --folder failing", 4);
+    let said =
+        "  failed: step copy: `folder=of-the-copy …` ended with exit status: 3\n    no-such-program: not found\n";
+    assert!(ran.stderr.contains(said), "{}", ran.shown());
+    let shown = folder.expect("lab show failing", 0).stdout;
+    assert!(shown.contains("exit status: 3") && shown.contains("no-such-program: not found"), "{shown}");
+}
+
 /// The first trial fills the disk under the experiment, once.
 const FULL: &str = r#"title = "Does a full disk cost more than its trial?"
 
