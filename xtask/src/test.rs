@@ -1,10 +1,14 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use nix::sys::statvfs::statvfs;
+use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
+use tempfile::TempDir;
 
 use crate::steps::{Beside, Steps, cargo, run};
 use crate::{fuzz, install, instructions, suites, tidy};
@@ -34,7 +38,8 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
             testkit::fetch_lua_checker().map(|version| println!("emmylua_check {version}"))
         });
     }
-    let has_room = steps.run("room for the tests", room);
+    let mut memory = None;
+    let has_room = steps.run("room for the tests", || room().map(|folder| memory = folder));
     let installed = steps.run("install", || installing.finish());
     if compiled && installed && has_room {
         // Everything is installed now, so no test may be skipped, except by an ordinary user those that need root.
@@ -42,6 +47,9 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
         steps.run("tests", || {
             suites::run_all(&|tests| {
                 tests.env("ASSAY_TEST_STRICT", strict);
+                if let Some(folder) = &memory {
+                    tests.env("TMPDIR", folder.path());
+                }
                 fuzz::brief(tests);
                 if options.matrix {
                     tests.env("ASSAY_TEST_MATRIX", "1");
@@ -56,11 +64,21 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
 /// What servers, loads and records of all tests take at once, and as much again.
 const ROOM_BYTES: u64 = 6 << 30;
 
-/// Without it, tests would fail one after another, each in its own words.
-fn room() -> Result<()> {
+/// Where tests have their servers and files: in the temporary folder, or, if memory has room for them, in a folder
+/// there that is removed at the end. Servers flush to their drive with each commit, and tests waited for it a third of
+/// their time.
+///
+/// # Errors
+/// Neither has room: tests would fail one after another, each in its own words.
+fn room() -> Result<Option<TempDir>> {
+    if std::env::var_os("TMPDIR").is_none()
+        && let Some(folder) = in_memory()?
+    {
+        println!("servers and files of tests are in {}", folder.path().display());
+        return Ok(Some(folder));
+    }
     let folder = std::env::temp_dir();
-    let found = statvfs(&folder).with_context(|| format!("asking for the free space of {}", folder.display()))?;
-    let free = found.blocks_available().saturating_mul(found.fragment_size());
+    let free = free(&statvfs(&folder).with_context(|| format!("asking for the free space of {}", folder.display()))?);
     ensure!(
         free >= ROOM_BYTES,
         "tests need {} GB in {}, and {:.1} GB are free there: remove something, or set TMPDIR",
@@ -68,7 +86,35 @@ fn room() -> Result<()> {
         folder.display(),
         free as f64 / f64::from(1 << 30)
     );
-    Ok(())
+    Ok(None)
+}
+
+/// A new folder in `/dev/shm` for programs of all users, if files can be run there, it has room, and the machine and
+/// its container have as much memory for what the servers need besides.
+fn in_memory() -> Result<Option<TempDir>> {
+    let folder = Path::new("/dev/shm");
+    let Ok(found) = statvfs(folder) else { return Ok(None) };
+    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    let available: Option<u64> = read("/proc/meminfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|kib| kib.split_whitespace().next()?.parse().ok());
+    // Of control groups of both versions. Without a limit they are missing, or not below any memory of a machine.
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit = limits.iter().filter_map(|file| read(file).trim().parse::<u64>().ok()).min();
+    let memory = limit.unwrap_or(u64::MAX).min(available.unwrap_or(0) << 10);
+    let runs_files = !found.flags().contains(FsFlags::ST_NOEXEC);
+    if !runs_files || free(&found) < ROOM_BYTES || memory < 2 * ROOM_BYTES {
+        return Ok(None);
+    }
+    let everybody = fs::Permissions::from_mode(0o1777);
+    let made = tempfile::Builder::new().prefix("assay-tests-").permissions(everybody).tempdir_in(folder);
+    Ok(Some(made.context("a folder in /dev/shm")?))
+}
+
+/// Bytes that an ordinary user may still write.
+fn free(found: &Statvfs) -> u64 {
+    found.blocks_available().saturating_mul(found.fragment_size())
 }
 
 /// Warnings fail the step only with the compiler for which this tree is kept clean, `rust-version` of the workspace. A
