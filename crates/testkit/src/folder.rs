@@ -12,6 +12,7 @@ use anyhow::Result;
 use assay_lab::Home;
 use assay_products::products;
 use nix::unistd::geteuid;
+use tempfile::TempDir;
 
 /// The folder kept between runs: the lab's binaries and images of empty data directories.
 ///
@@ -27,6 +28,15 @@ pub fn cache() -> PathBuf {
     }
     let base = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("assay-test")
+}
+
+/// A new folder beside the cache, which is on a drive even if the temporary folder is not: for tests of what a drive
+/// reports. Servers of other users may write to it; it is removed when dropped.
+pub fn folder_on_a_drive() -> Result<TempDir> {
+    let cache = cache();
+    fs::create_dir_all(&cache)?;
+    let everybody = fs::Permissions::from_mode(0o1777);
+    Ok(tempfile::Builder::new().prefix("drive-").permissions(everybody).tempdir_in(cache)?)
 }
 
 /// What the guardian does once its input ends, which is when the test process is gone for any reason. PostgreSQL's

@@ -60,7 +60,7 @@ pub use certificates::Certificates;
 pub use clickhouse::ClickHouse;
 pub use duckdb::{duckdb_libraries, fetch_duckdb, missing_duckdb};
 pub use ferretdb::{FerretDb, FerretSetup, fetch_ferretdb, missing_ferretdb};
-pub use folder::{cache, home, lab_folder};
+pub use folder::{cache, folder_on_a_drive, home, lab_folder};
 pub use image_builder::ImageBuilder;
 pub use interrupts::accept_interrupts;
 pub use kind::{Kind, fetch_versions, missing_versions, versions};

@@ -66,7 +66,9 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
     on_every_version(|kind| {
         // Images of whole pages after a checkpoint would make the first transactions dearer than others.
         let config = ["full_page_writes = off", "autovacuum = off"].map(String::from).to_vec();
-        let (folder, server) = (Folder::new(), kind.start(&ServerSetup { config, ..ServerSetup::default() }).unwrap());
+        let (folder, drive) = (Folder::new(), testkit::folder_on_a_drive().unwrap());
+        let data = Some(drive.path().join("data"));
+        let server = kind.start(&ServerSetup { config, data, ..ServerSetup::default() }).unwrap();
         let position = || server.sql("app", POSITION).unwrap().trim().parse::<u64>().unwrap();
         // Every insert logs as much as the one before: an update of a full page does not.
         let common = format!("oltp_insert --db {} --table-size 5000", server.url("app"));
@@ -99,7 +101,7 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
         let device_before = reading(port, written);
         match device_before {
             Some(before) => {
-                let file = std::fs::File::create(server.socket().with_file_name("known-size")).unwrap();
+                let file = std::fs::File::create(drive.path().join("known-size")).unwrap();
                 std::io::Write::write_all(&mut &file, &vec![7; FILE_BYTES as usize]).unwrap();
                 file.sync_all().unwrap();
                 wait_for_reading(&mut run, port, written, |bytes| bytes >= Some(before + FILE_BYTES));
