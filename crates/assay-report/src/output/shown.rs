@@ -191,7 +191,8 @@ fn marked(chart: &Chart) -> Option<String> {
     (!all.is_empty()).then(|| format!("Marked: {}{more}.", all.join("; ")))
 }
 
-/// The level that is best in each place: `Best at version=10.11: default (1 session), thread pool (16 and 64)`.
+/// The level that is best in each place: `Best at version=10.11: default with 1 session; thread pool with 16, 64
+/// sessions.`
 fn best_words(chosen: &[BestLevel]) -> Vec<String> {
     let is_ladder = chosen.iter().any(|one| one.sessions != chosen[0].sessions);
     let line = |of_place: &[BestLevel]| {
@@ -210,8 +211,9 @@ fn best_words(chosen: &[BestLevel]) -> Vec<String> {
             false => clean(level, 80),
         };
         let levels: Vec<String> = levels.into_iter().map(words).collect();
-        let place = if of_place[0].place.is_empty() { String::new() } else { format!(" at {}", of_place[0].place) };
-        format!("Best{}: {}.", clean(&place, 200), levels.join("; "))
+        let place = clean(&of_place[0].place, 200);
+        let at = if place.is_empty() { String::new() } else { format!(" at {place}") };
+        format!("Best{at}: {}.", levels.join("; "))
     };
     chosen.chunk_by(|one, other| one.place == other.place).map(line).collect()
 }
@@ -334,4 +336,22 @@ fn drift_words(drift: &Ratio, once: bool) -> Option<String> {
     let interval = drift.interval.map_or(String::new(), |(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
     let (drift, first) = (figure(drift.ratio), if once { "Drift" } else { "Largest drift" });
     Some(format!("{first}, last round / first round: {drift}{interval}{chance}; it does not affect the ratios."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_level_is_named_with_its_place() {
+        let best =
+            |place: &str, sessions, level: &str| BestLevel { place: place.into(), sessions, level: level.into() };
+        let ladder = [best("version=1", 1, "pool"), best("version=1", 8, "default"), best("version=2", 1, "pool")];
+        let said = [
+            "Best at version=1: pool with 1 session; default with 8 sessions.",
+            "Best at version=2: pool with 1 session.",
+        ];
+        assert_eq!(best_words(&ladder), said);
+        assert_eq!(best_words(&[best("", 8, "default")]), ["Best: default."]);
+    }
 }
