@@ -151,21 +151,14 @@ impl Folder {
     }
 }
 
-/// The experiment if none is named: the only one.
-pub fn only(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
+/// The experiment if none is named: the one that was worked on last.
+pub fn chosen(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
     if let Some(path) = named {
         return Ok(path.clone());
     }
-    let mut all = all();
-    match (all.pop(), all.is_empty()) {
-        (Some(only), true) => Ok(only),
-        (None, _) => Err(Trouble::usage(format!("no experiment in {DEFAULT}")).hint("give its folder")),
-        (Some(last), false) => {
-            all.push(last);
-            let names = all.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n");
-            Err(Trouble::usage("there are several experiments: give the folder of one").detail(names))
-        }
-    }
+    let written = |path: &PathBuf| fs::metadata(path.join(JOURNAL)).and_then(|metadata| metadata.modified()).ok();
+    let none = || Trouble::usage(format!("no experiment in {DEFAULT}")).hint("give its folder");
+    all().into_iter().max_by_key(written).ok_or_else(none)
 }
 
 /// The folders of all experiments, sorted.

@@ -26,7 +26,7 @@ pub mod unpack;
 pub use arguments::{ArgumentParser, WorkloadArguments};
 pub use cases::spec_of_case;
 pub use experiment::{Experiment, ExperimentChoice, WrongKey};
-pub use folder::{DEFAULT, Folder, all, only, unwritable};
+pub use folder::{DEFAULT, Folder, all, chosen, unwritable};
 pub use merge::Merged;
 pub use run::run;
 pub use servers::{Found, about, count, look};

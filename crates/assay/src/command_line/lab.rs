@@ -88,7 +88,7 @@ pub struct LabFolderOptions {
 /// Options of `lab show`.
 #[derive(Args, Clone)]
 pub struct LabShowOptions {
-    /// Folder of the experiment, or a bundle; several from different machines are compared [default: the only one in
+    /// Folder of the experiment, or a bundle; several from different machines are compared [default: the last one in
     /// assay-lab]
     #[arg(value_name = "FOLDER")]
     pub folders: Vec<PathBuf>,
@@ -106,7 +106,7 @@ pub struct LabShowOptions {
 /// Options of `lab bundle`.
 #[derive(Args, Clone)]
 pub struct LabBundleOptions {
-    /// Folder of the experiment [default: the only one in assay-lab]
+    /// Folder of the experiment [default: the last one in assay-lab]
     #[arg(value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Archive to write [default: NAME.tar.gz in the current folder]

@@ -232,6 +232,18 @@ fn a_failed_step_says_on_the_terminal_and_in_the_results_why() {
     assert!(shown.contains("exit status: 3") && shown.contains("no-such-program: not found"), "{shown}");
 }
 
+#[test]
+fn the_experiment_that_was_worked_on_last_is_shown() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    folder.write("failing.toml", FAILING);
+    for (seed, again) in [(7, ""), (8, ""), (7, " --again-failed")] {
+        folder.expect(&format!("lab run failing.toml --set trials.seed={seed}{again}"), 4);
+        let shown = folder.expect("lab show", 0).stdout;
+        assert!(shown.contains(&format!("0 of 1 trials · seed {seed} · ")), "{shown}");
+    }
+}
+
 /// The first trial fills the disk under the experiment, once.
 const FULL: &str = r#"title = "Does a full disk cost more than its trial?"
 

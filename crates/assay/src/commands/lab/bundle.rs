@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command_line::LabBundleOptions;
-use assay_experiment::{Folder, only, results, unwritable};
+use assay_experiment::{Folder, chosen, results, unwritable};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{files, terminal};
 
 /// Recipe, journal, records (which contain the servers' configuration), logs, tables and page.
 pub(super) fn run(options: &LabBundleOptions) -> Result<Exit, Trouble> {
-    let path = only(options.folder.as_ref())?;
+    let path = chosen(options.folder.as_ref())?;
     let folder = Folder::read(&path)?;
     for (name, text) in [("page.html", results::page(&folder)?), ("results.txt", results::text(&folder)?)] {
         let file = path.join(name);

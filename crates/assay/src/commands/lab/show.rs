@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use assay_experiment::results::{WIDTH, experiment, page, results, text};
-use assay_experiment::{Folder, Merged, only, unpack};
+use assay_experiment::{Folder, Merged, chosen, unpack};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{files, terminal};
 use assay_report::experiment_csv;
@@ -13,7 +13,7 @@ use crate::command_line::LabShowOptions;
 /// Prints the tables of the recipe, and writes whatever else was requested.
 pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     let named = match &options.folders[..] {
-        [] => vec![only(None)?],
+        [] => vec![chosen(None)?],
         named => named.to_vec(),
     };
     let mut unpacked = Vec::new();
