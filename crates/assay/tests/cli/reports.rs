@@ -91,7 +91,8 @@ fn a_full_disk_leaves_the_old_file_or_none() {
     let Some(disk) = Mounted::new(&["-t", "tmpfs", "-o", "size=256k", "tmpfs"]) else { return };
     let (folder, disk) = (Folder::new(), disk.path());
     folder.write("one_table.lua", ONE_TABLE);
-    folder.expect("run ./one_table.lua --transactions 5 --record a.json", 0);
+    // Ten intervals: their charts need more than is left, which one of five transactions might not.
+    folder.expect("run ./one_table.lua --time 1s --interval 100ms --record a.json", 0);
     std::fs::write(disk.join("old.html"), "old").unwrap();
     std::fs::write(disk.join("filler"), vec![1; 240 << 10]).unwrap();
     let there = || -> Vec<String> {
