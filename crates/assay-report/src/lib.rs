@@ -49,7 +49,7 @@ pub use findings::history::{
     BadNote, DriftFindings, History, HistoryAsked, HistoryBy, HistoryChange, HistoryNote, HistoryRecord, NoteKind,
     PointFindings, SeriesFindings, history,
 };
-pub use findings::interval::{IntervalFindings, interval_findings};
+pub use findings::interval::{Buckets, IntervalFindings, interval_findings};
 pub use findings::isolation::IsolationFindings;
 pub use findings::judgment::{ConditionFindings, Judged, Judgment};
 pub use findings::latency::LatencyFindings;

@@ -55,7 +55,11 @@ pub(crate) fn indented(line: &str, width: usize) -> String {
 /// what switches colors stays.
 pub fn visible(text: &str, color: bool) -> Cow<'_, str> {
     let is_hidden = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
-    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
+    // Pages have many megabytes, and hardly a character of them needs a closer look.
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let others = text.bytes().enumerate().filter(|(_, byte)| !is_plain(byte)).map(|(at, _)| at);
+    let mut begins = others.filter(|at| text.is_char_boundary(*at));
+    let Some(first) = begins.find(|at| text[*at..].starts_with(is_hidden)) else { return Cow::Borrowed(text) };
     let (mut visible, mut rest) = (text[..first].to_owned(), &text[first..]);
     while let Some(c) = rest.chars().next() {
         let switch = if color { color_switch(rest) } else { 0 };

@@ -80,25 +80,36 @@ impl Distribution {
     /// above all of them. The sum is `count`. Cost: one pass over the buckets.
     pub fn counts(&self, bounds: &[u64]) -> Vec<u64> {
         let mut counts = vec![0u64; bounds.len() + 1];
-        self.nonzero_counts(bounds).into_iter().for_each(|(at, count)| counts[at] = count);
+        self.for_each(bounds, |at, number| counts[at] = counts[at].saturating_add(number));
         counts
     }
 
     /// As `counts`, only those that are not zero, with their indices, ascending.
     pub fn nonzero_counts(&self, bounds: &[u64]) -> Vec<(usize, u64)> {
-        debug_assert!(bounds.is_sorted(), "bounds ascend");
         let mut counts: Vec<(usize, u64)> = Vec::with_capacity(self.buckets.len().min(bounds.len()) + 1);
-        let mut at = 0;
-        let over = (self.over > 0).then_some((u64::MAX, self.over));
-        for (bucket, number) in self.buckets.iter().copied().chain(over) {
-            let value = bucket.clamp(self.min, self.max);
-            at += bounds[at..].iter().take_while(|bound| **bound < value).count();
-            match counts.last_mut() {
-                Some((last, count)) if *last == at => *count = count.saturating_add(number),
-                _ => counts.push((at, number)),
-            }
-        }
+        self.for_each(bounds, |at, number| match counts.last_mut() {
+            Some((last, count)) if *last == at => *count = count.saturating_add(number),
+            _ => counts.push((at, number)),
+        });
         counts
+    }
+
+    /// Passes on the count of every bucket, ascending, with the number of `bounds` below its values.
+    fn for_each(&self, bounds: &[u64], mut take: impl FnMut(usize, u64)) {
+        debug_assert!(bounds.is_sorted(), "bounds ascend");
+        let mut at = 0;
+        let mut place = |value: u64| {
+            while bounds.get(at).is_some_and(|bound| *bound < value) {
+                at += 1;
+            }
+            at
+        };
+        for (bucket, number) in &self.buckets {
+            take(place((*bucket).clamp(self.min, self.max)), *number);
+        }
+        if self.over > 0 {
+            take(place(self.max), self.over);
+        }
     }
 
     /// Adds all values of `other`.

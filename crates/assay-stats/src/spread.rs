@@ -14,7 +14,9 @@
 //! weights.
 
 use std::array::from_fn;
+use std::cell::RefCell;
 use std::f64::consts::PI;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::student::within;
@@ -140,10 +142,15 @@ impl Spread {
             return Err(Missing::TooShort);
         }
         let last = (length - 1).min(COSINES_MAX);
+        let freedom = last - first + 1;
+        let constant = || Spread { known: vec![(1.0, PROCESSES[0].1, 0.0)], freedom };
+        // Such as the many counters of a server that stood still.
+        if series.iter().all(|value| *value == center) {
+            return Ok(constant());
+        }
         let squares = squares_of_cosines(series, center, first, last);
-        let freedom = squares.len();
         if squares.iter().sum::<f64>() <= 0.0 {
-            return Ok(Spread { known: vec![(1.0, PROCESSES[0].1, 0.0)], freedom });
+            return Ok(constant());
         }
         let angles: Vec<f64> = (first..=last).map(|j| (PI * j as f64 / length as f64).cos()).collect();
         let mut known: Vec<(f64, Autoregression, f64)> = PROCESSES
@@ -223,12 +230,37 @@ impl Spread {
 
     /// The probability of an error beyond `reach`.
     fn beyond(&self, reach: f64, errors: &[(f64, f64)]) -> f64 {
-        let beyond = |(weight, error): &(f64, f64)| match *error > 0.0 {
-            true => weight * (1.0 - within(reach / error, self.freedom)),
-            false => 0.0,
-        };
-        errors.iter().map(beyond).sum()
+        const TOGETHER: usize = 8;
+        let mut sum = 0.0;
+        for errors in errors.chunks(TOGETHER) {
+            // What is missing in the last chunk, or never errs, is not asked.
+            let of = |at: usize| errors.get(at).map(|(_, error)| *error).filter(|error| *error > 0.0);
+            let within =
+                within(from_fn::<f64, TOGETHER, _>(|at| of(at).map_or(0.0, |error| reach / error)), self.freedom);
+            for ((weight, error), within) in errors.iter().zip(within) {
+                if *error > 0.0 {
+                    sum += weight * (1.0 - within);
+                }
+            }
+        }
+        sum
     }
+}
+
+thread_local! {
+    /// Those of the last series: all readings of a run are as many.
+    static COSINES: RefCell<(usize, Rc<[f64]>)> = RefCell::new((0, Rc::new([])));
+}
+
+/// The first cosine at each place in the first half of a series.
+fn cosines(length: usize) -> Rc<[f64]> {
+    COSINES.with_borrow_mut(|(known, cosines)| {
+        if *known != length {
+            let cos = |at: usize| (PI * (at as f64 + 0.5) / length as f64).cos();
+            (*known, *cosines) = (length, (0..length.div_ceil(2)).map(cos).collect());
+        }
+        Rc::clone(cosines)
+    })
 }
 
 /// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their
@@ -244,7 +276,7 @@ fn squares_of_cosines(series: &[f64], center: f64, first: usize, last: usize) ->
         even.push(if is_middle { one } else { one + other });
         odd.push(one - other);
     }
-    let cosines: Vec<f64> = (0..even.len()).map(|at| (PI * (at as f64 + 0.5) / length as f64).cos()).collect();
+    let cosines = cosines(length);
     let even = sums_of_every_second(&even, &cosines, last / 2, |_| 1.0, |cos| 2.0 * cos * cos - 1.0);
     let odd = sums_of_every_second(&odd, &cosines, last.div_ceil(2), |cos| cos, |cos| cos);
     let sum = |j: usize| if j.is_multiple_of(2) { even[j / 2 - 1] } else { odd[j / 2] };

@@ -384,7 +384,11 @@ pub(crate) fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
-    let scale = 10f64.powf(4.0 - value.abs().log10().floor());
+    /// Nearly all that are needed: to raise to a power takes longer than the rest.
+    const POWERS: [f64; 13] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
+    let exponent = 4.0 - value.abs().log10().floor();
+    let known = (exponent >= 0.0).then(|| POWERS.get(exponent as usize)).flatten();
+    let scale = known.copied().unwrap_or_else(|| 10f64.powf(exponent));
     if scale.is_finite() { (value * scale).round() / scale } else { value }
 }
 

@@ -200,9 +200,10 @@ impl<'a> ScopeOverTime<'a> {
 
     /// The points of all stages; values are divided by `scale`.
     fn line(&self, name: &str, scale: f64, of: impl Fn(&'a ScopeFindings) -> Option<&'a Points>) -> ChartLine {
-        let mut points: Vec<(f64, Option<f64>)> = Vec::new();
-        for (begin, scope) in self.stages() {
-            for TelemetryPoint { at_ns, value } in of(scope).into_iter().flat_map(Points::iter) {
+        let all = || self.stages().filter_map(|(begin, scope)| Some((begin, of(scope)?)));
+        let mut points: Vec<(f64, Option<f64>)> = Vec::with_capacity(all().map(|(_, points)| points.len()).sum());
+        for (begin, of_stage) in all() {
+            for TelemetryPoint { at_ns, value } in of_stage.iter() {
                 let at = instant(begin, at_ns);
                 // A forged file may have times that do not ascend.
                 if points.last().is_none_or(|(last, _)| at > *last) {

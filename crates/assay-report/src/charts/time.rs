@@ -109,9 +109,11 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
     type Quantile = (&'static str, fn(&LatencyFindings) -> Option<u64>);
     let quantiles: [Quantile; 3] =
         [("p99", |response| response.p99_ns), ("p95", |response| response.p95_ns), ("p50", |response| response.p50_ns)];
-    let intervals = || times.iter().flatten().flat_map(|time| &time.parts).flat_map(|part| part.intervals);
+    let parts = || times.iter().flatten().flat_map(|time| &time.parts).map(|part| part.intervals);
+    let all: usize = parts().map(<[_]>::len).sum();
     let common = |(_, of): &&Quantile| {
-        2 * intervals().filter(|interval| of(&interval.response).is_some()).count() >= intervals().count()
+        let known = |part: &[IntervalFindings]| part.iter().filter(|one| of(&one.response).is_some()).count();
+        2 * parts().map(known).sum::<usize>() >= all
     };
     let (quantile, of) = *quantiles.iter().find(common).unwrap_or(&quantiles[2]);
     let tps = |part: &Stretch| Some(part.per_second(|interval| interval.transactions));
@@ -250,6 +252,9 @@ impl<'a> TimeLine<'a> {
     /// A point per part, at its end, and a gap between stages.
     fn line(&self, name: &str, mut of: impl FnMut(&Stretch) -> Option<f64>) -> ChartLine {
         let mut line = ChartLine::new(name, 0);
+        // With a gap before each stage.
+        let points = self.parts.len() + self.stages.len();
+        (line.x, line.y) = (Vec::with_capacity(points), Vec::with_capacity(points));
         for (at, part) in self.parts.iter().enumerate() {
             if self.begins_after_a_gap(at) {
                 line.x.push(part.from);
@@ -315,12 +320,12 @@ impl<'a> TimeLine<'a> {
     fn heat(&self) -> ChartBody {
         let bounds = coarse_bounds_ns();
         let intervals = || self.parts.iter().flat_map(|part| part.intervals);
-        // Those of an interval ascend.
-        let lowest = intervals().filter_map(|interval| interval.buckets.first()).map(|(bucket, _)| *bucket).min();
-        let highest = intervals().filter_map(|interval| interval.buckets.last()).map(|(bucket, _)| *bucket).max();
-        let (Some(lowest), Some(highest)) = (lowest.map(usize::from), highest.map(usize::from)) else {
+        let buckets = intervals().flat_map(|interval| interval.buckets.iter()).map(|(bucket, _)| bucket);
+        let ends = |(low, high): (usize, usize), bucket| (low.min(bucket), high.max(bucket));
+        let (lowest, highest) = buckets.fold((usize::MAX, 0), ends);
+        if lowest > highest {
             return ChartBody::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
-        };
+        }
         // The lowest bucket starts as far below its bound as the others do; the highest ends as far above.
         let edge = |bucket: usize| rounded(1e-3 * 10f64.powf((bucket as f64 - 1.0) / 20.0));
         debug_assert!(highest <= bounds.len());
@@ -332,9 +337,9 @@ impl<'a> TimeLine<'a> {
                 let (from, to) = (column[0].from, column[column.len() - 1].to);
                 let mut rows = vec![0u64; highest - lowest + 1];
                 for interval in column.iter().flat_map(|part| part.intervals) {
-                    for (bucket, count) in &interval.buckets {
-                        let row = &mut rows[usize::from(*bucket) - lowest];
-                        *row = row.saturating_add(u64::from(*count));
+                    for (bucket, count) in interval.buckets.iter() {
+                        let row = &mut rows[bucket - lowest];
+                        *row = row.saturating_add(count);
                     }
                 }
                 columns.push((from, to));

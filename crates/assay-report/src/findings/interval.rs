@@ -43,10 +43,48 @@ pub struct IntervalFindings {
     pub backlog: u64,
     /// CPUs used by the generator: CPU time divided by time.
     pub cpus_used: f64,
-    /// Number of response times by bucket (see `coarse_bounds_ns`): the indices of nonempty buckets, ascending, with
-    /// their counts. For charts; the JSON has the quantiles.
+    /// Number of response times by bucket. For charts; the JSON has the quantiles.
     #[serde(skip)]
-    pub buckets: Box<[(u8, u32)]>,
+    pub buckets: Buckets,
+}
+
+/// Numbers of values by bucket (see `coarse_bounds_ns`), without empty buckets. Days of intervals have millions of
+/// these, and they are most of what a report of many long records holds: a bucket is a byte, and its count one or two
+/// (LEB128).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buckets(Box<[u8]>);
+
+impl Buckets {
+    /// Of indices of buckets, ascending, with their counts.
+    fn of(counts: &[(usize, u64)]) -> Buckets {
+        let mut bytes = Vec::with_capacity(3 * counts.len());
+        for &(bucket, mut count) in counts {
+            bytes.push(u8::try_from(bucket).expect("there are 193 buckets"));
+            while count >= 0x80 {
+                bytes.push(count as u8 | 0x80);
+                count >>= 7;
+            }
+            bytes.push(count as u8);
+        }
+        Buckets(bytes.into())
+    }
+
+    /// The indices of buckets, ascending, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
+        let mut bytes = self.0.iter();
+        std::iter::from_fn(move || {
+            let bucket = usize::from(*bytes.next()?);
+            let (mut count, mut shift) = (0, 0);
+            loop {
+                let byte = *bytes.next()?;
+                count |= u64::from(byte & 0x7f) << shift;
+                if byte < 0x80 {
+                    return Some((bucket, count));
+                }
+                shift += 7;
+            }
+        })
+    }
 }
 
 /// The findings of `interval`.
@@ -77,12 +115,19 @@ pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (Inte
         due_per_s: interval.due.map(rate),
         backlog: interval.backlog,
         cpus_used: rate(interval.cpu_ns) / 1e9,
-        buckets: response.nonzero_counts(coarse_bounds_ns()).into_iter().map(compact).collect(),
+        buckets: Buckets::of(&response.nonzero_counts(coarse_bounds_ns())),
     };
     (findings, response.counts(bounds))
 }
 
-/// Days of intervals have millions of these, so a count has 32 bits, which nothing exceeds in an interval.
-fn compact((bucket, count): (usize, u64)) -> (u8, u32) {
-    (u8::try_from(bucket).expect("there are 193 buckets"), u32::try_from(count).unwrap_or(u32::MAX))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_what_they_were_made_of() {
+        for counts in [&[][..], &[(0, 1), (5, 127), (6, 128), (7, 16_384), (192, u64::MAX)]] {
+            assert_eq!(Buckets::of(counts).iter().collect::<Vec<_>>(), counts);
+        }
+    }
 }

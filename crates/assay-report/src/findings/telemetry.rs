@@ -465,7 +465,8 @@ fn since_start(at: i128) -> u64 {
 
 fn counter(found: &mut TelemetryFindings, series: &record::Series, samples: &Samples, over_time: bool) {
     let (mut sum, mut of_own, mut ns, mut transactions) = (0.0, 0.0, 0.0, 0.0);
-    let (mut pairs, mut points) = (Vec::new(), Vec::new());
+    let room = if over_time { samples.within.len() } else { 0 };
+    let (mut pairs, mut points) = (Vec::with_capacity(room), Vec::with_capacity(room));
     let mut before: Option<(usize, u64, u64)> = None;
     let values = samples.values_of(&series.values).zip(samples.values_of(&series.own));
     for (place, (value, own)) in values.enumerate() {

@@ -1,10 +1,13 @@
 //! An HTML file that needs no other: style, data and scripts are in it, and a content security policy forbids
 //! everything else, so that it cannot contact any machine.
 
+use std::io::{self, Write};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use serde::Serialize;
+use serde_json::ser::Formatter;
 use sha2::{Digest as _, Sha256};
 
 use crate::plain::clean;
@@ -38,7 +41,6 @@ impl<T: Serialize> Document<'_, T> {
             scripts.join(" "),
             hash(self.style)
         );
-        let data = serde_json::to_string(&self.data).expect("the data is plain, with text keys");
         let [heading, line] = self.preview;
         let page = html! {
             (DOCTYPE)
@@ -65,7 +67,7 @@ impl<T: Serialize> Document<'_, T> {
                 body {
                     (self.body)
                     "\n"
-                    script type="application/json" id="data" { (PreEscaped(data.replace('<', "\\u003c"))) }
+                    script type="application/json" id="data" { (Data(&self.data)) }
                     "\n"
                     @for script in self.scripts {
                         script { (PreEscaped(script)) }
@@ -76,6 +78,29 @@ impl<T: Serialize> Document<'_, T> {
             "\n"
         };
         page.into_string()
+    }
+}
+
+/// JSON without any `<`, written where it belongs: that of many records is most of a page.
+struct Data<'a, T>(&'a T);
+
+impl<T: Serialize> Render for Data<'_, T> {
+    fn render_to(&self, page: &mut String) {
+        let mut bytes = std::mem::take(page).into_bytes();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, WithoutTags);
+        self.0.serialize(&mut serializer).expect("the data is plain, with text keys");
+        *page = String::from_utf8(bytes).expect("JSON is text");
+    }
+}
+
+/// Compact JSON in which `<`, which is only in texts, is escaped.
+struct WithoutTags;
+
+impl Formatter for WithoutTags {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
+        let mut parts = fragment.split('<');
+        to.write_all(parts.next().unwrap_or_default().as_bytes())?;
+        parts.try_for_each(|part| to.write_all(b"\\u003c").and_then(|()| to.write_all(part.as_bytes())))
     }
 }
 

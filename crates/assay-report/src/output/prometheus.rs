@@ -286,9 +286,9 @@ impl LiveMetrics {
         }
         self.cpu_ns = self.cpu_ns.saturating_add(interval.cpu_ns);
         self.sum_ns = self.sum_ns.saturating_add(interval.response.sum_ns);
-        for (bucket, count) in &findings.buckets {
-            let sum = &mut self.buckets[usize::from(*bucket)];
-            *sum = sum.saturating_add(u64::from(*count));
+        for (bucket, count) in findings.buckets.iter() {
+            let sum = &mut self.buckets[bucket];
+            *sum = sum.saturating_add(count);
         }
         self.last = Some(findings);
     }

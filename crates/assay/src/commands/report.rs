@@ -81,9 +81,10 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             texts.push((path, output(&report, &shown)?));
         }
     }
-    let charts = assay_report::charts(&report);
     let asked_for: Vec<&Chart> = shown.iter().filter_map(Shown::chart).collect();
-    let charts: Vec<&Chart> = if asked_for.is_empty() { charts.iter().collect() } else { asked_for };
+    let draws = preview.is_some() || options.svg.is_some() || options.png.is_some();
+    let all = (draws && asked_for.is_empty()).then(|| assay_report::charts(&report));
+    let charts: Vec<&Chart> = all.as_ref().map_or(asked_for, |all| all.iter().collect());
     let mut asked = !texts.is_empty() || options.parquet.is_some();
     for (path, text) in texts {
         write(path, text.as_bytes())?;
