@@ -16,6 +16,11 @@ pub fn count(value: u64) -> String {
     grouped
 }
 
+/// `1 row`, `12,345 rows`.
+pub(crate) fn plural(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// Three significant digits, or all digits before the decimal point: `0.0123`, `1.23`, `12.3`, `12,345`.
 pub fn figure(value: f64) -> String {
     let decimals = match value.abs() {

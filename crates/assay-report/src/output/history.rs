@@ -1,6 +1,6 @@
 //! Histories as text, and as a Markdown comment that changes only when the answer does.
 
-use crate::digits::{change, sparkline};
+use crate::digits::{change, plural, sparkline};
 use crate::findings::history::{History, HistoryChange, SeriesFindings};
 use crate::plain::{clean, wrap_to};
 use crate::tables::as_markdown::escaped;
@@ -17,7 +17,7 @@ const SPARK: usize = 60;
 pub fn history_text(found: &History) -> String {
     let mut text = wrapped("", &answer(found));
     if found.unlabeled > 0 {
-        text += &format!("! left out {} records without the tag\n", found.unlabeled);
+        text += &format!("! left out {} without the tag\n", plural(found.unlabeled as u64, "record"));
     }
     let is_calm = |one: &&SeriesFindings| one.changes.is_empty() && one.pending.is_none() && one.drift.is_none();
     let calm = found.series.iter().filter(is_calm).count();

@@ -5,7 +5,7 @@
 
 use assay_record::{OptionValue, Status, Suite};
 
-use crate::digits::{count, figure, ms, seconds};
+use crate::digits::{count, figure, ms, plural, seconds};
 use crate::findings::cases::CasesFindings;
 use crate::findings::run::{Findings, Task};
 use crate::findings::stage::StageFindings;
@@ -189,10 +189,10 @@ fn head(findings: &Findings, view: View) -> String {
     facts.extend(size(findings));
     facts.push(sessions);
     facts.extend(Some(load(findings)).filter(|load| !load.is_empty()));
-    facts.extend((!findings.agents.is_empty()).then(|| format!("{} agents", findings.agents.len())));
+    facts.extend((!findings.agents.is_empty()).then(|| plural(findings.agents.len() as u64, "agent")));
     let each = if findings.stages.len() > 1 { " each" } else { "" };
     facts.extend(findings.limit.time_ns.map(|time| seconds(time) + each));
-    facts.extend(findings.limit.transactions.map(|most| format!("{} transactions{each}", count(most))));
+    facts.extend(findings.limit.transactions.map(|most| plural(most, "transaction") + each));
     if findings.warmup_ns > 0 {
         facts.push(format!("warm-up {}", seconds(findings.warmup_ns)));
     }

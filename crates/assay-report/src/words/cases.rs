@@ -2,7 +2,7 @@
 
 use assay_record::Cold;
 
-use crate::digits::{count, figure};
+use crate::digits::{figure, plural};
 use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::plain::clean;
 use crate::words::suites::{counted_with_others, large_result};
@@ -63,10 +63,6 @@ pub(crate) fn conclusion(found: &CasesFindings) -> Option<String> {
         }
         _ => None,
     }
-}
-
-fn plural(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Remarks below the table: different results, changed plans, errors.

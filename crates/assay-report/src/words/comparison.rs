@@ -2,7 +2,7 @@
 
 use assay_record::Status;
 
-use crate::digits::{change, count, figure, percent, with_interval};
+use crate::digits::{change, figure, percent, plural, with_interval};
 use crate::findings::comparison::{ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison};
 use crate::findings::judgment::{Judged, Judgment};
 use crate::findings::limit::GeneratorLimit;
@@ -117,7 +117,7 @@ pub(crate) fn doubts_of(side: &SideFindings) -> Vec<String> {
         }
     }
     if side.failed > 0 {
-        warn(format!("{} transactions of {name} failed; no figure includes them", count(side.failed)));
+        warn(format!("{} of {name} failed; no figure includes them", plural(side.failed, "transaction")));
     }
     if let Some(drift) = side.drift {
         warn(format!(

@@ -2,7 +2,7 @@
 
 use assay_record::Status;
 
-use crate::digits::{count, figure, ms, percent, seconds};
+use crate::digits::{count, figure, ms, percent, plural, seconds};
 use crate::findings::comparison::Comparison;
 use crate::findings::limit::limits;
 use crate::findings::metric::{metric_over_trials, stage_sessions};
@@ -114,7 +114,7 @@ fn what_ran(findings: &Findings) -> String {
     };
     let each = if findings.stages.len() > 1 { " each" } else { "" };
     let length = findings.stages.first().map(|stage| format!("{}{each}", seconds(stage.measured_ns)));
-    let agents = (!findings.agents.is_empty()).then(|| format!("{} agents", findings.agents.len()));
+    let agents = (!findings.agents.is_empty()).then(|| plural(findings.agents.len() as u64, "agent"));
     let facts = [load(findings)].into_iter().chain(agents).chain(length);
     let facts: Vec<String> = facts.filter(|fact| !fact.is_empty()).collect();
     let end = match findings.status {

@@ -2,7 +2,7 @@
 
 use assay_record::{OptionValue, Status};
 
-use crate::digits::{count, figure, length, ms, percent};
+use crate::digits::{count, figure, length, ms, percent, plural};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::limit::GeneratorLimit;
 use crate::findings::run::{Findings, Task};
@@ -228,10 +228,11 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         }
         Warning::LowerBounds { stage: number, unfinished } => (
             format!(
-                "the latencies{} are lower bounds: {} transactions {}",
+                "the latencies{} are lower bounds: {} {}",
                 stage(number),
-                count(*unfinished),
+                plural(*unfinished, "transaction"),
                 match findings.status {
+                    Status::Running if *unfinished == 1 => "was in flight when the record ends",
                     Status::Running => "were in flight when the record ends",
                     _ => "had not finished when the grace period was over",
                 }
