@@ -9,6 +9,10 @@
 //! answers, 9) and saves a system call per reply, with one exception: bytes and the end of the stream can be reported
 //! together, and the end would then be missed. `hung_up` remembers that it was reported.
 //!
+//! If one socket is all there is, and an answer is due, `wait` blocks in reading it: epoll would only say that a second
+//! system call is worth while. Nothing else is noticed meanwhile, so it does that for `stream::PATIENCE` only, and not
+//! if an instant was asked for that comes soon.
+//!
 //! Encrypted bytes are read into the same buffer and decrypted into a second one that all sockets share.
 //!
 //! It knows no protocol, has no timers but the one of `wait`, and retries nothing.
@@ -22,7 +26,7 @@ use assay_seam::Nanos;
 use mio::{Events, Interest, Poll, Registry, Token};
 
 use crate::clock::Clock;
-use crate::stream::Stream;
+use crate::stream::{PATIENCE, Stream};
 use crate::timer::Timer;
 use crate::tls::{self, TlsSession};
 use crate::{Address, Closed, ConnectError, Io, IoEvent, SocketId, Tls, Waker, trouble};
@@ -39,6 +43,9 @@ const READS_MAX: u32 = 4;
 
 /// An empty send buffer larger than this is freed.
 const SPARE_BYTES_MAX: usize = 4 * 1024;
+
+/// Among more slots than these, nobody looks for the only socket.
+const SLOTS_MAX: usize = 4;
 
 /// How much is encrypted at a time.
 const ENCRYPT_BYTES: usize = 64 * 1024;
@@ -80,6 +87,8 @@ pub struct Readiness {
     /// What was encrypted last. Empty between calls.
     sealed: Vec<u8>,
     received: Received,
+    /// What `wait` itself got from the only socket, whose turn is next.
+    taken: Option<io::Result<usize>>,
     /// The socket whose handshake ended while bytes in `plain` are still to be reported.
     early: Option<SocketId>,
 }
@@ -116,6 +125,10 @@ struct Socket {
     hung_up: bool,
     /// In `Readiness::ready`.
     queued: bool,
+    /// Something was sent since the last read.
+    awaits: bool,
+    /// `Stream::will_block` was called.
+    blocks: bool,
     /// Writability is asked for.
     watches_writes: bool,
     /// Whether the last check by `close_if_silent` found it silent.
@@ -161,6 +174,7 @@ impl Readiness {
             plain: Vec::new(),
             sealed: Vec::new(),
             received: Received::Read(0),
+            taken: None,
             early: None,
         })
     }
@@ -234,10 +248,12 @@ impl Readiness {
             }
             self.buffer[..kept].copy_from_slice(session.rest());
         }
-        let end = match socket.stream.read(&mut self.buffer[kept..]) {
+        let read = self.taken.take().unwrap_or_else(|| socket.stream.read(&mut self.buffer[kept..]));
+        let end = match read {
             Ok(0) => None,
             Ok(n) => {
                 self.reads += 1;
+                socket.awaits = false;
                 socket.readable = kept + n == self.buffer.len() || socket.hung_up || socket.broken != 0;
                 return self.take_in(id, kept + n);
             }
@@ -259,6 +275,40 @@ impl Readiness {
             _ => why,
         };
         self.closed(id, why)
+    }
+
+    /// The only socket, if an answer is due and nothing else is to be done for it. Encrypted ones are left out: what
+    /// they receive is not always an answer.
+    fn only(&self) -> Option<usize> {
+        if self.slots.len() - self.free.len() != 1 || self.slots.len() > SLOTS_MAX {
+            return None;
+        }
+        let at = self.slots.iter().position(|slot| slot.socket.is_some())?;
+        let socket = self.slots[at].socket.as_ref()?;
+        let idle = socket.connected && socket.broken == 0 && !socket.readable && socket.unsent.is_empty();
+        (idle && socket.awaits && socket.session.is_none()).then_some(at)
+    }
+
+    /// Waits for bytes of this socket. False: there were none within `PATIENCE`.
+    fn take(&mut self, at: usize) -> io::Result<bool> {
+        let Readiness { slots, buffer, ready, taken, .. } = self;
+        let Slot { generation, socket } = &mut slots[at];
+        let socket = socket.as_mut().expect("it is the only one");
+        if !socket.blocks {
+            socket.stream.will_block()?;
+            socket.blocks = true;
+        }
+        match socket.stream.read_waiting(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            // A signal: whoever sent it wants us to check.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => {
+                *taken = Some(read);
+                socket.readable = true;
+                socket.queue(SocketId(u64::from(*generation) << 32 | at as u64), ready);
+            }
+        }
+        Ok(true)
     }
 
     /// Makes an event of the first `len` bytes of the buffer.
@@ -323,6 +373,8 @@ impl Io for Readiness {
             writable: false,
             hung_up: false,
             queued: false,
+            awaits: false,
+            blocks: false,
             watches_writes: !unix,
             silent: false,
             unsent: Vec::new(),
@@ -422,6 +474,16 @@ impl Io for Readiness {
         // Instants that have passed, and sockets deferred by fairness: check without sleeping.
         let now = self.clock.now();
         let sleeps = self.ready.is_empty() && until.is_none_or(|until| until > now);
+        self.taken = None;
+        if sleeps
+            && until.is_none_or(|until| until > now + PATIENCE + PATIENCE)
+            && let Some(at) = self.only()
+            && self.take(at)?
+        {
+            self.received_at = self.clock.now();
+            self.batch = self.ready.len();
+            return Ok(());
+        }
         if sleeps
             && let Some(until) = until
             && self.timer_at != Some(until)
@@ -503,6 +565,7 @@ impl Socket {
         if self.broken != 0 {
             return;
         }
+        self.awaits = true;
         if self.connected && self.unsent.is_empty() {
             match self.stream.write_all_now(bytes) {
                 Ok(n) => bytes = &bytes[n..],

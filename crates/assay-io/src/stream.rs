@@ -1,6 +1,6 @@
 //! A non-blocking client socket, TCP or unix.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
 
 use assay_seam::Nanos;
@@ -9,6 +9,9 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
 use crate::{Address, silence};
+
+/// How long `Stream::read_waiting` waits. The kernel rounds up to its ticks of up to 10 ms.
+pub(crate) const PATIENCE: Nanos = Nanos(10_000_000);
 
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -57,21 +60,43 @@ impl Stream {
 
     /// Reads what the kernel has, as much as fits into `buffer`.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
+        self.receive(buffer, libc::MSG_DONTWAIT)
+    }
+
+    /// Waits for bytes, `PATIENCE` at most, and reads as many as fit into `buffer`. `WouldBlock`: none came. Once for
+    /// each socket, `will_block` is called before.
+    pub(crate) fn read_waiting(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receive(buffer, 0)
+    }
+
+    fn receive(&mut self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
+        // SAFETY: the pointer and the length are those of `buffer`, which lives through the call.
+        let n = unsafe { libc::recv(self.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+        usize::try_from(n).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Prepares `read_waiting`. All other calls say for themselves that they do not wait.
+    pub(crate) fn will_block(&self) -> io::Result<()> {
+        let limit = libc::timeval { tv_sec: 0, tv_usec: (PATIENCE.0 / 1000) as libc::suseconds_t };
+        let size = size_of_val(&limit) as libc::socklen_t;
+        let fd = self.as_raw_fd();
+        // SAFETY: `limit` lives through the call, and `size` is its size.
+        let set = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), size) };
+        // SAFETY: no pointers are passed.
+        if set != 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, 0) } != 0 {
+            return Err(io::Error::last_os_error());
         }
+        Ok(())
     }
 
     /// Writes as much as the kernel accepts without waiting.
     pub(crate) fn write_all_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
-        while written < bytes.len() {
-            let result = match self {
-                Stream::Tcp(stream) => stream.write(&bytes[written..]),
-                Stream::Unix(stream) => stream.write(&bytes[written..]),
-            };
-            match result {
+        while let rest @ [_, ..] = &bytes[written..] {
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            // SAFETY: the pointer and the length are those of `rest`, which lives through the call.
+            let n = unsafe { libc::send(self.as_raw_fd(), rest.as_ptr().cast(), rest.len(), flags) };
+            match usize::try_from(n).map_err(|_| io::Error::last_os_error()) {
                 Ok(n) => written += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,

@@ -415,6 +415,47 @@ fn a_waker_ends_a_wait_from_another_thread() {
 }
 
 #[test]
+fn a_socket_that_owes_an_answer_delays_neither_wakers_nor_instants_nor_its_own_end() {
+    // It answers the second byte, and ends the stream at the third.
+    let (address, server) = serve(1, |mut stream| {
+        stream.read_exact(&mut [0; 2]).unwrap();
+        stream.write_all(b"answer").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+    });
+    let (to_waker, wakers) = mpsc::channel::<assay_io::Waker>();
+    let thread = thread::spawn(move || {
+        for waker in wakers {
+            waker.wake();
+        }
+    });
+    let mut io = crate::kernel();
+    let id = connected(&mut io, &address);
+    io.send(id, b"1");
+    for _ in 0..5 {
+        to_waker.send(io.waker()).unwrap();
+        io.wait(None).unwrap();
+        assert!(io.next_event().is_none());
+    }
+    for ms in [1, 15, 25, 60] {
+        let until = io.now() + Nanos::from_millis(ms);
+        while io.now() < until {
+            io.wait(Some(until)).unwrap();
+            assert!(io.next_event().is_none());
+        }
+    }
+    io.send(id, b"2");
+    drive(&mut io, |io, event| {
+        assert!(matches!(event, IoEvent::Received(this) if this == id) && io.received() == b"answer", "{event:?}");
+        true
+    });
+    io.send(id, b"3");
+    assert_eq!(read_to_end(&mut io).0, b"");
+    server.join().unwrap();
+    drop(to_waker);
+    thread.join().unwrap();
+}
+
+#[test]
 fn a_past_instant_does_not_sleep() {
     let mut io = crate::kernel();
     let before = Usage::of_thread();
