@@ -108,7 +108,8 @@ fn in_memory() -> Result<Option<TempDir>> {
         return Ok(None);
     }
     let everybody = fs::Permissions::from_mode(0o1777);
-    let made = tempfile::Builder::new().prefix("assay-tests-").permissions(everybody).tempdir_in(folder);
+    // A short name: the path of a socket has 107 bytes at most.
+    let made = tempfile::Builder::new().prefix("t").rand_bytes(3).permissions(everybody).tempdir_in(folder);
     Ok(Some(made.context("a folder in /dev/shm")?))
 }
 
