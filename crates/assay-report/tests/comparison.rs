@@ -1106,6 +1106,38 @@ fn a_level_shows_what_was_in_effect_and_what_was_asked_for() {
 }
 
 #[test]
+fn a_value_that_only_some_levels_have_gets_no_empty_panels_for_the_others() {
+    let step = ["checkpoint", "stop"];
+    let trial = |cell: usize| ExperimentTrial {
+        cell,
+        round: 0,
+        findings: findings(&started()),
+        parts: Vec::new(),
+        values: vec![(step[cell % 2].into(), 1.0 + cell as f64)],
+    };
+    let levels = |names: [&str; 2]| names.map(|name| Level::new(name.into(), vec!["run.tag".into()])).to_vec();
+    let factors = vec![
+        Factor { name: "cache".into(), levels: levels(["small", "large"]) },
+        Factor { name: "end".into(), levels: levels(step) },
+    ];
+    let cell = |at: usize| ExperimentCell { levels: vec![at / 2, at % 2], price_per_hour: None, failed: 0 };
+    let experiment = Experiment::new(factors, (0..4).map(cell).collect(), (0..4).map(trial).collect(), 1);
+    let bars = ShowAsked::Chart(drawn(ChartKind::Bars, Some("cache"), None, Some("end"), &step));
+    insta::assert_snapshot!(shown_text(&assay_report::shown(&experiment, &[bars]).unwrap(), 80), @r"
+    Checkpoint, stop by cache (1 trial each)
+    end=checkpoint, checkpoint
+    cache   low  value  high
+    small  1.00   1.00  1.00  ████████████
+    large  3.00   3.00  3.00  ████████████████████████████████████
+
+    end=stop, stop
+    cache   low  value  high
+    small  2.00   2.00  2.00  ██████████████████
+    large  4.00   4.00  4.00  ████████████████████████████████████
+    ");
+}
+
+#[test]
 fn a_comparison_of_figures_is_that_of_findings() {
     let mut records: Vec<Record> = (1..=6).map(|rate| trial(20, 30, move |second| 100 * rate + second)).collect();
     records.extend([example(), example_with_telemetry()]);

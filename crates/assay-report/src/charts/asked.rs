@@ -279,7 +279,7 @@ impl Experiment {
             )));
         }
         let in_row = if rows > 1 { facets.len() } else { facets.len().min(ACROSS_MAX) };
-        let across = columns.unwrap_or(in_row).max(1);
+        let mut across = columns.unwrap_or(in_row).max(1);
         let mut panels = Vec::new();
         let mut x_axis = time_axis(self.trials.iter().map(|trial| &trial.findings));
         for value in &values {
@@ -295,6 +295,11 @@ impl Experiment {
                 panel.body.refer_to(&asked.references);
                 panels.push(panel);
             }
+        }
+        // What only some combinations have, such as a step of theirs, has no panels in the others.
+        if columns.is_none() && kind.x != KindAxis::Time && panels.iter().any(Panel::is_empty) {
+            panels.retain(|panel| !panel.is_empty());
+            across = panels.len().clamp(1, ACROSS_MAX);
         }
         if let Some(axis_of) = x {
             let name = clean(self.axis_name(axis_of), NAME_WIDTH);

@@ -344,10 +344,17 @@ impl Chart {
             ChartBody::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
             ChartBody::Heat { columns, .. } => columns.is_empty(),
             ChartBody::Boxes { boxes } => boxes.is_empty(),
-            ChartBody::Panels { panels, .. } => panels.iter().all(|panel| match &panel.body {
-                PanelBody::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
-                PanelBody::Columns { sets, .. } => !sets.iter().any(|set| set.columns.iter().any(Option::is_some)),
-            }),
+            ChartBody::Panels { panels, .. } => panels.iter().all(Panel::is_empty),
+        }
+    }
+}
+
+impl Panel {
+    /// Whether it has no point.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.body {
+            PanelBody::Lines { lines } => !lines.iter().any(|line| line.y.iter().any(Option::is_some)),
+            PanelBody::Columns { sets, .. } => !sets.iter().any(|set| set.columns.iter().any(Option::is_some)),
         }
     }
 }
