@@ -593,6 +593,7 @@ fn an_outage_is_a_warning_unless_few_transactions_could_be_expected() {
         to_end: false,
         errors: 0,
         recovery_ns: Some(0),
+        halted_ns: 0,
     };
     let expected = Warning::Outage { stage: 0, target: None, times: 1, longest, length_ns: 2_000_000_000, share: 0.4 };
     assert_eq!(still(1000), [expected, Warning::LowerBounds { stage: 0, unfinished: 0 }]);
@@ -647,6 +648,7 @@ fn a_stall_is_as_long_as_nothing_finished_not_as_the_whole_seconds_in_it() {
         to_end: false,
         errors: 0,
         recovery_ns: Some(600_000_000),
+        halted_ns: 0,
     };
     assert_eq!(throughput.outages, [outage]);
     let is_told = |warning: &Warning| matches!(warning, Warning::Outage { longest, .. } if *longest == outage);
@@ -683,6 +685,31 @@ fn transactions_of_a_second_that_end_together_are_no_stall() {
     let findings = findings(&record);
     assert_eq!(findings.stages[0].throughput.outages, []);
     assert!(!findings.warnings.iter().any(|warning| matches!(warning, Warning::Outage { .. })));
+}
+
+#[test]
+fn an_outage_while_assay_itself_did_not_run_says_so() {
+    let said = |sampled: &[u64]| {
+        let mut record = example_with_telemetry();
+        record.stages.truncate(1);
+        let mut each = vec![(1000, 1, 999), (1000, 1001, 1999), (1000, 2001, 2999)];
+        each.extend([(0, 0, 0)].repeat(5));
+        each.extend([(1000, 8001, 8999), (1000, 9001, 9999)]);
+        seconds(&mut record, &each, 1_000_000);
+        let start_ns = record.stages[0].start_ns.unwrap();
+        for scope in &mut record.telemetry.as_mut().unwrap().scopes {
+            scope.began_ns = sampled.iter().map(|second| start_ns + second * 1_000_000_000).collect();
+            scope.ended_ns = scope.began_ns.iter().map(|at| at + 1_000_000).collect();
+            scope.series.iter_mut().for_each(|series| series.values = vec![Some(0); sampled.len()]);
+            scope.waits = None;
+        }
+        text(&findings(&record)).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let outage = "! no service for 5.00 s from 0:02 (50% of the time)";
+    let (ran, stopped) = (said(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), said(&[0, 1, 2, 8, 9, 10]));
+    assert!(ran.contains(&format!("{outage} hint: look for restarts")), "{ran}");
+    let words = format!("{outage}; assay itself did not run for 5.00 s of it hint: assay was stopped");
+    assert!(stopped.contains(&words), "{stopped}");
 }
 
 #[test]
@@ -780,6 +807,7 @@ fn every_warning_is_put_in_words() {
                 to_end: false,
                 errors: 0,
                 recovery_ns: None,
+                halted_ns: 0,
             },
             length_ns: 3_000_000_000,
             share: 0.02,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::Interval;
+use assay_record::{self as record, Interval, Record, ScopeKind};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, sum};
@@ -24,6 +24,37 @@ pub struct OutageFindings {
     /// From its end to the start of a second with nine tenths of the median throughput before it; `None`: not within
     /// the stage, or the throughput before it is unknown.
     pub recovery_ns: Option<u64>,
+    /// The longest part of it in which assay sampled nothing, not even its own machine: it did not run then. 0: it ran,
+    /// or nothing was sampled.
+    pub halted_ns: u64,
+}
+
+/// When assay is known to have run: it sampled its own machine.
+pub(crate) struct Ran {
+    /// Samples since the start of the measured part, ascending; negative ones are from before it.
+    at_ns: Vec<i128>,
+    /// Planned time between two.
+    every_ns: u64,
+}
+
+impl Ran {
+    /// During a stage of a run; `None`: not known. The machines of a fleet's agents are not sampled.
+    pub(crate) fn during(stage: &record::Stage, record: &Record) -> Option<Ran> {
+        let (telemetry, start_ns) = (record.telemetry.as_ref()?, stage.start_ns?);
+        let machine = telemetry.scopes.iter().find(|scope| scope.kind == ScopeKind::Machine)?;
+        let at_ns = machine.began_ns.iter().map(|at| i128::from(*at) - i128::from(start_ns)).collect();
+        record.agents.is_empty().then_some(Ran { at_ns, every_ns: telemetry.every_ns })
+    }
+
+    /// The longest time within an outage without a sample, if that is most of the outage.
+    fn halted_ns(&self, outage: &Silence) -> u64 {
+        let (from, to) = (i128::from(outage.start_ns), i128::from(outage.end_ns));
+        let ends = self.at_ns.iter().copied().skip(1).chain([i128::MAX]);
+        let gaps = self.at_ns.iter().zip(ends).map(|(one, next)| next.min(to) - (*one).max(from));
+        let longest = gaps.max().and_then(|gap| u64::try_from(gap).ok()).unwrap_or(0);
+        let is_halt = longest >= self.every_ns.saturating_mul(HALT_SAMPLES) && longest >= outage.length_ns() / 2;
+        if is_halt { longest } else { 0 }
+    }
 }
 
 /// An outage of all servers together, or of one of several.
@@ -48,12 +79,19 @@ impl OutageFindings {
 const OUTAGE_MIN_NS: u64 = 1_000_000_000;
 /// An outage counts only if this many transactions could be expected in it.
 const EXPECTED_MIN: f64 = 10.0;
+/// Without as many samples in a row, assay did not run.
+const HALT_SAMPLES: u64 = 2;
 /// Throughput has recovered at this share of its previous value.
 const RECOVERED: f64 = 0.9;
 
 /// The outages of a stage, in order. `usual_ns`: how long a transaction takes. If transactions are long, several may
 /// finish at once and none for the duration of one: anything shorter than two of them is not an outage.
-pub(crate) fn outages(intervals: &[Interval], measured_ns: u64, usual_ns: Option<u64>) -> Vec<OutageFindings> {
+pub(crate) fn outages(
+    intervals: &[Interval],
+    measured_ns: u64,
+    usual_ns: Option<u64>,
+    ran: Option<&Ran>,
+) -> Vec<OutageFindings> {
     let number = |interval: &Interval| sum(interval.transactions.iter().copied());
     let tps = per_second(sum(intervals.iter().map(number)), measured_ns);
     let is_outage = |one: &Silence| {
@@ -69,13 +107,19 @@ pub(crate) fn outages(intervals: &[Interval], measured_ns: u64, usual_ns: Option
             to_end,
             errors: sum(touched.map(|interval| interval.errors)),
             recovery_ns: if to_end { None } else { recovery(intervals, one) },
+            halted_ns: ran.map_or(0, |ran| ran.halted_ns(&one)),
         }
     };
     silences(intervals).into_iter().filter(is_outage).map(of).collect()
 }
 
 /// All outages of a stage: those of all servers together (`of_all`), then those of each of several.
-pub(crate) fn listed(intervals: &[Interval], measured_ns: u64, of_all: &[OutageFindings]) -> Vec<ListedOutage> {
+pub(crate) fn listed(
+    intervals: &[Interval],
+    measured_ns: u64,
+    of_all: &[OutageFindings],
+    ran: Option<&Ran>,
+) -> Vec<ListedOutage> {
     let targets = intervals.iter().map(|interval| interval.targets.len()).max().unwrap_or(0);
     let entry = |of: &[Interval], target: Option<u32>, outage: &OutageFindings| {
         let mut errors_by_class = BTreeMap::new();
@@ -91,7 +135,7 @@ pub(crate) fn listed(intervals: &[Interval], measured_ns: u64, of_all: &[OutageF
     for target in 0..targets {
         let own: Vec<Interval> = intervals.iter().map(|interval| of_target(interval, target)).collect();
         let number = u32::try_from(target).unwrap_or(u32::MAX);
-        all.extend(outages(&own, measured_ns, None).iter().map(|outage| entry(&own, Some(number), outage)));
+        all.extend(outages(&own, measured_ns, None, ran).iter().map(|outage| entry(&own, Some(number), outage)));
     }
     all
 }

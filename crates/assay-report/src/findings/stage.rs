@@ -8,7 +8,7 @@ use crate::findings::arithmetic::{per_second, ratio, sum};
 use crate::findings::audit::{self, CounterFindings, RateFindings, RuleFindings};
 use crate::findings::interval::{IntervalFindings, interval_with_counts};
 use crate::findings::latency::all;
-use crate::findings::outage::{ListedOutage, listed, outages};
+use crate::findings::outage::{ListedOutage, Ran, listed, outages};
 use crate::findings::tally::{TallyFindings, tally_findings};
 use crate::findings::telemetry::{ScopeFindings, scopes};
 use crate::findings::throughput::{StageFacts, Steps, ThroughputFindings, throughput_findings, without_course};
@@ -164,7 +164,8 @@ pub(crate) fn stage_findings(
         let seconds = steps.seconds(&stage.intervals, &at_most);
         assay_stats::quantile_interval(&response, record::STAGE_QUANTILES_PPM[i], &seconds)
     });
-    let of_all = outages(&stage.intervals, stage.measured_ns, total.service.p50_ns);
+    let ran = Ran::during(stage, record);
+    let of_all = outages(&stage.intervals, stage.measured_ns, total.service.p50_ns, ran.as_ref());
     let beside = StageFacts { outages: &of_all, due: open.map(|_| stage.total.due) };
     StageFindings {
         telemetry: record
@@ -202,7 +203,7 @@ pub(crate) fn stage_findings(
             true => throughput_findings(&steps, &stage.intervals, &beside),
             false => without_course(&steps, &of_all),
         },
-        outages: listed(&stage.intervals, stage.measured_ns, &of_all),
+        outages: listed(&stage.intervals, stage.measured_ns, &of_all, ran.as_ref()),
         response_intervals: LatencyIntervals { p50_ns, p95_ns, p99_ns },
         intervals,
         total,

@@ -215,13 +215,22 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         ),
         Warning::Outage { stage: number, target, times, longest, length_ns, share } => (
             format!(
-                "{}{}{} ({} of the time)",
+                "{}{}{} ({} of the time){}",
                 target.map(|target| server_name(findings, target) + ": ").unwrap_or_default(),
                 outages_words(*times, longest, *length_ns),
                 stage(number),
-                percent(*share)
+                percent(*share),
+                match longest.halted_ns {
+                    0 => String::new(),
+                    halted => format!("; assay itself did not run for {} of it", length(halted)),
+                }
             ),
-            "look for restarts, checkpoints and locks in the server's log at that time".into(),
+            match longest.halted_ns {
+                0 => "look for restarts, checkpoints and locks in the server's log at that time".into(),
+                _ => {
+                    "assay was stopped, or its machine was, or had no CPU for it: the server may have been fine".into()
+                }
+            },
         ),
         Warning::LowerBounds { stage: number, unfinished: 0 } => {
             (hidden_outage(&stage(number)), "measure with `--rate` to see how long users would have waited".into())
