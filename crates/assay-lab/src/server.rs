@@ -558,6 +558,10 @@ impl Server {
         match missing_library(&words) {
             Some(library) => fault.hint(format!("install the package that contains {library}")),
             None if crate::fault::is_full(&words) => fault.hint(crate::fault::FULL),
+            // The kernel takes 107 bytes at most.
+            None if words.contains("too long") && words.to_lowercase().contains("socket") => {
+                fault.hint("choose a folder with a shorter path with ASSAY_LAB")
+            }
             None if killed => fault.hint("the kernel killed it for using more memory than its limit allows"),
             None => fault,
         }

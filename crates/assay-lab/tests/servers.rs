@@ -311,6 +311,17 @@ fn an_image_is_restored_by_sharing_blocks_where_the_filesystem_can() {
 }
 
 #[test]
+fn a_folder_too_deep_for_a_socket_is_said() {
+    for wanted in here() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let home = Home::at(folder.path().join("a".repeat(100)), products());
+        let fault = Topology::start(&home, &of(wanted), &|_| ()).map(Guard).map(drop).unwrap_err();
+        assert_eq!(fault.hints, ["choose a folder with a shorter path with ASSAY_LAB"], "{wanted}: {fault}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_said_and_leaves_nothing_half_made() {
     let Some(wanted) = here().first().copied() else { return };
     // Too small to initialize a data directory; then large enough for that, but too small for its image.
