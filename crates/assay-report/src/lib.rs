@@ -16,6 +16,7 @@
 mod charts;
 mod digits;
 mod findings;
+mod leb128;
 mod output;
 mod plain;
 mod tables;

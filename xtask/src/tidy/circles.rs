@@ -12,7 +12,10 @@ use super::file::File;
 
 /// Crates whose files form layers, the lowest first: files or folders of `src`.
 const LAYERED: [(&str, &[&[&str]]); 2] = [
-    ("crates/assay-report", &[&["digits", "plain"], &["findings"], &["words"], &["tables", "charts"], &["output"]]),
+    (
+        "crates/assay-report",
+        &[&["digits", "leb128", "plain"], &["findings"], &["words"], &["tables", "charts"], &["output"]],
+    ),
     // Text in, text out; above it the program.
     (
         "crates/assay-sysbench",

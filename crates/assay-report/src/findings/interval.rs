@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::findings::arithmetic::{class_sum, map, per_second, sum};
 use crate::findings::latency::{LatencyFindings, distribution, latency_findings};
+use crate::leb128;
 
 /// One interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,13 +59,9 @@ impl Buckets {
     /// Of indices of buckets, ascending, with their counts.
     fn of(counts: &[(usize, u64)]) -> Buckets {
         let mut bytes = Vec::with_capacity(3 * counts.len());
-        for &(bucket, mut count) in counts {
+        for &(bucket, count) in counts {
             bytes.push(u8::try_from(bucket).expect("there are 193 buckets"));
-            while count >= 0x80 {
-                bytes.push(count as u8 | 0x80);
-                count >>= 7;
-            }
-            bytes.push(count as u8);
+            leb128::write(count, &mut bytes);
         }
         Buckets(bytes.into())
     }
@@ -72,18 +69,7 @@ impl Buckets {
     /// The indices of buckets, ascending, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
         let mut bytes = self.0.iter();
-        std::iter::from_fn(move || {
-            let bucket = usize::from(*bytes.next()?);
-            let (mut count, mut shift) = (0, 0);
-            loop {
-                let byte = *bytes.next()?;
-                count |= u64::from(byte & 0x7f) << shift;
-                if byte < 0x80 {
-                    return Some((bucket, count));
-                }
-                shift += 7;
-            }
-        })
+        std::iter::from_fn(move || Some((usize::from(*bytes.next()?), leb128::read(&mut bytes)?)))
     }
 }
 

@@ -5,6 +5,7 @@
 //! follows; pandas, Polars and DuckDB check it.
 
 use crate::findings::report::Report;
+use crate::leb128;
 use crate::output::data::{DataColumn, DataTable, DataValues};
 
 /// The file of a table. Every part of the table is a row group.
@@ -171,7 +172,7 @@ impl DataValues {
 fn encoded<V>(values: &[Option<V>], put: impl Fn(&V, &mut Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
     let (mut levels, mut out) = (Vec::new(), Vec::new());
     for run in values.chunk_by(|one, next| one.is_some() == next.is_some()) {
-        varint((run.len() as u64) << 1, &mut levels);
+        leb128::write((run.len() as u64) << 1, &mut levels);
         levels.push(u8::from(run[0].is_some()));
     }
     values.iter().flatten().for_each(|value| put(value, &mut out));
@@ -245,7 +246,7 @@ impl Struct {
             Ok(length @ 0..15) => self.bytes.push(length << 4 | kind),
             _ => {
                 self.bytes.push(0xf0 | kind);
-                varint(length as u64, &mut self.bytes);
+                leb128::write(length as u64, &mut self.bytes);
             }
         }
     }
@@ -257,18 +258,10 @@ impl Struct {
 }
 
 fn binary(text: &str, out: &mut Vec<u8>) {
-    varint(text.len() as u64, out);
+    leb128::write(text.len() as u64, out);
     out.extend_from_slice(text.as_bytes());
 }
 
 fn zigzag(value: i64, out: &mut Vec<u8>) {
-    varint(((value << 1) ^ (value >> 63)).cast_unsigned(), out);
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+    leb128::write(((value << 1) ^ (value >> 63)).cast_unsigned(), out);
 }
