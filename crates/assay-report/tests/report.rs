@@ -708,7 +708,8 @@ fn an_outage_while_assay_itself_did_not_run_says_so() {
     let outage = "! no service for 5.00 s from 0:02 (50% of the time)";
     let (ran, stopped) = (said(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]), said(&[0, 1, 2, 8, 9, 10]));
     assert!(ran.contains(&format!("{outage} hint: look for restarts")), "{ran}");
-    let words = format!("{outage}; assay itself did not run for 5.00 s of it hint: assay was stopped");
+    let words =
+        format!("{outage}; assay itself was not running for 5.00 s of it hint: assay or its machine was suspended");
     assert!(stopped.contains(&words), "{stopped}");
 }
 

@@ -24,34 +24,42 @@ pub struct OutageFindings {
     /// From its end to the start of a second with nine tenths of the median throughput before it; `None`: not within
     /// the stage, or the throughput before it is unknown.
     pub recovery_ns: Option<u64>,
-    /// The longest part of it in which assay sampled nothing, not even its own machine: it did not run then. 0: it ran,
+    /// The longest part of it in which assay sampled nothing, not even its own machine: it was not running. 0: it was,
     /// or nothing was sampled.
     pub halted_ns: u64,
 }
 
 /// When assay is known to have run: it sampled its own machine.
-pub(crate) struct Ran {
-    /// Samples since the start of the measured part, ascending; negative ones are from before it.
-    at_ns: Vec<i128>,
+pub(crate) struct Ran<'a> {
+    /// The samples of the whole run, ascending.
+    began_ns: &'a [u64],
     /// Planned time between two.
     every_ns: u64,
+    /// The start of the measured part, on the same clock.
+    start_ns: u64,
 }
 
-impl Ran {
+impl<'a> Ran<'a> {
     /// During a stage of a run; `None`: not known. The machines of a fleet's agents are not sampled.
-    pub(crate) fn during(stage: &record::Stage, record: &Record) -> Option<Ran> {
+    pub(crate) fn during(stage: &record::Stage, record: &'a Record) -> Option<Ran<'a>> {
         let (telemetry, start_ns) = (record.telemetry.as_ref()?, stage.start_ns?);
         let machine = telemetry.scopes.iter().find(|scope| scope.kind == ScopeKind::Machine)?;
-        let at_ns = machine.began_ns.iter().map(|at| i128::from(*at) - i128::from(start_ns)).collect();
-        record.agents.is_empty().then_some(Ran { at_ns, every_ns: telemetry.every_ns })
+        let ran = Ran { began_ns: &machine.began_ns, every_ns: telemetry.every_ns, start_ns };
+        record.agents.is_empty().then_some(ran)
     }
 
     /// The longest time within an outage without a sample, if that is most of the outage.
     fn halted_ns(&self, outage: &Silence) -> u64 {
-        let (from, to) = (i128::from(outage.start_ns), i128::from(outage.end_ns));
-        let ends = self.at_ns.iter().copied().skip(1).chain([i128::MAX]);
-        let gaps = self.at_ns.iter().zip(ends).map(|(one, next)| next.min(to) - (*one).max(from));
-        let longest = gaps.max().and_then(|gap| u64::try_from(gap).ok()).unwrap_or(0);
+        let [from, to] = [outage.start_ns, outage.end_ns].map(|at| self.start_ns.saturating_add(at));
+        let (before, rest) = self.began_ns.split_at(self.began_ns.partition_point(|at| *at <= from));
+        if before.is_empty() {
+            return 0;
+        }
+        let (mut longest, mut last) = (0, from);
+        for at in rest.iter().copied().take_while(|at| *at < to).chain([to]) {
+            longest = longest.max(at.saturating_sub(last));
+            last = at;
+        }
         let is_halt = longest >= self.every_ns.saturating_mul(HALT_SAMPLES) && longest >= outage.length_ns() / 2;
         if is_halt { longest } else { 0 }
     }

@@ -222,14 +222,12 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
                 percent(*share),
                 match longest.halted_ns {
                     0 => String::new(),
-                    halted => format!("; assay itself did not run for {} of it", length(halted)),
+                    halted => format!("; assay itself was not running for {} of it", length(halted)),
                 }
             ),
             match longest.halted_ns {
                 0 => "look for restarts, checkpoints and locks in the server's log at that time".into(),
-                _ => {
-                    "assay was stopped, or its machine was, or had no CPU for it: the server may have been fine".into()
-                }
+                _ => "assay or its machine was suspended, or had no CPU for it: the server may have been fine".into(),
             },
         ),
         Warning::LowerBounds { stage: number, unfinished: 0 } => {
