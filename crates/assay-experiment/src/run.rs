@@ -196,10 +196,11 @@ fn one(
                 return Err(Trouble { cause, exit: Exit::Environment, ..trouble }
                     .hint("free some space, then run the same command again to resume"));
             }
-            say(bar, &text_without_secrets(&format!("  failed: {}", trouble.cause)));
             let hints = trouble.hints.iter().map(|hint| format!("hint: {hint}"));
             let details: Vec<String> = trouble.details.into_iter().chain(hints).collect();
-            details.iter().for_each(|line| say(bar, &text_without_secrets(&format!("    {line}"))));
+            let mut said = format!("  failed: {}", trouble.cause);
+            details.iter().for_each(|line| said += &format!("\n    {line}"));
+            say(bar, &text_without_secrets(&said));
             folder.add(JournalEvent::Failed {
                 round,
                 cell: number,

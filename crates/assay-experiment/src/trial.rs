@@ -506,8 +506,7 @@ impl Trial<'_> {
         if status.success() {
             return read(printed);
         }
-        let first = line.trim().lines().next().unwrap_or_default();
-        let rest = if line.trim() == first { "" } else { " …" };
+        let (first, rest) = line.trim().split_once('\n').map_or((line, ""), |(first, _)| (first, " …"));
         let cause = format!("`{first}{rest}` ended with {status}");
         Err(Trouble::environment(cause).detail(last_lines(&read(complained)?)))
     }
