@@ -186,7 +186,7 @@ impl Readiness {
         });
         let slot = &mut self.slots[index as usize];
         slot.socket = Some(socket);
-        SocketId(u64::from(slot.generation) << 32 | u64::from(index))
+        id_of(slot.generation, index)
     }
 
     /// Drops a socket. That closes the descriptor, which removes it from the epoll set, because nothing else holds it
@@ -305,7 +305,7 @@ impl Readiness {
             read => {
                 *taken = Some(read);
                 socket.readable = true;
-                socket.queue(SocketId(u64::from(*generation) << 32 | at as u64), ready);
+                socket.queue(id_of(*generation, at as u32), ready);
             }
         }
         Ok(true)
@@ -618,6 +618,10 @@ impl Socket {
 
 fn live(slots: &mut [Slot], id: SocketId) -> Option<&mut Socket> {
     slots.get_mut(index(id)).filter(|slot| slot.generation == generation(id))?.socket.as_mut()
+}
+
+fn id_of(generation: u32, index: u32) -> SocketId {
+    SocketId(u64::from(generation) << 32 | u64::from(index))
 }
 
 fn index(id: SocketId) -> usize {
