@@ -196,7 +196,8 @@ pub fn warning_text(warning: &Warning, plan: &Plan) -> String {
             waited.as_secs_f64()
         ),
         Warning::Finishing { in_flight } => format!(
-            "interrupted: finishing up to {in_flight} transactions within {}; press Ctrl-C again to quit immediately",
+            "interrupted: finishing up to {in_flight} transaction{} within {}; press Ctrl-C again to quit immediately",
+            if *in_flight == 1 { "" } else { "s" },
             values::display_duration(plan.grace_interrupted)
         ),
     }
