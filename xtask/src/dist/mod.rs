@@ -94,12 +94,15 @@ fn missing_for(target: &str) -> Option<String> {
     (!works).then(|| "there is no musl-gcc (apt-get install musl-tools)".to_owned())
 }
 
-/// What the release profile does without: line tables, packed in a file of their own, and optimization at link time.
-const PACKED: [&str; 6] = [
+/// What the release profile does without: line tables, packed in a file of their own, and optimizing everything, at
+/// link time too.
+const PACKED: [&str; 8] = [
     "--config",
     "profile.release.debug = 'line-tables-only'",
     "--config",
     "profile.release.lto = 'thin'",
+    "--config",
+    "profile.release.opt-level = 3",
     "--config",
     // The level of the last crate is that of the link.
     "profile.release.package.assay.opt-level = 3",
