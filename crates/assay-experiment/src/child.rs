@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use assay_process::diagnostics::{Exit, Trouble};
-use assay_process::events;
+use assay_process::{events, surroundings};
 use assay_record::{Event, Exited, Time};
 use assay_spec::ChildSpec;
 
@@ -30,7 +30,7 @@ pub fn execute(
 ) -> Result<ChildEnded, Error> {
     let (reader, writer) = std::io::pipe()?;
     let (theirs, mut ours) = std::io::pipe()?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(surroundings::own_program()?);
     command.arg(events::CHILD).stdin(theirs).stdout(writer).stderr(stderr);
     let input = spec.to_json_with_passwords();
     std::thread::scope(|scope| {

@@ -18,6 +18,7 @@ use assay_lab::{Description, Home, Placement, Status, Topology};
 use assay_process::bar::Bar;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
+use assay_process::surroundings;
 use assay_process::terminal;
 use assay_process::url_text;
 use assay_recipe::{Action, Cell, Step, When};
@@ -468,7 +469,7 @@ impl Trial<'_> {
         for (factor, level) in &self.levels {
             command.env(format!("ASSAY_LEVEL_{}", upper(factor)), level);
         }
-        command.env("ASSAY", std::env::current_exe().map_err(failed)?);
+        command.env("ASSAY", surroundings::own_program().map_err(failed)?);
         command.env(OWNER, std::process::id().to_string());
         let first = self.cell.setup.loaded().first().copied();
         for node in nodes {

@@ -1,11 +1,12 @@
 //! `assay lab`: an experiment from its recipe to its bundle, with a kill in between.
 
 use std::path::Path;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 use testkit::{Kind, Mounted, NatsProgram, free_port};
 
-use crate::common::{Folder, ONE_TABLE};
+use crate::common::{Folder, ONE_TABLE, Ran};
 
 /// Two cells that work and one that the server refuses.
 const RECIPE: &str = r#"title = "How much memory for sorts?"
@@ -230,6 +231,44 @@ fn a_failed_step_says_on_the_terminal_and_in_the_results_why() {
     assert!(ran.stderr.contains(said), "{}", ran.shown());
     let shown = folder.expect("lab show failing", 0).stdout;
     assert!(shown.contains("exit status: 3") && shown.contains("no-such-program: not found"), "{shown}");
+}
+
+/// Calls the program that runs the experiment, and removes it, as an upgrade does.
+const UPGRADED: &str = r#"title = "What does an upgrade under an experiment change?"
+
+[server.db]
+url = "sqlite:t.db"
+
+[run]
+workload = "./events.lua"
+sessions = 1
+time = "100ms"
+
+[grid]
+transactions = { "run.options.transactions" = [10, 20] }
+
+[trials]
+count = 1
+repeats = 0
+
+[[step]]
+name = "upgrade"
+when = "before-measure"
+command = '"$ASSAY" --version && rm -f assay'
+"#;
+
+#[test]
+fn an_experiment_ends_with_the_program_that_began_it() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    folder.write("upgraded.toml", UPGRADED);
+    std::fs::copy(env!("CARGO_BIN_EXE_assay"), folder.path().join("assay")).unwrap();
+    let mut command = Command::new("./assay");
+    command.args(["lab", "run", "upgraded.toml", "--folder", "upgraded"]).current_dir(folder.path());
+    command.env_clear().env("HOME", folder.path()).env("PATH", "/usr/bin:/bin");
+    let ran = Ran::new(&folder, command.output().unwrap());
+    assert!(!folder.path().join("assay").exists());
+    assert!(ran.code == Some(0) && ran.stdout.contains("2 of 2 trials"), "{}", ran.shown());
 }
 
 #[test]
