@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use assay_io::dns::{self, DnsError, NameServers};
 use assay_seam::{Surroundings, TargetError};
 
-/// Where this program can be started from again. A program that was replaced on the drive meanwhile (an upgrade) goes by
-/// its process, since what is there now is another version.
+/// Where this program can be started from again. A program that was replaced on the drive meanwhile (an upgrade) goes
+/// by its process, since what is there now is another version.
 pub fn own_program() -> std::io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     Ok(if path.exists() { path } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) })
