@@ -139,4 +139,6 @@ pub(crate) struct WorkerStageSummary {
     pub(crate) events: u64,
     /// Time asleep in the event loop while measuring.
     pub(crate) asleep: Nanos,
+    /// The part of it in which the event loop polled instead.
+    pub(crate) polled: Nanos,
 }

@@ -105,12 +105,14 @@ pub struct EventLoop {
     /// Replies handled between two system calls: more of them need less CPU, but the first waits for the last. At least
     /// 1; usually `Backend::batch_default`.
     pub batch_max: usize,
+    /// How long a worker looks for replies before it sleeps; 0: not at all.
+    pub polls: Nanos,
 }
 
 impl EventLoop {
     /// This kind, with its default batch.
     pub fn of(backend: Backend) -> EventLoop {
-        EventLoop { backend, fallback: None, batch_max: backend.batch_default() }
+        EventLoop { backend, fallback: None, batch_max: backend.batch_default(), polls: Nanos(0) }
     }
 }
 

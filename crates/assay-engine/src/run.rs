@@ -179,7 +179,7 @@ impl WorkerThread {
         // The event loop belongs to the thread that creates it.
         let body = move || {
             let io = match Kernel::new(plan.event_loop.backend, clock, plan.event_loop.batch_max) {
-                Ok(io) => io,
+                Ok(io) => io.polling(plan.event_loop.polls),
                 Err(error) => {
                     let _ = tell_waker.send(Err(error));
                     return;

@@ -230,7 +230,9 @@ impl StageSums {
         let served = workers.iter().filter(|worker| worker.sessions > 0);
         // A call that may sleep also does work in the kernel while awake: only the scheduler can tell the two apart.
         let busiest_worker = match turns.is_empty() {
-            false => largest_share(&mut turns.iter().map(|turns| turns.ran + turns.waited)),
+            false => largest_share(
+                &mut turns.iter().zip(workers).map(|(turns, worker)| turns.ran + turns.waited - worker.polled),
+            ),
             true => largest_share(&mut served.map(|worker| lasted - worker.asleep)),
         };
         let used = consumed.process - consumed_from.process;

@@ -61,6 +61,15 @@ pub enum Kernel {
     Uring(Box<Uring>),
 }
 
+macro_rules! either {
+    ($this:expr, $io:ident => $call:expr) => {
+        match $this {
+            Kernel::Epoll($io) => $call,
+            Kernel::Uring($io) => $call,
+        }
+    };
+}
+
 impl Kernel {
     /// An event loop of the calling thread whose instants are those of `clock`. `batch_max`: see `batch_default`, at
     /// least 1.
@@ -70,15 +79,13 @@ impl Kernel {
             Backend::Uring => Kernel::Uring(Box::new(Uring::new(clock, batch_max)?)),
         })
     }
-}
 
-macro_rules! either {
-    ($this:expr, $io:ident => $call:expr) => {
-        match $this {
-            Kernel::Epoll($io) => $call,
-            Kernel::Uring($io) => $call,
-        }
-    };
+    /// Has `wait` look for events for this long before it sleeps: a CPU that sleeps takes a while to wake up, which is
+    /// measured as part of the reply's latency. It costs that CPU meanwhile.
+    pub fn polling(mut self, polls: Nanos) -> Kernel {
+        either!(&mut self, io => io.polls = polls);
+        self
+    }
 }
 
 impl Io for Kernel {
@@ -116,6 +123,10 @@ impl Io for Kernel {
 
     fn wait(&mut self, until: Option<Nanos>) -> io::Result<()> {
         either!(self, io => io.wait(until))
+    }
+
+    fn polled(&self) -> Nanos {
+        either!(self, io => io.polled())
     }
 
     fn next_event(&mut self) -> Option<IoEvent> {

@@ -71,6 +71,11 @@ pub trait Io {
     /// Sleeps until something happened or `until` has come (`None`: without limit).
     fn wait(&mut self, until: Option<Nanos>) -> std::io::Result<()>;
 
+    /// How long `wait` has looked for events in vain instead of sleeping, since the beginning.
+    fn polled(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// The next event; `None` when it is time to `wait` again.
     fn next_event(&mut self) -> Option<IoEvent>;
 

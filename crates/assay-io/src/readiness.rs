@@ -68,6 +68,10 @@ pub struct Readiness {
     timer: Timer,
     /// What the timer is set to, unless it has expired.
     timer_at: Option<Nanos>,
+    /// How long it looks for events before it sleeps.
+    pub(crate) polls: Nanos,
+    /// How long it has looked in vain.
+    polled: Nanos,
     received_at: Nanos,
     slots: Vec<Slot>,
     /// Indices of empty slots.
@@ -162,6 +166,8 @@ impl Readiness {
             waker: Waker::eventfd(mio::Waker::new(poll.registry(), WAKER)?),
             timer: Timer::new(poll.registry(), TIMER)?,
             timer_at: None,
+            polls: Nanos(0),
+            polled: Nanos(0),
             poll,
             received_at: clock.now(),
             slots: Vec::new(),
@@ -309,6 +315,65 @@ impl Readiness {
             }
         }
         Ok(true)
+    }
+
+    /// Asks the kernel for events, and waits for one as long as `limit` says (`None`: without limit).
+    fn ask(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        match self.poll.poll(&mut self.events, limit) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            // A signal: whoever sent it wants us to check.
+            Err(_) => self.events.clear(),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    /// Sleeps until something happened or `until` has come.
+    fn sleep(&mut self, until: Option<Nanos>, now: Nanos) -> io::Result<()> {
+        if let Some(until) = until
+            && self.timer_at != Some(until)
+        {
+            self.timer.set(until - now)?;
+            self.timer_at = Some(until);
+        }
+        self.ask(None)
+    }
+
+    /// As `sleep`, but awake for the first while.
+    fn poll(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<()> {
+        let end = now + self.polls;
+        while now < end && until.is_none_or(|until| until > now) {
+            self.ask(Some(Duration::ZERO))?;
+            if !self.events.is_empty() {
+                return Ok(());
+            }
+            let before = std::mem::replace(&mut now, self.clock.now());
+            self.polled += now - before;
+        }
+        if until.is_none_or(|until| until > now) { self.sleep(until, now) } else { Ok(()) }
+    }
+
+    /// Queues the sockets of the events.
+    fn take_events(&mut self) {
+        self.received_at = self.clock.now();
+        let Readiness { events, slots, ready, .. } = self;
+        for event in events.iter() {
+            let id = match event.token() {
+                WAKER => continue,
+                TIMER => {
+                    self.timer_at = None;
+                    continue;
+                }
+                Token(id) => SocketId(id as u64),
+            };
+            let Some(socket) = live(slots, id) else { continue };
+            let hung_up = event.is_read_closed() || event.is_error();
+            socket.hung_up |= hung_up;
+            socket.readable |= hung_up || event.is_readable();
+            socket.writable |= event.is_writable();
+            socket.queue(id, ready);
+        }
+        self.batch = self.ready.len();
     }
 
     /// Makes an event of the first `len` bytes of the buffer.
@@ -476,6 +541,7 @@ impl Io for Readiness {
         let sleeps = self.ready.is_empty() && until.is_none_or(|until| until > now);
         self.taken = None;
         if sleeps
+            && self.polls == Nanos(0)
             && until.is_none_or(|until| until > now + PATIENCE + PATIENCE)
             && let Some(at) = self.only()
             && self.take(at)?
@@ -484,39 +550,16 @@ impl Io for Readiness {
             self.batch = self.ready.len();
             return Ok(());
         }
-        if sleeps
-            && let Some(until) = until
-            && self.timer_at != Some(until)
-        {
-            self.timer.set(until - now)?;
-            self.timer_at = Some(until);
+        if sleeps {
+            self.poll(until, now)?
+        } else {
+            self.ask(Some(Duration::ZERO))?
         }
-        match self.poll.poll(&mut self.events, if sleeps { None } else { Some(Duration::ZERO) }) {
-            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
-            // A signal: whoever sent it wants us to check.
-            Err(_) => self.events.clear(),
-            Ok(()) => {}
-        }
-        self.received_at = self.clock.now();
-        let Readiness { events, slots, ready, .. } = self;
-        for event in events.iter() {
-            let id = match event.token() {
-                WAKER => continue,
-                TIMER => {
-                    self.timer_at = None;
-                    continue;
-                }
-                Token(id) => SocketId(id as u64),
-            };
-            let Some(socket) = live(slots, id) else { continue };
-            let hung_up = event.is_read_closed() || event.is_error();
-            socket.hung_up |= hung_up;
-            socket.readable |= hung_up || event.is_readable();
-            socket.writable |= event.is_writable();
-            socket.queue(id, ready);
-        }
-        self.batch = self.ready.len();
+        self.take_events();
         Ok(())
+    }
+    fn polled(&self) -> Nanos {
+        self.polled
     }
 
     fn next_event(&mut self) -> Option<IoEvent> {

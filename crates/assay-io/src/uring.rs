@@ -71,6 +71,10 @@ pub struct Uring {
     wakeup_taken: bool,
     batch_max: usize,
     received_at: Nanos,
+    /// How long it looks for completions before it sleeps.
+    pub(crate) polls: Nanos,
+    /// How long it has looked in vain.
+    polled: Nanos,
     slots: Vec<Slot>,
     /// Indices of empty slots.
     free: Vec<u32>,
@@ -213,6 +217,8 @@ impl Uring {
         let wakeup = Arc::new(unsafe { OwnedFd::from_raw_fd(wakeup) });
         Ok(Uring {
             received_at: clock.now(),
+            polls: Nanos(0),
+            polled: Nanos(0),
             clock,
             ring,
             buffers,
@@ -352,6 +358,35 @@ impl Uring {
         }
         self.reap();
         Ok(())
+    }
+
+    /// Submits what is queued, and has the kernel finish what it can, without waiting.
+    fn look_for_completions(&mut self) -> io::Result<usize> {
+        let queued = self.ring.submission().len() as u32;
+        // SAFETY: no pointers are passed.
+        unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, 0, ENTER_GETEVENTS, None) }
+    }
+
+    /// Looks for completions for as long as `polls` says. The instant at which it gave up; `None`: there are some, or
+    /// `until` has come.
+    fn poll(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<Option<Nanos>> {
+        let end = now + self.polls;
+        while now < end {
+            // The first call sends.
+            let idle = self.ring.submission().is_empty();
+            match self.look_for_completions() {
+                Err(error) if !is_passing(&error) => return Err(error),
+                _ => {}
+            }
+            let before = std::mem::replace(&mut now, self.clock.now());
+            if !self.ring.completion().is_empty() || until.is_some_and(|until| until <= now) {
+                return Ok(None);
+            }
+            if idle {
+                self.polled += now - before;
+            }
+        }
+        Ok(Some(now))
     }
 
     /// Collects completions. Every send submitted before is over.
@@ -605,17 +640,14 @@ impl Io for Uring {
         let now = self.clock.now();
         // Instants that have passed, and completions within the last batch: check without sleeping.
         let sleeps = self.ended.is_empty() && until.is_none_or(|until| until > now);
-        let result = match until {
-            Some(until) if sleeps => {
+        let sleeps_from = if sleeps { self.poll(until, now)? } else { None };
+        let result = match (sleeps_from, until) {
+            (Some(now), Some(until)) => {
                 let timeout = Timespec::from(Duration::from_nanos((until - now).0));
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout))
             }
-            None if sleeps => self.ring.submit_and_wait(1),
-            _ => {
-                let queued = self.ring.submission().len() as u32;
-                // SAFETY: no pointers are passed.
-                unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, 0, ENTER_GETEVENTS, None) }
-            }
+            (Some(_), None) => self.ring.submit_and_wait(1),
+            (None, _) => self.look_for_completions(),
         };
         self.received_at = self.clock.now();
         match result {
@@ -627,6 +659,10 @@ impl Io for Uring {
         self.batch = self.ended.len();
         self.handed_out = 0;
         Ok(())
+    }
+
+    fn polled(&self) -> Nanos {
+        self.polled
     }
 
     fn next_event(&mut self) -> Option<IoEvent> {

@@ -25,7 +25,8 @@ pub struct Generator {
     /// Share of the measured time, in millionths, that the worker with the longest wait waited for a CPU. <= 1,000,000
     #[serde(default)]
     pub longest_wait_ppm: Option<u32>,
-    /// Share of the measured time, in millionths, that the busiest worker was not asleep. <= 1,000,000
+    /// Share of the measured time, in millionths, that the busiest worker was neither asleep nor polling in vain. <=
+    /// 1,000,000
     pub busiest_worker_ppm: u32,
     /// Worker threads.
     pub workers: u32,

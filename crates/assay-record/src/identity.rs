@@ -120,6 +120,7 @@ impl Record {
             put("workers", self.manifest.workers.to_string()),
             put("event loop", event_loop.map_or_else(unknown, |of| of.backend.clone())),
             put("batch", event_loop.map_or_else(unknown, |of| of.batch_max.to_string())),
+            put("polls", event_loop.map_or_else(unknown, |of| format!("{} µs", of.polls_ns / 1000))),
             put("tool", format!("{} {}", self.tool.name, self.tool.version)),
         ];
         let mut agents: Vec<String> = self.agents.iter().map(|agent| agent.host.name.to_lowercase()).collect();

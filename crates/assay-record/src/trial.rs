@@ -313,6 +313,9 @@ pub struct EventLoop {
     pub fallback: Option<String>,
     /// Most replies handled between two system calls.
     pub batch_max: u64,
+    /// How long a worker looked for replies before it slept.
+    #[serde(default)]
+    pub polls_ns: u64,
 }
 
 /// A rule: how often something must happen in the transactions of a workload, or how long it may take.

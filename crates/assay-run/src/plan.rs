@@ -18,6 +18,7 @@ use assay_options::OptionValue;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
+use assay_record::Place;
 use assay_report::{Promise, PromisedFigure, next_rate, next_sessions};
 use assay_script::{Distribution, DistributionKind, Entry, Setup};
 use assay_seam::{ConnectOptions, Endpoint, Nanos};
@@ -25,6 +26,7 @@ use assay_spec::{GeneratorSpec, IoChoice, LoadSpec, RunSpec, TargetSpec, Termina
 
 use crate::assignment::Assignment;
 use crate::client::{Client, USER};
+use crate::record_of::place;
 use crate::workload::Workload;
 use crate::{load_model, registry};
 
@@ -325,6 +327,12 @@ impl Part {
             true => EventLoop::of(Backend::Epoll),
             false => event_loop(generator, here as usize, process.quiet)?,
         };
+        let shares = generator.cpus.is_none() && targets.iter().any(|target| place(target) == Place::Local);
+        if event_loop.polls > Nanos(0) && shares && !process.quiet {
+            terminal::say(
+                "--poll takes CPU time from the server, which is on this machine, too, unless `--cpus` sets the load generator apart\n",
+            );
+        }
         if workload.program.draws_own_rows() && generator.rand_type != "uniform" {
             let name = &workload.name;
             return Err(Trouble::usage(format!("--rand-type {} has no effect on {name}", generator.rand_type))
@@ -587,7 +595,7 @@ fn event_loop(generator: &GeneratorSpec, sessions: usize, quiet: bool) -> Result
     };
     let batch_max =
         generator.batch.map_or(backend.batch_default(), |batch| usize::try_from(batch).unwrap_or(usize::MAX));
-    Ok(EventLoop { backend, fallback, batch_max: batch_max.min(BATCH_MAX) })
+    Ok(EventLoop { backend, fallback, batch_max: batch_max.min(BATCH_MAX), polls: generator.poll })
 }
 
 fn distribution(options: &GeneratorSpec) -> Distribution {

@@ -103,6 +103,7 @@ fn planned(plan: &Plan, assignment: &Assignment) -> Record {
                 backend: plan.event_loop.backend.to_string(),
                 fallback: plan.event_loop.fallback.clone(),
                 batch_max: plan.event_loop.batch_max as u64,
+                polls_ns: plan.event_loop.polls.0,
             }),
             prepared: spec.target.prepared,
             session_sql: spec.target.session_sql.iter().map(Concealed::shown).collect(),

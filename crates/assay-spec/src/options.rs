@@ -5,7 +5,7 @@ use crate::{ChildSpec, RunSpec, Wrong};
 
 use OptionForm::{Each, Joined, Switch, Value as One};
 
-const OPTIONS: [SpecOption; 51] = [
+const OPTIONS: [SpecOption; 52] = [
     of("db", "target.urls", Each),
     of("prepared", "target.prepared", One),
     of("session-sql", "target.session_sql", Each),
@@ -46,6 +46,7 @@ const OPTIONS: [SpecOption; 51] = [
     of("cpus", "generator.cpus", One),
     of("io", "generator.io", One),
     of("batch", "generator.batch", One),
+    of("poll", "generator.poll", One),
     of("rand-type", "generator.rand_type", One),
     of("rand-spec-iter", "generator.rand_spec_iter", One),
     of("rand-spec-pct", "generator.rand_spec_pct", One),
@@ -197,7 +198,7 @@ mod tests {
             "-h",
             "exp",
         ];
-        let times = ["time", "warmup", "grace", "interval"];
+        let times = ["time", "warmup", "grace", "interval", "poll"];
         for option in options() {
             let (name, known) = (option.name, texts.iter().find(|(name, _)| *name == option.name));
             let text = match known {

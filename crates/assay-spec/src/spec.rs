@@ -249,6 +249,9 @@ pub struct GeneratorSpec {
     /// Replies handled between two system calls; `None`: a default of the event loop.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "read::optional::at_least_one")]
     pub batch: Option<u64>,
+    /// How long a worker looks for replies before it sleeps.
+    #[serde(serialize_with = "read::write_duration", deserialize_with = "read::duration")]
+    pub poll: Nanos,
     /// Distribution of the rows that statements access: `uniform`, `gaussian`, `special`, `pareto`, `zipfian`.
     pub rand_type: String,
     /// gaussian, special: number of uniform values averaged.
@@ -276,6 +279,7 @@ impl Default for GeneratorSpec {
             cpus: None,
             io: None,
             batch: None,
+            poll: Nanos(0),
             rand_type: "uniform".to_owned(),
             rand_spec_iter: 12,
             rand_spec_pct: 1.0,

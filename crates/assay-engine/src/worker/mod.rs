@@ -131,6 +131,7 @@ impl<I: Io> Worker<I> {
     /// The second half: sleep until something happens, and handle it; false when the run is over.
     pub(crate) fn wait(&mut self) -> bool {
         let before = self.now();
+        let polled = self.sessions.links.io.polled();
         let until = self.deadline();
         if let Err(error) = self.sessions.links.io.wait(until) {
             self.fail(RunError::Environment(format!("the event loop failed: {error}")));
@@ -141,7 +142,8 @@ impl<I: Io> Worker<I> {
             return false;
         }
         let at = self.sessions.links.io.received_at();
-        self.sessions.recorder.slept(before, at);
+        let polled = self.sessions.links.io.polled() - polled;
+        self.sessions.recorder.slept(before, at, polled);
         self.cut(at);
         while let Some(event) = self.sessions.links.io.next_event() {
             self.sessions.recorder.event(at);
@@ -450,6 +452,7 @@ impl<I: Io> Worker<I> {
             turns: usage.turns,
             events: usage.events,
             asleep: usage.asleep,
+            polled: usage.polled,
         };
         self.phase = WorkerPhase::Waiting;
         self.sessions.under_way = false;

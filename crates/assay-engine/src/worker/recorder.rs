@@ -93,6 +93,8 @@ pub(super) struct LoopUsage {
     pub(super) events: u64,
     /// Time asleep.
     pub(super) asleep: Nanos,
+    /// The part of it in which the event loop polled instead.
+    pub(super) polled: Nanos,
 }
 
 /// A transaction in progress: returned by `Recorder::begin`, consumed by `Recorder::end`.
@@ -471,11 +473,12 @@ impl Recorder {
         }
     }
 
-    /// The event loop slept from `asleep_from` to `at`.
-    pub(super) fn slept(&mut self, asleep_from: Nanos, at: Nanos) {
+    /// The event loop slept from `asleep_from` to `at`, or polled in vain for `polled` of that.
+    pub(super) fn slept(&mut self, asleep_from: Nanos, at: Nanos, polled: Nanos) {
         if self.is_measuring(at) {
             self.usage.turns += 1;
             self.usage.asleep += at - asleep_from.max(self.measured_from);
+            self.usage.polled += polled;
         }
     }
 

@@ -222,6 +222,7 @@ fn manifest() -> Manifest {
             backend: "epoll".into(),
             fallback: Some("a security policy (seccomp, as in many containers, or an LSM) forbids it".into()),
             batch_max: 64,
+            polls_ns: 50_000,
         }),
         prepared: true,
         session_sql: vec!["SET application_name = 'shop'".into()],

@@ -127,7 +127,8 @@ pub struct GeneratorFindings {
     pub cpu_share_of_machine: f64,
     /// Share of the workers' own CPUs (one per worker) used by the generator, 0 … 1.
     pub cpu_share_of_workers: f64,
-    /// Share of the measured time, 0 … 1, that the busiest worker was not asleep: on a CPU, or waiting for one.
+    /// Share of the measured time, 0 … 1, that the busiest worker was neither asleep nor polling in vain: on a CPU, or
+    /// waiting for one.
     pub busiest_worker: f64,
     /// Share of the measured time, 0 … 1, that the worker with the longest wait waited for a CPU; `None`: not known.
     pub waited_for_cpu: Option<f64>,

@@ -48,7 +48,7 @@ use crate::words::comparison::{
     change_text, conclusion, difference_words, differences_by_kind, doubts_of, metric_name, middle_alone, side_facts,
 };
 use crate::words::explanation::{mechanism, not_measured, paragraph, plans, ruled_out};
-use crate::words::facts::{Facts, undone};
+use crate::words::facts::{Facts, event_loop, undone};
 use crate::words::isolation::{isolation_examples, isolation_remarks};
 use crate::words::run::{
     client, clients, command_line, growth, host, note_words, number_of, option_value, per, per_second, per_second_of,
@@ -775,9 +775,10 @@ fn setup(entry: &ReportEntry) -> Markup {
     let given = findings.options.iter().map(|(name, value)| (name, option_value(value)));
     let given = given.filter(|(_, value)| !value.is_empty());
     let options: Vec<String> = given.take(ROWS_MAX).map(|(name, value)| format!("{name}={value}")).collect();
-    let event_loop = findings.event_loop.as_ref().map(|event_loop| match &event_loop.fallback {
-        Some(why) => format!("{}; io_uring not used: {why}", event_loop.backend),
-        None => event_loop.backend.clone(),
+    let why = findings.event_loop.as_ref().and_then(|event_loop| event_loop.fallback.as_ref());
+    let event_loop = event_loop(findings).map(|event_loop| match why {
+        Some(why) => format!("{event_loop}; io_uring not used: {why}"),
+        None => event_loop,
     });
     html! {
         h3 { "Run it again" }

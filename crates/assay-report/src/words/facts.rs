@@ -89,8 +89,17 @@ fn effort(generator: &GeneratorFindings, lag_ns_p99: Option<u64>, findings: &Fin
     // An embedded database answers without an event.
     let events = generator.events_per_turn.filter(|_| !embedded);
     facts.extend(events.map(|n| format!("{} events per turn", figure(n))));
-    facts.extend(findings.event_loop.as_ref().map(|event_loop| format!("over {}", event_loop.backend)));
+    facts.extend(event_loop(findings).map(|event_loop| format!("over {event_loop}")));
     facts
+}
+
+/// The event loop, and whether it polled.
+pub(crate) fn event_loop(findings: &Findings) -> Option<String> {
+    let event_loop = findings.event_loop.as_ref()?;
+    Some(match event_loop.polls_ns {
+        0 => event_loop.backend.clone(),
+        polls => format!("{}, polling for {} µs", event_loop.backend, figure(polls as f64 / 1e3)),
+    })
 }
 
 /// Why io_uring was not used, if it would have been better.

@@ -21,7 +21,7 @@ pub(crate) fn hostile() -> Record {
     (manifest.session_sql, manifest.distribution) = (vec![attack()], Some(attack()));
     manifest.options =
         [(attack(), OptionValue::Text(attack())), ("l".into(), OptionValue::List(vec![attack()]))].into();
-    manifest.event_loop = Some(EventLoop { backend: attack(), fallback: Some(attack()), batch_max: 1 });
+    manifest.event_loop = Some(EventLoop { backend: attack(), fallback: Some(attack()), batch_max: 1, polls_ns: 1 });
     let environment = &mut record.environment;
     let host = &mut environment.host;
     (host.name, host.kernel, host.cpu_model) = (attack(), attack(), attack());

@@ -236,6 +236,7 @@ impl GeneratorOptions {
             cpus: self.cpus.clone(),
             io: self.io,
             batch: self.batch,
+            poll: self.poll,
             rand_type: self.rand_type.clone(),
             rand_spec_iter: self.rand_spec_iter,
             rand_spec_pct: self.rand_spec_pct,

@@ -1,6 +1,7 @@
 //! Options of the load generator itself: threads, event loop, random numbers.
 
 use assay_io::SESSIONS_FOR_URING;
+use assay_seam::Nanos;
 use assay_spec::{IoChoice, values};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -32,6 +33,10 @@ pub struct GeneratorOptions {
     /// with io_uring, 64 with epoll]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub batch: Option<u64>,
+    /// How long a worker looks for replies before it sleeps, such as 50us: latencies without the time that a CPU takes
+    /// to wake up, for a load generator with CPUs of its own
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = values::duration)]
+    pub poll: Nanos,
     /// Distribution of the rows that statements access
     #[arg(long, value_name = "NAME", default_value = "uniform", help_heading = ROWS,
           value_parser = PossibleValuesParser::new(["uniform", "gaussian", "special", "pareto", "zipfian"]))]

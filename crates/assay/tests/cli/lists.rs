@@ -333,6 +333,9 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --batch <N>              Replies handled between two system calls: a larger batch saves CPU
                                    but raises the median latency [default: 32 with io_uring, 64 with
                                    epoll]
+          --poll <DURATION>        How long a worker looks for replies before it sleeps, such as 50us:
+                                   latencies without the time that a CPU takes to wake up, for a load
+                                   generator with CPUs of its own [default: 0s]
 
     Distribution of rows:
           --rand-type <NAME>      Distribution of the rows that statements access [default: uniform]

@@ -44,6 +44,29 @@ fn what_the_generator_says_it_used_is_what_the_kernel_counted() {
     assert!((each * statements / 1e9 / told - 1.0).abs() < 1e-6, "{generator}");
 }
 
+#[test]
+fn a_worker_that_polls_is_not_called_busy() {
+    let Some(kind) = versions().next() else { return };
+    let (folder, server) = (Folder::new(), kind.start(&ServerSetup::default()).unwrap());
+    folder.write("one_table.lua", ONE_TABLE);
+    let common = format!("./one_table.lua --db {}", server.url("app"));
+    folder.expect(&format!("prepare {common}"), 0);
+    for io in ["epoll", "uring"] {
+        let paced =
+            format!("run {common} --workers 1 --rate 50 --time 1s --poll 1s --io {io} --format json --no-record");
+        let ran = folder.run(&paced);
+        if ran.code == Some(5) && ran.stderr.contains("cannot use io_uring") {
+            testkit::refused("the kernel has no io_uring or forbids it");
+            continue;
+        }
+        assert!(ran.code == Some(0) && ran.stderr.contains("--poll takes CPU time from the server"), "{}", ran.shown());
+        let findings: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(findings["event_loop"]["polls_ns"], 1_000_000_000);
+        let generator = &findings["stages"][0]["generator"];
+        assert!(generator["busiest_worker"].as_f64().unwrap() < 0.5, "{generator}");
+    }
+}
+
 /// A process that uses all of one CPU.
 struct Busy(Child);
 
