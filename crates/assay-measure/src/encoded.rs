@@ -72,17 +72,23 @@ impl EncodedHistogram {
 
     /// The largest value of every bucket that is in use, ascending, and its count.
     pub fn values(&self) -> Vec<(u64, u64)> {
+        let mut values = Vec::new();
+        self.put_values(&mut values);
+        values
+    }
+
+    /// Appends them.
+    pub(crate) fn put_values(&self, to: &mut Vec<(u64, u64)>) {
         match payload(&self.0) {
             Some(payload) => {
                 // Each takes a byte at least.
-                let mut values = Vec::with_capacity(payload.len());
-                let add = |bucket, count| values.push((bounds_of(bucket).1, count));
+                to.reserve(payload.len());
+                let add = |bucket, count| to.push((bounds_of(bucket).1, count));
                 walk(payload, add).expect("checked when it was made");
-                values
             }
             None => {
                 let histogram = self.decode();
-                histogram.iter_recorded().map(|one| (one.value_iterated_to(), one.count_at_value())).collect()
+                to.extend(histogram.iter_recorded().map(|one| (one.value_iterated_to(), one.count_at_value())));
             }
         }
     }

@@ -174,9 +174,17 @@ impl Latencies {
 
     /// The largest value of every bucket in use, ascending, and its count, without `over`; empty if that is not known.
     pub fn values(&self) -> Vec<(u64, u64)> {
+        let mut values = Vec::new();
+        self.put_values(&mut values);
+        values
+    }
+
+    /// As `values`, in this memory instead of what is there.
+    pub fn put_values(&self, to: &mut Vec<(u64, u64)>) {
+        to.clear();
         match &self.histogram {
-            Some(histogram) if self.counts.is_empty() => histogram.values(),
-            _ => self.filled().map(|(bucket, count)| (bounds_of(bucket).1, count)).collect(),
+            Some(histogram) if self.counts.is_empty() => histogram.put_values(to),
+            _ => to.extend(self.filled().map(|(bucket, count)| (bounds_of(bucket).1, count))),
         }
     }
 

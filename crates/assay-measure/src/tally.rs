@@ -224,6 +224,14 @@ impl ErrorTally {
 }
 
 impl Tally {
+    /// All its distributions.
+    pub fn latencies_mut(&mut self) -> impl Iterator<Item = &mut Latencies> {
+        let ByClass { read, write, other } = &mut self.statements;
+        let of_transactions = self.transactions.iter_mut().flat_map(|one| [&mut one.response, &mut one.service]);
+        let of_statements = [read, write, other].map(|one| &mut one.service);
+        of_transactions.chain(of_statements).chain([&mut self.wait, &mut self.lag])
+    }
+
     /// Adds everything of `other`, whose types and counters have the same indices: see `arrange`.
     pub fn add(&mut self, other: &Tally) {
         for (index, theirs) in other.transactions.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! LEB128: a number in as few bytes as it needs, seven bits in each, the lowest first.
 
 /// Appends `number`.
+#[inline]
 pub(crate) fn write(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -10,6 +11,7 @@ pub(crate) fn write(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// Takes a number that `write` has written; `None`: the bytes end before it does.
+#[inline]
 pub(crate) fn read<'a>(bytes: &mut impl Iterator<Item = &'a u8>) -> Option<u64> {
     let (mut number, mut shift) = (0, 0);
     loop {

@@ -15,7 +15,9 @@
 //! modified Bayes information criterion" (the penalty); Davies & Gather 1993 (single values far from their neighbors
 //! are replaced first). `tests/coverage.rs` measures how often the answer is wrong.
 
-use crate::mean::{mean, median};
+use std::ops::Range;
+
+use crate::mean::{mean, median, median_of};
 use crate::waves::FittedLine;
 
 /// A shift of the level.
@@ -120,8 +122,11 @@ fn without_outliers(series: &[f64]) -> Vec<f64> {
     /// Median absolute deviations, each 1/1.4826 of a standard deviation.
     const FAR: f64 = 4.0 * 1.4826;
     let middle = |at: usize| {
-        let (from, to) = (at.saturating_sub(REACH), (at + REACH + 1).min(series.len()));
-        median(&series[from..to])
+        let near = &series[at.saturating_sub(REACH)..(at + REACH + 1).min(series.len())];
+        let mut values = [0.0; 2 * REACH + 1];
+        let values = &mut values[..near.len()];
+        values.copy_from_slice(near);
+        median_of(values)
     };
     let middles: Vec<f64> = (0..series.len()).map(middle).collect();
     let distances: Vec<f64> = series.iter().zip(&middles).map(|(x, middle)| (x - middle).abs()).collect();
@@ -149,14 +154,16 @@ fn best_divisions(series: &[f64], segment_min: usize) -> Option<[Division; 2]> {
     let least = all * 1e-9;
     let mut best = [PENALTY, PENALTY_POSSIBLE].map(|penalty| (penalty, Division { shifts: vec![], score: f64::MAX }));
     for correlation in CORRELATIONS {
-        for (squares, shifts) in SegmentSums::of(&series, correlation).divisions(segment_min) {
-            let segments = shifts.len() as f64 + 1.0;
+        let divisions = SegmentSums::of(&series, correlation).divisions(segment_min);
+        for (shifts, squares) in divisions.squares().into_iter().enumerate().filter(|(_, squares)| squares.is_finite())
+        {
+            let segments = shifts as f64 + 1.0;
             // Twice the negative logarithm of the likelihood.
             let fit = n * (squares.max(least) / n).ln() - segments * (1.0 - correlation * correlation).ln();
             for (penalty, best) in &mut best {
-                let score = fit + *penalty * shifts.len() as f64;
+                let score = fit + *penalty * shifts as f64;
                 if score < best.score {
-                    *best = Division { shifts: shifts.clone(), score };
+                    *best = Division { shifts: divisions.places(shifts), score };
                 }
             }
         }
@@ -185,60 +192,95 @@ struct SegmentSums<'a> {
     first: Vec<f64>,
     /// Prefix sums of the squares.
     second: Vec<f64>,
+    /// Of a level in the squares of a segment, the longest first.
+    weights: Vec<f64>,
 }
 
-impl SegmentSums<'_> {
-    fn of(series: &[f64], correlation: f64) -> SegmentSums<'_> {
+impl<'a> SegmentSums<'a> {
+    fn of(series: &'a [f64], correlation: f64) -> SegmentSums<'a> {
         let (mut first, mut second) = (vec![0.0; series.len() + 1], vec![0.0; series.len() + 1]);
         for t in 0..series.len() {
             let y = if t == 0 { 0.0 } else { series[t] - correlation * series[t - 1] };
             (first[t + 1], second[t + 1]) = (first[t] + y, second[t] + y * y);
         }
-        SegmentSums { series, correlation, first, second }
+        let (start, step) = (1.0 - correlation * correlation, 1.0 - correlation);
+        let weights = (0..series.len()).rev().map(|rest| start + step * step * rest as f64).collect();
+        SegmentSums { series, correlation, first, second, weights }
     }
 
-    /// Cost of the segment `from .. to`, which starts in its stationary state: the smallest sum of squared innovations
-    /// over all levels.
-    fn cost(&self, from: usize, to: usize) -> f64 {
+    /// Costs of the segments from each of `starts` to `to`, which start in their stationary state: the smallest sum of
+    /// squared innovations over all levels.
+    fn costs(&self, starts: Range<usize>, to: usize) -> impl ExactSizeIterator<Item = f64> {
         let (start, step) = (1.0 - self.correlation * self.correlation, 1.0 - self.correlation);
-        let (x, rest) = (self.series[from], (to - from - 1) as f64);
-        let weight = start + step * step * rest;
-        let first = start * x + step * (self.first[to] - self.first[from + 1]);
-        let second = start * x * x + self.second[to] - self.second[from + 1];
-        (second - first * first / weight).max(0.0)
+        let (first_to, second_to) = (self.first[to], self.second[to]);
+        let after = starts.start + 1..starts.end + 1;
+        let unused = self.series.len() - to;
+        let weights = &self.weights[unused + starts.start..unused + starts.end];
+        let sums = self.first[after.clone()].iter().zip(&self.second[after]);
+        self.series[starts].iter().zip(sums).zip(weights).map(move |((x, (first, second)), weight)| {
+            let first = start * x + step * (first_to - first);
+            let second = start * x * x + second_to - second;
+            (second - first * first / weight).max(0.0)
+        })
     }
 
-    /// The best division for every number of shifts: the sum of squares, and the positions.
-    fn divisions(&self, segment_min: usize) -> Vec<(f64, Vec<usize>)> {
+    /// Cost of the segment `from .. to`.
+    fn cost(&self, from: usize, to: usize) -> f64 {
+        self.costs(from..from + 1, to).sum()
+    }
+
+    /// The best divisions for every number of shifts.
+    fn divisions(self, segment_min: usize) -> Divisions<'a> {
         let n = self.series.len();
-        // By the end of a division and its number of shifts: the sum of squares, and the start of its last segment.
         let mut best = vec![[f64::INFINITY; SHIFTS_MAX + 1]; n + 1];
-        let mut last = vec![[0; SHIFTS_MAX + 1]; n + 1];
+        let mut costs = Vec::with_capacity(n);
         for to in segment_min..=n {
-            best[to][0] = self.cost(0, to);
-            for from in segment_min..=to.saturating_sub(segment_min) {
-                let cost = self.cost(from, to);
-                let before = best[from];
-                let (best, last) = (&mut best[to], &mut last[to]);
-                for shifts in 1..=SHIFTS_MAX {
-                    let squares = before[shifts - 1] + cost;
-                    let is_better = squares < best[shifts];
-                    best[shifts] = if is_better { squares } else { best[shifts] };
-                    last[shifts] = if is_better { from } else { last[shifts] };
+            let starts = segment_min..(to + 1).saturating_sub(segment_min).max(segment_min);
+            costs.clear();
+            costs.extend(self.costs(starts.clone(), to));
+            let mut least = [f64::INFINITY; SHIFTS_MAX];
+            for (before, cost) in best[starts].iter().zip(&costs) {
+                // Not `zip`, which calls a function for each value.
+                for shifts in 0..SHIFTS_MAX {
+                    let squares = before[shifts] + cost;
+                    least[shifts] = if squares < least[shifts] { squares } else { least[shifts] };
                 }
             }
+            best[to][0] = self.cost(0, to);
+            best[to][1..].copy_from_slice(&least);
         }
-        let places = |shifts: usize| {
-            let mut places = Vec::new();
-            let mut to = n;
-            for shifts in (1..=shifts).rev() {
-                to = last[to][shifts];
-                places.push(to);
-            }
-            places.reverse();
-            places
+        Divisions { sums: self, segment_min, best }
+    }
+}
+
+/// The best divisions of a series, and of every beginning of it.
+struct Divisions<'a> {
+    sums: SegmentSums<'a>,
+    segment_min: usize,
+    /// Sums of squares, by the end of a division and its number of shifts.
+    best: Vec<[f64; SHIFTS_MAX + 1]>,
+}
+
+impl Divisions<'_> {
+    /// The sum of squares for every number of shifts; infinite if there is no room for so many.
+    fn squares(&self) -> [f64; SHIFTS_MAX + 1] {
+        self.best[self.sums.series.len()]
+    }
+
+    /// Where these shifts are. Hardly any division is asked for that, so the starts of last segments are searched again.
+    fn places(&self, shifts: usize) -> Vec<usize> {
+        let mut to = self.sums.series.len();
+        let start_of_last = |to: usize, shifts: usize| {
+            let is_best =
+                |from: &usize| self.best[*from][shifts - 1] + self.sums.cost(*from, to) == self.best[to][shifts];
+            (self.segment_min..=to - self.segment_min).find(is_best).expect("the best division has a last segment")
         };
-        let found = (0..=SHIFTS_MAX).filter(|shifts| best[n][*shifts].is_finite());
-        found.map(|shifts| (best[n][shifts], places(shifts))).collect()
+        let mut places = Vec::with_capacity(shifts);
+        for shifts in (1..=shifts).rev() {
+            to = start_of_last(to, shifts);
+            places.push(to);
+        }
+        places.reverse();
+        places
     }
 }

@@ -76,40 +76,49 @@ impl Distribution {
         values
     }
 
-    /// How many values are at or below each of `bounds` (ascending) and above the previous one; last, how many are
-    /// above all of them. The sum is `count`. Cost: one pass over the buckets.
-    pub fn counts(&self, bounds: &[u64]) -> Vec<u64> {
-        let mut counts = vec![0u64; bounds.len() + 1];
-        self.for_each(bounds, |at, number| counts[at] = counts[at].saturating_add(number));
-        counts
-    }
-
-    /// As `counts`, only those that are not zero, with their indices, ascending.
-    pub fn nonzero_counts(&self, bounds: &[u64]) -> Vec<(usize, u64)> {
-        let mut counts: Vec<(usize, u64)> = Vec::with_capacity(self.buckets.len().min(bounds.len()) + 1);
-        self.for_each(bounds, |at, number| match counts.last_mut() {
-            Some((last, count)) if *last == at => *count = count.saturating_add(number),
-            _ => counts.push((at, number)),
-        });
-        counts
-    }
-
-    /// Passes on the count of every bucket, ascending, with the number of `bounds` below its values.
-    fn for_each(&self, bounds: &[u64], mut take: impl FnMut(usize, u64)) {
-        debug_assert!(bounds.is_sorted(), "bounds ascend");
-        let mut at = 0;
-        let mut place = |value: u64| {
-            while bounds.get(at).is_some_and(|bound| *bound < value) {
-                at += 1;
+    /// How many values are at or below each of `bounds`. Cost: one pass over the buckets.
+    pub fn at_most<const N: usize>(&self, bounds: [u64; N]) -> [u64; N] {
+        let mut counts = [0u64; N];
+        for (value, number) in self.values() {
+            for (count, bound) in counts.iter_mut().zip(bounds) {
+                *count = count.saturating_add(if value <= bound { number } else { 0 });
             }
-            at
-        };
-        for (bucket, number) in &self.buckets {
-            take(place((*bucket).clamp(self.min, self.max)), *number);
         }
-        if self.over > 0 {
-            take(place(self.max), self.over);
+        counts
+    }
+
+    /// Passes on how many values are above one of `bounds` (ascending) and at or below the next, unless there are none,
+    /// with the number of bounds below them, ascending. The sum is `count`. Cost: one pass over the buckets.
+    pub fn for_each_between(&self, bounds: &[u64], mut take: impl FnMut(usize, u64)) {
+        debug_assert!(bounds.is_sorted(), "bounds ascend");
+        let mut at = bounds.partition_point(|bound| *bound < self.min);
+        let mut count = 0u64;
+        for (value, number) in self.values() {
+            if bounds.get(at).is_some_and(|bound| *bound < value) {
+                if count > 0 {
+                    take(at, count);
+                }
+                count = 0;
+                while bounds.get(at).is_some_and(|bound| *bound < value) {
+                    at += 1;
+                }
+            }
+            count = count.saturating_add(number);
         }
+        if count > 0 {
+            take(at, count);
+        }
+    }
+
+    /// The buckets with their counts, ascending, and last what is above the histogram's range.
+    fn values(&self) -> impl Iterator<Item = (u64, u64)> {
+        let clamped = |(bucket, number): &(u64, u64)| ((*bucket).clamp(self.min, self.max), *number);
+        self.buckets.iter().map(clamped).chain((self.over > 0).then_some((self.max, self.over)))
+    }
+
+    /// The buckets, as `new` took them.
+    pub fn into_buckets(self) -> Vec<(u64, u64)> {
+        self.buckets
     }
 
     /// Adds all values of `other`.
@@ -202,9 +211,17 @@ mod tests {
     #[test]
     fn every_value_is_counted_once_between_its_bounds() {
         let all = of((1..=1000).chain([5_000_000]));
-        assert_eq!(all.counts(&[1, 10, 100, 2_000_000]), [1, 9, 90, 900, 1]);
-        assert_eq!(all.counts(&[]), [1001]);
-        assert_eq!(of([]).counts(&[5]), [0, 0]);
+        assert_eq!(all.at_most([1, 10, 100, 2_000_000, 5_000_000]), [1, 10, 100, 1000, 1001]);
+        assert_eq!(of([]).at_most([5]), [0]);
+        let between = |all: &Distribution, bounds: &[u64]| {
+            let mut found = Vec::new();
+            all.for_each_between(bounds, |at, count| found.push((at, count)));
+            found
+        };
+        assert_eq!(between(&all, &[1, 10, 100, 2_000_000]), [(0, 1), (1, 9), (2, 90), (3, 900), (4, 1)]);
+        assert_eq!(between(&of([7, 9]), &[1, 2, 6, 7, 8]), [(3, 1), (5, 1)]);
+        assert_eq!(between(&all, &[]), [(0, 1001)]);
+        assert_eq!(between(&of([]), &[5]), []);
     }
 
     #[test]

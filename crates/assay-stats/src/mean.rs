@@ -56,10 +56,14 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 
 /// The middle value, or the mean of the two in the middle; zero if empty.
 pub(crate) fn median(values: &[f64]) -> f64 {
+    median_of(&mut values.to_vec())
+}
+
+/// As `median`; puts the values into another order.
+pub(crate) fn median_of(values: &mut [f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
-    let mut values = values.to_vec();
     let middle = values.len() / 2;
     let is_odd = !values.len().is_multiple_of(2);
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);

@@ -14,11 +14,12 @@
 //! weights.
 
 use std::array::from_fn;
-use std::cell::RefCell;
 use std::f64::consts::PI;
-use std::rc::Rc;
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
+use crate::cosines::Cosines;
+use crate::recent::Recent;
 use crate::student::within;
 
 /// Why the spread is unknown.
@@ -51,25 +52,6 @@ impl Autoregression {
         let phi = self.correlation;
         let below = 1.0 - 2.0 * phi * cos + phi * phi;
         ((1.0 - self.noise) * (1.0 - phi * phi) + self.noise * below, below)
-    }
-
-    /// The sum of `squares` divided by the powers at `angles`, given by their cosines, and that of the powers'
-    /// logarithms.
-    fn fit(self, squares: &[f64], angles: &[f64]) -> (f64, f64) {
-        /// Logarithms are slow, and a product has room for this many factors, which are between 2e-4 and 4.
-        const FACTORS: usize = 64;
-        let (mut sum, mut logs) = (0.0, 0.0);
-        for (squares, angles) in squares.chunks(FACTORS).zip(angles.chunks(FACTORS)) {
-            let (mut product_above, mut product_below) = (1.0f64, 1.0f64);
-            for at in 0..squares.len().min(angles.len()) {
-                let (above, below) = self.power_at(angles[at]);
-                sum += squares[at] * below / above;
-                product_above *= above;
-                product_below *= below;
-            }
-            logs += product_above.ln() - product_below.ln();
-        }
-        (sum, logs)
     }
 
     /// The mean square error of the mean of `length` values.
@@ -134,9 +116,69 @@ static PROCESSES: LazyLock<Vec<(f64, Autoregression)>> = LazyLock::new(|| {
     (0..=STEPS).map(correlation).flat_map(of).collect()
 });
 
+/// The mean squares of cosines that the processes predict.
+struct Powers {
+    /// Their inverses, those of one cosine after those of another.
+    inverses: Vec<f64>,
+    /// For each process, the sum of their logarithms.
+    logarithms: Vec<f64>,
+}
+
+thread_local! {
+    /// By the length of a series and its first cosine.
+    static EXPECTED: Recent<(usize, usize), Powers> = Recent::default();
+}
+
+impl Powers {
+    /// Of these cosines of a series of `length`.
+    fn of(length: usize, cosines: RangeInclusive<usize>) -> Powers {
+        /// Logarithms are slow, and a product has room for this many factors, which are between 2e-4 and 4.
+        const FACTORS: usize = 64;
+        let mut inverses = Vec::with_capacity(cosines.clone().count() * PROCESSES.len());
+        let mut logarithms = vec![0.0; PROCESSES.len()];
+        let angles: Vec<f64> = cosines.map(|j| (PI * j as f64 / length as f64).cos()).collect();
+        for angles in angles.chunks(FACTORS) {
+            let mut products = vec![(1.0f64, 1.0f64); PROCESSES.len()];
+            for angle in angles {
+                for ((_, process), product) in PROCESSES.iter().zip(&mut products) {
+                    let (above, below) = process.power_at(*angle);
+                    inverses.push(below / above);
+                    *product = (product.0 * above, product.1 * below);
+                }
+            }
+            for ((above, below), logarithm) in products.into_iter().zip(&mut logarithms) {
+                *logarithm += above.ln() - below.ln();
+            }
+        }
+        Powers { inverses, logarithms }
+    }
+
+    /// For each process, the sum of the squares of a series divided by what it predicts.
+    fn sums_of(&self, squares: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; PROCESSES.len()];
+        for (square, inverses) in squares.iter().zip(self.inverses.chunks_exact(PROCESSES.len())) {
+            for (sum, inverse) in sums.iter_mut().zip(inverses) {
+                *sum += square * inverse;
+            }
+        }
+        sums
+    }
+}
+
 impl Spread {
-    /// Spread of `series` around `center`, from its cosines from `first` >= 1 on. Cost: O(240 n).
+    /// Spread of `series` around `center`, from its cosines from `first` >= 1 on.
+    /// Cost: that of its cosines, O(240 n) at most.
     pub(crate) fn of(series: &[f64], center: f64, first: usize) -> Result<Spread, Missing> {
+        Spread::of_similar(series, center, first, &mut None)
+    }
+
+    /// As `of`. `known`: the cosines of a series that may have many values in the same places, then those of this one.
+    pub(crate) fn of_similar(
+        series: &[f64],
+        center: f64,
+        first: usize,
+        known: &mut Option<Cosines>,
+    ) -> Result<Spread, Missing> {
         let length = series.len();
         if length < LENGTH_MIN {
             return Err(Missing::TooShort);
@@ -148,15 +190,22 @@ impl Spread {
         if series.iter().all(|value| *value == center) {
             return Ok(constant());
         }
-        let squares = squares_of_cosines(series, center, first, last);
+        let cosines = match known {
+            Some(known) if known.length() == length => {
+                known.change_to(series, center);
+                known
+            }
+            _ => known.insert(Cosines::of(series, center, last)),
+        };
+        let squares = cosines.squares(first);
         if squares.iter().sum::<f64>() <= 0.0 {
             return Ok(constant());
         }
-        let angles: Vec<f64> = (first..=last).map(|j| (PI * j as f64 / length as f64).cos()).collect();
+        let powers = EXPECTED.with(|known| known.get((length, first), || Powers::of(length, first..=last)));
         let mut known: Vec<(f64, Autoregression, f64)> = PROCESSES
             .iter()
-            .map(|&(prior, process)| {
-                let (sum, logs) = process.fit(&squares, &angles);
+            .zip(powers.sums_of(&squares).into_iter().zip(&powers.logarithms))
+            .map(|(&(prior, process), (sum, logs))| {
                 (prior - logs / 2.0 - freedom as f64 / 2.0 * sum.ln(), process, sum / freedom as f64)
             })
             .collect();
@@ -247,74 +296,6 @@ impl Spread {
     }
 }
 
-thread_local! {
-    /// Those of the last series: all readings of a run are as many.
-    static COSINES: RefCell<(usize, Rc<[f64]>)> = RefCell::new((0, Rc::new([])));
-}
-
-/// The first cosine at each place in the first half of a series.
-fn cosines(length: usize) -> Rc<[f64]> {
-    COSINES.with_borrow_mut(|(known, cosines)| {
-        if *known != length {
-            let cos = |at: usize| (PI * (at as f64 + 0.5) / length as f64).cos();
-            (*known, *cosines) = (length, (0..length.div_ceil(2)).map(cos).collect());
-        }
-        Rc::clone(cosines)
-    })
-}
-
-/// The squares of the cosines `first` to `last` of a series, scaled so that those of independent values have their
-/// variance as mean: the discrete cosine transform of the second kind. Cost: half a multiplication per value and cosine
-/// and as much again for the cosines.
-fn squares_of_cosines(series: &[f64], center: f64, first: usize, last: usize) -> Vec<f64> {
-    let length = series.len();
-    // Even cosines are the same at both ends of the series, odd ones opposite.
-    let (mut even, mut odd) = (Vec::with_capacity(length / 2 + 1), Vec::with_capacity(length / 2 + 1));
-    for (at, value) in series[..length.div_ceil(2)].iter().enumerate() {
-        let (one, other) = (value - center, series[length - 1 - at] - center);
-        let is_middle = 2 * at + 1 == length;
-        even.push(if is_middle { one } else { one + other });
-        odd.push(one - other);
-    }
-    let cosines = cosines(length);
-    let even = sums_of_every_second(&even, &cosines, last / 2, |_| 1.0, |cos| 2.0 * cos * cos - 1.0);
-    let odd = sums_of_every_second(&odd, &cosines, last.div_ceil(2), |cos| cos, |cos| cos);
-    let sum = |j: usize| if j.is_multiple_of(2) { even[j / 2 - 1] } else { odd[j / 2] };
-    (first..=last).map(|j| sum(j).powi(2) * 2.0 / length as f64).collect()
-}
-
-/// The sums of `values` times every second cosine of their angles, of which `cosines` are the first. `before` and
-/// `begin`: the cosine before the first of the sums, and that one.
-fn sums_of_every_second(
-    values: &[f64],
-    cosines: &[f64],
-    number: usize,
-    before: impl Fn(f64) -> f64,
-    begin: impl Fn(f64) -> f64,
-) -> Vec<f64> {
-    /// Values at a time: each step of a recurrence waits for the one before it.
-    const VALUES: usize = 8;
-    let mut sums = vec![[0.0; VALUES]; number];
-    for (values, cosines) in values.chunks(VALUES).zip(cosines.chunks(VALUES)) {
-        // What is missing in the last chunk adds nothing.
-        let values: [f64; VALUES] = from_fn(|at| values.get(at).copied().unwrap_or(0.0));
-        let first: [f64; VALUES] = from_fn(|at| cosines.get(at).copied().unwrap_or(0.0));
-        // Chebyshev's recurrence.
-        let twice = first.map(|cos| 4.0 * cos * cos - 2.0);
-        let (mut before, mut cos) = (first.map(&before), first.map(&begin));
-        for sum in &mut sums {
-            // Not `from_fn`, which calls a function for each value.
-            let mut next = [0.0; VALUES];
-            for at in 0..VALUES {
-                sum[at] += values[at] * cos[at];
-                next[at] = twice[at] * cos[at] - before[at];
-            }
-            (before, cos) = (cos, next);
-        }
-    }
-    sums.into_iter().map(|sum| sum.iter().sum()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,28 +308,6 @@ mod tests {
         let noisy = Autoregression { noise: 0.5, ..process };
         assert!((noisy.error_of_mean(3) - (5.5 / 9.0 + 3.0 / 9.0) / 2.0).abs() < 1e-12);
         assert_eq!(Autoregression { correlation: 0.0, noise: 0.0 }.error_of_mean(25), 0.04);
-    }
-
-    #[test]
-    fn cosines_keep_the_sum_of_squares_and_find_a_cosine() {
-        let series: Vec<f64> = (0..50).map(|t| f64::from(t * t % 7)).collect();
-        let center = series.iter().sum::<f64>() / 50.0;
-        let squares: f64 = series.iter().map(|x| (x - center).powi(2)).sum();
-        let cosines: f64 = squares_of_cosines(&series, center, 1, 49).iter().sum();
-        assert!((squares - cosines).abs() < 1e-9, "{squares} {cosines}");
-        for length in [11, 12, 13] {
-            let direct = |j: usize| {
-                let cos = |t: usize| (PI * j as f64 * (t as f64 + 0.5) / length as f64).cos();
-                series[..length].iter().enumerate().map(|(t, x)| (x - center) * cos(t)).sum::<f64>()
-            };
-            let found = squares_of_cosines(&series[..length], center, 2, length - 1);
-            for (j, square) in (2..length).zip(found) {
-                assert!((direct(j).powi(2) * 2.0 / length as f64 - square).abs() < 1e-9, "{j} of {length}");
-            }
-        }
-        let wave: Vec<f64> = (0..50).map(|t| (PI * 3.0 * (f64::from(t) + 0.5) / 50.0).cos()).collect();
-        let found = squares_of_cosines(&wave, 0.0, 2, 5);
-        assert!((found[1] - 25.0).abs() < 1e-9 && found[0].abs() + found[2].abs() + found[3].abs() < 1e-9, "{found:?}");
     }
 
     #[test]

@@ -15,6 +15,7 @@
 use std::ops::Range;
 
 use crate::changes::{SEGMENT_MIN, Shift, Shifts, shifts};
+use crate::cosines::Cosines;
 use crate::mean::{mean, median};
 use crate::spread::Spread;
 use crate::waves::{FittedLine, Waves, waves};
@@ -26,6 +27,8 @@ pub struct Steadiness {
     pub shifts: Vec<Shift>,
     /// Whether there is a steady part.
     pub steady: Steady,
+    /// The waves of the whole series.
+    pub waves: Option<Waves>,
 }
 
 /// Whether a series has a steady part.
@@ -133,7 +136,7 @@ pub fn course(series: &[f64], tolerance: &Tolerance) -> Steadiness {
     if start == 0 || start as f64 > series.len() as f64 * BEGINNING_MAX {
         return whole;
     }
-    let Steadiness { shifts, steady } = course_of_all(&series[start..], tolerance);
+    let Steadiness { shifts, steady, .. } = course_of_all(&series[start..], tolerance);
     let moved = |shift: Shift| Shift { at: shift.at + start, ..shift };
     Steadiness {
         shifts: shifts.into_iter().map(moved).collect(),
@@ -147,16 +150,17 @@ pub fn course(series: &[f64], tolerance: &Tolerance) -> Steadiness {
             }
             not => not,
         },
+        waves: whole.waves,
     }
 }
 
 fn course_of_all(series: &[f64], tolerance: &Tolerance) -> Steadiness {
     if series.len() < STEADY_LENGTH_MIN {
-        return Steadiness { shifts: Vec::new(), steady: Steady::Not(Unsteady::TooShort) };
+        return Steadiness { shifts: Vec::new(), steady: Steady::Not(Unsteady::TooShort), waves: None };
     }
     let waves = waves(series);
-    if let Some(waves) = waves.filter(|waves| waves.count < WAVES_MIN) {
-        return Steadiness { shifts: Vec::new(), steady: Steady::Not(Unsteady::Waves(waves)) };
+    if let Some(few) = waves.filter(|waves| waves.count < WAVES_MIN) {
+        return Steadiness { shifts: Vec::new(), steady: Steady::Not(Unsteady::Waves(few)), waves };
     }
     let period = waves.map_or(1, |waves| waves.period.round() as usize);
     let Shifts { sure, possible } = match waves {
@@ -168,7 +172,7 @@ fn course_of_all(series: &[f64], tolerance: &Tolerance) -> Steadiness {
         Ok((start, judged)) => Steady::From { start, judged },
         Err(not) => Steady::Not(not),
     };
-    Steadiness { shifts: sure, steady }
+    Steadiness { shifts: sure, steady, waves }
 }
 
 /// Where the steady part starts, and what of it is judged. `period`: of waves to average over; 1: there are none.
@@ -267,26 +271,27 @@ fn excursion(series: &[f64], has_waves: bool, tolerance: &Tolerance) -> Option<E
     let usual = median(series);
     let (low, high) = (usual * tolerance.excursion, usual / tolerance.excursion);
     let side = |x: &f64| if *x < low { -1 } else { i32::from(*x > high) };
-    let mut at = 0;
+    let (mut at, mut known) = (0, None);
     for run in series.chunk_by(|a, b| side(a) == side(b)) {
         let found = Excursion { at, length: run.len(), level: mean(run), usual };
         at += run.len();
         let is_single = run.iter().any(|x| *x < usual * tolerance.single);
-        if is_single || !has_waves && side(&run[0]) != 0 && stands_out(series, &found) {
+        if is_single || !has_waves && side(&run[0]) != 0 && stands_out(series, &found, &mut known) {
             return Some(found);
         }
     }
     None
 }
 
-/// Whether an excursion of several values is more than chance, judged by the others.
-fn stands_out(series: &[f64], found: &Excursion) -> bool {
+/// Whether an excursion of several values is more than chance, judged by the others. `known`: the cosines of the others
+/// of the last one.
+fn stands_out(series: &[f64], found: &Excursion, known: &mut Option<Cosines>) -> bool {
     if found.length < 2 {
         return false;
     }
     let others = [&series[..found.at], &series[found.at + found.length..]].concat();
     let center = mean(&others);
-    let Ok(spread) = Spread::of(&others, center, 1) else { return false };
+    let Ok(spread) = Spread::of_similar(&others, center, 1, known) else { return false };
     let chance =
         |reach: f64| spread.stays_within(reach, DIFFERENT_LEVEL, |process| process.error_of_mean(found.length));
     chance((found.level - center).abs())
@@ -296,13 +301,20 @@ fn stands_out(series: &[f64], found: &Excursion) -> bool {
 /// differ significantly from the rest.
 fn beginning(series: &[f64]) -> usize {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
-    let error = |cut: usize| {
-        let (rest, left) = (&batches[cut..], (batches.len() - cut) as f64);
-        let center = mean(rest);
-        rest.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (left * left)
-    };
+    // The squares of what is left around its mean, from the end on (Welford 1962).
+    let (mut center, mut squares) = (0.0, 0.0);
+    let mut errors: Vec<f64> = (1..)
+        .zip(batches.iter().rev())
+        .map(|(left, batch)| {
+            let distance = batch - center;
+            center += distance / f64::from(left);
+            squares += distance * (batch - center);
+            squares / f64::from(left).powi(2)
+        })
+        .collect();
+    errors.reverse();
     let cuts = 0..=batches.len().saturating_sub(BATCHES_LEFT);
-    let errors = cuts.map(|cut| (error(cut), cut));
+    let errors = errors.into_iter().zip(cuts);
     let cut = errors.min_by(|(one, _), (other, _)| one.total_cmp(other)).map_or(0, |(_, cut)| cut);
     let (before, rest) = series.split_at(cut * BATCH);
     if before.is_empty() {

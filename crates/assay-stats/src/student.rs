@@ -33,9 +33,11 @@ fn within_angles<const N: usize>(angles: [f64; N], freedom: usize) -> [f64; N] {
     let mut sums = [0.0; N];
     let mut i = if odd { 3 } else { 2 };
     while i <= freedom {
+        // One division for all of them.
+        let factor = (i - 1) as f64 / i as f64;
         for at in 0..N {
             sums[at] += terms[at];
-            terms[at] *= cos[at] * cos[at] * (i - 1) as f64 / i as f64;
+            terms[at] *= cos[at] * cos[at] * factor;
         }
         i += 2;
     }

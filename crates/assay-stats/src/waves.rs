@@ -78,7 +78,7 @@ pub fn waves(series: &[f64]) -> Option<Waves> {
 ///
 /// Several lags at a time: the additions of a single sum would wait for each other.
 fn products(series: &[f64], most: usize) -> Vec<f64> {
-    const LAGS: usize = 8;
+    const LAGS: usize = 16;
     let of = |first: usize| {
         let mut sums = [0.0; LAGS];
         for (x, later) in series.iter().zip(series[first..].array_windows::<LAGS>()) {

@@ -127,7 +127,7 @@ fn intervals_of_quantiles_hold_95_percent_when_seconds_share_their_fate() {
             let mut all = Distribution::default();
             seconds.iter().for_each(|second| all.add(second));
             let [found] = all.quantiles([quantile]).map(|value| value.expect("there are thousands"));
-            let of = |second: &Distribution| Second { at_most: second.counts(&[found])[0], count: second.count() };
+            let of = |second: &Distribution| Second { at_most: second.at_most([found])[0], count: second.count() };
             let interval = quantile_interval(&all, quantile, &seconds.iter().map(of).collect::<Vec<_>>());
             interval.map(|(low, high)| (low as f64, high as f64))
         });

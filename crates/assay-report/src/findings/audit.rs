@@ -186,7 +186,7 @@ fn judge(rule: &Rule, record: &Record, stage: &record::Stage, caution: Caution) 
         Measure::Percentile { of, ppm } => {
             let response = of_type(of).map(|one| distribution(&one.response)).unwrap_or_default();
             // The percentile is within its limit if at least this many responses are.
-            let within = response.counts(&[rule.high.unwrap_or(f64::INFINITY) as u64])[0];
+            let within = response.at_most([rule.high.unwrap_or(f64::INFINITY) as u64])[0];
             let needed = Bounds { low: f64::from(*ppm) / 1e6, high: f64::INFINITY };
             let [observed] = response.quantiles([*ppm]);
             let of_share = share(within, response.count(), needed, caution);

@@ -4,7 +4,7 @@ use assay_record::{ByClass, Interval, coarse_bounds_ns};
 use serde::Serialize;
 
 use crate::findings::arithmetic::{class_sum, map, per_second, sum};
-use crate::findings::latency::{LatencyFindings, distribution, latency_findings};
+use crate::findings::latency::{LatencyFindings, distribution_in, latency_findings};
 use crate::leb128;
 
 /// One interval.
@@ -56,14 +56,11 @@ pub struct IntervalFindings {
 pub struct Buckets(Box<[u8]>);
 
 impl Buckets {
-    /// Of indices of buckets, ascending, with their counts.
-    fn of(counts: &[(usize, u64)]) -> Buckets {
-        let mut bytes = Vec::with_capacity(3 * counts.len());
-        for &(bucket, count) in counts {
-            bytes.push(u8::try_from(bucket).expect("there are 193 buckets"));
-            leb128::write(count, &mut bytes);
-        }
-        Buckets(bytes.into())
+    /// Appends a bucket to the bytes, which have those below it.
+    #[inline]
+    fn put(bytes: &mut Vec<u8>, bucket: usize, count: u64) {
+        bytes.push(u8::try_from(bucket).expect("there are 193 buckets"));
+        leb128::write(count, bytes);
     }
 
     /// The indices of buckets, ascending, with their counts.
@@ -75,15 +72,27 @@ impl Buckets {
 
 /// The findings of `interval`.
 pub fn interval_findings(interval: &Interval) -> IntervalFindings {
-    interval_with_counts(interval, &[]).0
+    interval_with_counts(interval, [], &mut Room::default()).0
 }
 
-/// An interval's findings, with the number of response times at or below each of `bounds` (ascending) and above the
-/// previous one.
-pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (IntervalFindings, Vec<u64>) {
+/// Memory for the response times of an interval, kept for those of the next one.
+#[derive(Default)]
+pub(crate) struct Room {
+    values: Vec<(u64, u64)>,
+    buckets: Vec<u8>,
+}
+
+/// An interval's findings, with the number of response times at or below each of `bounds`.
+pub(crate) fn interval_with_counts<const N: usize>(
+    interval: &Interval,
+    bounds: [u64; N],
+    room: &mut Room,
+) -> (IntervalFindings, [u64; N]) {
     let rate = |count| per_second(count, interval.length_ns);
     let transactions = sum(interval.transactions.iter().copied());
-    let response = distribution(&interval.response);
+    let response = distribution_in(&interval.response, std::mem::take(&mut room.values));
+    room.buckets.clear();
+    response.for_each_between(coarse_bounds_ns(), |bucket, count| Buckets::put(&mut room.buckets, bucket, count));
     let findings = IntervalFindings {
         start_ns: interval.start_ns,
         end_ns: interval.start_ns.saturating_add(interval.length_ns),
@@ -101,9 +110,11 @@ pub(crate) fn interval_with_counts(interval: &Interval, bounds: &[u64]) -> (Inte
         due_per_s: interval.due.map(rate),
         backlog: interval.backlog,
         cpus_used: rate(interval.cpu_ns) / 1e9,
-        buckets: Buckets::of(&response.nonzero_counts(coarse_bounds_ns())),
+        buckets: Buckets(room.buckets.as_slice().into()),
     };
-    (findings, response.counts(bounds))
+    let at_most = response.at_most(bounds);
+    room.values = response.into_buckets();
+    (findings, at_most)
 }
 
 #[cfg(test)]
@@ -113,7 +124,9 @@ mod tests {
     #[test]
     fn buckets_are_what_they_were_made_of() {
         for counts in [&[][..], &[(0, 1), (5, 127), (6, 128), (7, 16_384), (192, u64::MAX)]] {
-            assert_eq!(Buckets::of(counts).iter().collect::<Vec<_>>(), counts);
+            let mut bytes = Vec::new();
+            counts.iter().for_each(|(bucket, count)| Buckets::put(&mut bytes, *bucket, *count));
+            assert_eq!(Buckets(bytes.into()).iter().collect::<Vec<_>>(), counts);
         }
     }
 }

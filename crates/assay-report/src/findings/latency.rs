@@ -55,7 +55,13 @@ pub(crate) fn curve(response: &Distribution) -> Vec<(f64, u64)> {
 }
 
 pub(crate) fn distribution(latencies: &record::Latencies) -> Distribution {
-    Distribution::new(latencies.values(), latencies.over, (latencies.min_ns, latencies.max_ns), latencies.sum_ns)
+    distribution_in(latencies, Vec::new())
+}
+
+/// As `distribution`, with the memory of another one's buckets.
+pub(crate) fn distribution_in(latencies: &record::Latencies, mut buckets: Vec<(u64, u64)>) -> Distribution {
+    latencies.put_values(&mut buckets);
+    Distribution::new(buckets, latencies.over, (latencies.min_ns, latencies.max_ns), latencies.sum_ns)
 }
 
 pub(crate) fn all<'a>(latencies: impl Iterator<Item = &'a record::Latencies>) -> Distribution {

@@ -169,7 +169,7 @@ impl Promise {
             PromisedFigure::Percentile(ppm) => {
                 // Transactions that never ended took longer than all others.
                 let transactions = ended.saturating_add(lost);
-                let beyond = transactions.saturating_sub(response.counts(&[self.limit as u64])[0]);
+                let beyond = transactions.saturating_sub(response.at_most([self.limit as u64])[0]);
                 let above = 1.0 - f64::from(ppm) / 1e6;
                 // However fast all that are missing are.
                 let is_beyond = beyond as f64 > (transactions.max(needed) as f64 * above).floor();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::findings::arithmetic::{per_second, ratio, sum};
 use crate::findings::audit::{self, CounterFindings, RateFindings, RuleFindings};
-use crate::findings::interval::{IntervalFindings, interval_with_counts};
+use crate::findings::interval::{IntervalFindings, Room, interval_with_counts};
 use crate::findings::latency::all;
 use crate::findings::outage::{ListedOutage, Ran, listed, outages};
 use crate::findings::tally::{TallyFindings, tally_findings};
@@ -156,12 +156,18 @@ pub(crate) fn stage_findings(
     // Each histogram is decoded once, and not kept: those of an hour would fill the memory.
     let response = all(stage.total.transactions.iter().map(|transaction| &transaction.response));
     let quantiles = response.quantiles(record::STAGE_QUANTILES_PPM).map(|value| value.filter(|_| over_time));
-    let bounds: Vec<u64> = quantiles.into_iter().flatten().collect();
-    let shown = stage.intervals.iter().filter(|_| over_time);
-    let (intervals, counts): (Vec<_>, Vec<_>) = shown.map(|interval| interval_with_counts(interval, &bounds)).unzip();
+    let bounds = quantiles.map(|value| value.unwrap_or(u64::MAX));
+    let shown = if over_time { &stage.intervals[..] } else { &[] };
+    let (mut intervals, mut counts) = (Vec::with_capacity(shown.len()), Vec::with_capacity(shown.len()));
+    let mut room = Room::default();
+    for interval in shown {
+        let (findings, at_most) = interval_with_counts(interval, bounds, &mut room);
+        intervals.push(findings);
+        counts.push(at_most);
+    }
     let [p50_ns, p95_ns, p99_ns] = std::array::from_fn(|i| {
         quantiles[i]?;
-        let at_most: Vec<u64> = counts.iter().map(|counts| sum(counts[..=i].iter().copied())).collect();
+        let at_most: Vec<u64> = counts.iter().map(|at_most| at_most[i]).collect();
         let seconds = steps.seconds(&stage.intervals, &at_most);
         assay_stats::quantile_interval(&response, record::STAGE_QUANTILES_PPM[i], &seconds)
     });

@@ -265,7 +265,7 @@ impl Steps {
             (count > 0.0).then_some((*step, sum / count))
         };
         let (at, means): (Vec<usize>, Vec<f64>) = kept.iter().filter_map(mean).unzip();
-        let Steadiness { shifts, steady } = assay_stats::course(&means, &Tolerance::RESPONSE);
+        let Steadiness { shifts, steady, .. } = assay_stats::course(&means, &Tolerance::RESPONSE);
         let start_ns = |place: usize| self.start_ns(at[place], intervals);
         let of = |shift: &assay_stats::Shift| (start_ns(shift.at), shift.before, shift.after);
         let largest = || shifts.iter().max_by(|a, b| a.size().abs().total_cmp(&b.size().abs()));
@@ -349,7 +349,6 @@ pub(crate) fn without_course(steps: &Steps, outages: &[OutageFindings]) -> Throu
 pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside: &StageFacts) -> ThroughputFindings {
     let rates = steps.rates(intervals);
     let ns = |steps_many: f64| (steps_many * steps.length_ns as f64) as u64;
-    let waves = assay_stats::waves(&rates);
     let variability = assay_stats::variability(&rates);
     let figure = |of: fn(&Variability) -> f64| variability.as_ref().map(of);
     // Outages are reported separately; the rest is judged without them.
@@ -357,6 +356,7 @@ pub(crate) fn throughput_findings(steps: &Steps, intervals: &[Interval], beside:
         (0..rates.len()).filter(|step| !steps.has_outage(*step, intervals, beside.outages)).collect();
     let kept_rates: Vec<f64> = kept.iter().map(|step| rates[*step]).collect();
     let course = assay_stats::course(&kept_rates, &Tolerance::THROUGHPUT);
+    let waves = if kept.len() == rates.len() { course.waves } else { assay_stats::waves(&rates) };
     let shift = |shift: &assay_stats::Shift| ShiftFindings {
         start_ns: steps.start_ns(kept[shift.at], intervals),
         tps_before: shift.before,
