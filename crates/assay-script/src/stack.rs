@@ -10,7 +10,7 @@ use std::slice;
 use assay_luajit as lua;
 use assay_luajit::lua_State;
 use assay_options::OptionValue;
-use assay_seam::{RowsPool, StatementError, Value};
+use assay_seam::{Cell, Reply, RowsPool, StatementError, Value};
 
 use crate::native::Native;
 use crate::request::{Answer, Decision, Failure, Footprint, Verdict};
@@ -97,6 +97,76 @@ pub(crate) unsafe fn push_answer(
     }
 }
 
+/// Pushes the first columns of the first row of a reply without an error, as far as it has one set of rows; returns how
+/// many values that are.
+///
+/// # Safety
+/// As for `push_answer`.
+pub(crate) unsafe fn push_row(
+    thread: *mut lua_State,
+    native: &mut Native,
+    asked: u32,
+    reply: Reply,
+    pool: &mut RowsPool,
+) -> c_int {
+    let rows = match reply.rows {
+        Some(rows) if rows.sets() == 1 => rows,
+        // SAFETY: the caller's promise.
+        rows => unsafe {
+            return push_answer(thread, native, asked, Answer::Reply(Reply { rows, ..reply }, Verdict::Fatal), pool);
+        },
+    };
+    let mut count = 0;
+    if rows.len(0) > 0 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            lua::lua_pushnumber(thread, COLUMNS);
+            for cell in rows.cells_from(0, 0).take(rows.columns(0).min(COLUMNS_MAX)) {
+                push_cell(thread, &cell);
+                count += 1;
+            }
+        }
+        count += 1;
+    }
+    pool.put(rows);
+    count
+}
+
+/// A column's value: a number if it arrived as an integer that a double has exactly, else a text.
+///
+/// # Safety
+/// As for `push_answer`.
+unsafe fn push_cell(thread: *mut lua_State, cell: &Cell<'_>) {
+    const EXACT: u64 = 1 << 53;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match cell {
+            Cell::Null => lua::lua_pushnil(thread),
+            Cell::Text(text) => push_bytes(thread, text),
+            Cell::Int(value) if value.unsigned_abs() <= EXACT => lua::lua_pushnumber(thread, *value as f64),
+            number => {
+                let mut text = Vec::new();
+                write_number(&mut text, number);
+                push_bytes(thread, &text);
+            }
+        }
+    }
+}
+
+/// Writes a number of a row as scripts see it. Other cells are not written.
+pub(crate) fn write_number(text: &mut Vec<u8>, cell: &Cell<'_>) {
+    use std::io::Write;
+    let written = match cell {
+        Cell::Null | Cell::Text(_) => Ok(()),
+        Cell::Int(value) => write!(text, "{value}"),
+        Cell::Double(value) if value.abs() >= 1e15 || (*value != 0.0 && value.abs() < 1e-5) => {
+            write!(text, "{value:e}")
+        }
+        Cell::Double(value) => write!(text, "{value}"),
+    };
+    debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
+}
+
 /// # Safety
 /// As for `push_answer`.
 pub(crate) unsafe fn push_error(thread: *mut lua_State, error: &StatementError, verdict: Verdict) -> c_int {
@@ -170,6 +240,10 @@ pub(crate) unsafe fn text_at<'a>(lua: *mut lua_State, index: c_int) -> &'a [u8] 
 
 /// Index on the stack of the executing session from which a statement's parameters are; their kinds are below.
 const PARAMETERS: c_int = 5;
+/// The answer of `push_row`, before the columns: `COLUMNS` in statement.lua.
+const COLUMNS: f64 = 4.0;
+/// As many columns as that hands out.
+const COLUMNS_MAX: usize = 4;
 /// The answer to an execution with a value that cannot be passed on: see `UNSUITABLE` in sql.lua.
 pub(crate) const UNSUITABLE: f64 = 3.0;
 
