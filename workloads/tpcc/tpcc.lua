@@ -47,7 +47,7 @@ local TRANSACTIONS = {
 local function prepare_set(connection, dialect, set)
   local prepared = { stock = {} }
   for name, definition in pairs(tpcc.all_statements()) do
-    prepared[name] = connection:prepare(dialect:statement(definition, set), definition[2]):lean()
+    prepared[name] = connection:prepare(dialect:statement(definition, set), definition[2]):lean(definition[3])
   end
   for d = 1, tpcc.DISTRICTS do prepared.stock[d] = prepared["stock_" .. d] end
   return watch.set(prepared)

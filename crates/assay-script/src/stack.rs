@@ -97,8 +97,8 @@ pub(crate) unsafe fn push_answer(
     }
 }
 
-/// Pushes the first columns of the first row of a reply without an error, as far as it has one set of rows; returns how
-/// many values that are.
+/// Pushes columns of the first row of a reply without an error, as far as it has one set of rows; returns how many values
+/// that are. `columns`: for each what becomes of it, see `lean` in statement.lua.
 ///
 /// # Safety
 /// As for `push_answer`.
@@ -107,22 +107,25 @@ pub(crate) unsafe fn push_row(
     native: &mut Native,
     asked: u32,
     reply: Reply,
+    columns: &[u8],
     pool: &mut RowsPool,
 ) -> c_int {
     let rows = match reply.rows {
         Some(rows) if rows.sets() == 1 => rows,
-        // SAFETY: the caller's promise.
-        rows => unsafe {
-            return push_answer(thread, native, asked, Answer::Reply(Reply { rows, ..reply }, Verdict::Fatal), pool);
-        },
+        rows => {
+            let answer = Answer::Reply(Reply { rows, ..reply }, Verdict::Fatal);
+            // SAFETY: the caller's promise.
+            return unsafe { push_answer(thread, native, asked, answer, pool) };
+        }
     };
     let mut count = 0;
     if rows.len(0) > 0 {
+        let cells = rows.cells_from(0, 0).take(rows.columns(0)).zip(columns);
         // SAFETY: the caller's promise.
         unsafe {
             lua::lua_pushnumber(thread, COLUMNS);
-            for cell in rows.cells_from(0, 0).take(rows.columns(0).min(COLUMNS_MAX)) {
-                push_cell(thread, &cell);
+            for (cell, wanted) in cells {
+                push_cell(thread, &cell, *wanted);
                 count += 1;
             }
         }
@@ -132,21 +135,26 @@ pub(crate) unsafe fn push_row(
     count
 }
 
-/// A column's value: a number if it arrived as an integer that a double has exactly, else a text.
+/// Pushes a column's value as it is wanted: a text, `t`; a number, `n`, if it is one; or not at all, nil.
 ///
 /// # Safety
 /// As for `push_answer`.
-unsafe fn push_cell(thread: *mut lua_State, cell: &Cell<'_>) {
-    const EXACT: u64 = 1 << 53;
+unsafe fn push_cell(thread: *mut lua_State, cell: &Cell<'_>, wanted: u8) {
+    let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     // SAFETY: the caller's promise.
     unsafe {
-        match cell {
-            Cell::Null => lua::lua_pushnil(thread),
-            Cell::Text(text) => push_bytes(thread, text),
-            Cell::Int(value) if value.unsigned_abs() <= EXACT => lua::lua_pushnumber(thread, *value as f64),
-            number => {
+        match (cell, wanted) {
+            (Cell::Null, _) | (_, b'-') => lua::lua_pushnil(thread),
+            (Cell::Int(value), b'n') => lua::lua_pushnumber(thread, *value as f64),
+            (Cell::Double(value), b'n') => lua::lua_pushnumber(thread, *value),
+            (Cell::Text(text), b'n') => match number(text) {
+                Some(value) => lua::lua_pushnumber(thread, value),
+                None => push_bytes(thread, text),
+            },
+            (Cell::Text(text), _) => push_bytes(thread, text),
+            (value, _) => {
                 let mut text = Vec::new();
-                write_number(&mut text, number);
+                write_number(&mut text, value);
                 push_bytes(thread, &text);
             }
         }
@@ -242,8 +250,8 @@ pub(crate) unsafe fn text_at<'a>(lua: *mut lua_State, index: c_int) -> &'a [u8] 
 const PARAMETERS: c_int = 5;
 /// The answer of `push_row`, before the columns: `COLUMNS` in statement.lua.
 const COLUMNS: f64 = 4.0;
-/// As many columns as that hands out.
-const COLUMNS_MAX: usize = 4;
+/// Index on the stack of a session that waits for a row of what becomes of its columns: behind nine values.
+pub(crate) const WANTED: c_int = PARAMETERS + 9;
 /// The answer to an execution with a value that cannot be passed on: see `UNSUITABLE` in sql.lua.
 pub(crate) const UNSUITABLE: f64 = 3.0;
 

@@ -26,7 +26,7 @@ use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
 use crate::script::Script;
 use crate::stack::{
-    UNSUITABLE, failure, push_answer, push_bytes, push_option, push_row, push_value, read_parameters, text_at,
+    UNSUITABLE, WANTED, failure, push_answer, push_bytes, push_option, push_row, push_value, read_parameters, text_at,
 };
 use assay_options::OptionValue;
 
@@ -367,13 +367,15 @@ impl LuaState {
         // SAFETY: the thread is suspended and ours. Nothing borrowed from its stack is alive, since the last request
         // borrowed `self`. `native` lives as long as the session.
         let count = unsafe {
+            // The text is a field of the statement that waits for its row.
+            let columns = if session.wants_row { text_at(thread, WANTED) } else { &[] };
             // A thread that has not started holds its function.
             if lua::lua_status(thread) == lua::LUA_YIELD {
                 lua::lua_settop(thread, 0);
             }
             match answer {
                 Answer::Reply(reply, _) if session.wants_row && reply.error.is_none() => {
-                    push_row(thread, &mut *session.native, session.asked, reply, pool)
+                    push_row(thread, &mut *session.native, session.asked, reply, columns, pool)
                 }
                 answer => push_answer(thread, &mut *session.native, session.asked, answer, pool),
             }

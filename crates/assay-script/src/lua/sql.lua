@@ -95,6 +95,9 @@ function Result:fetch_row()
   return values
 end
 
+--- The value in a row and a column, both from 1, as a string; nil for NULL, and outside of the result.
+function Result:value(row, column) return value_at(self, row - 1, column - 1) end
+
 --- The result of a method that asserts something; it gets the method's name.
 local asserted = front.asserted or function() return true end
 

@@ -421,15 +421,20 @@ end
 -- what is compiled for one statement is right for the others.
 local Lean = { opaque = true, __tostring = function() return "<sql_statement>" end }
 Lean.__index = Lean
-local ID, KINDS, ORIGIN = 1, 2, 3
+local ID, KINDS, ORIGIN, WANTED = 1, 2, 3, 4
 local LEAN_MAX = 9
 
 --- The statement in a form that costs less to execute: its methods take up to nine values, and those left out are NULL;
---- `row` returns at most four columns.
-function ValueStatement:lean()
+--- `row` returns at most four columns. `columns`: what becomes of them, a letter each: `t`, a text, as by default; `n`, a
+--- number; `-`, nil. Those without a letter are not returned.
+function ValueStatement:lean(columns)
   local class = getmetatable(self)
   if #class.kinds > LEAN_MAX then raise("a lean statement has at most " .. LEAN_MAX .. " placeholders") end
-  return setmetatable({ [0] = self[0], class.id, class.kinds, self }, Lean)
+  columns = columns or "tttt"
+  if type(columns) ~= "string" or not columns:find("^[tn-]+$") or #columns > 4 then
+    raise("the columns of a lean statement are up to four letters: t, n or -")
+  end
+  return setmetatable({ [0] = self[0], class.id, class.kinds, self, columns }, Lean)
 end
 
 --- Values are inserted into its text: nothing is to be saved.
@@ -451,7 +456,8 @@ end
 function Lean:row(a, b, c, d, e, f, g, h, i)
   local connection = self[0]
   if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(ROW, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i)
+  local answer, p, q, r, s, t, u, v = yield(ROW, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i,
+    self[WANTED])
   if answer == COLUMNS and not connection[FAILED] then
     connection[SETS] = 1
     return p, q, r, s
