@@ -19,7 +19,7 @@ const CORE: [LuaChunk; 2] =
     [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
 
 /// The other parts, in the order they run.
-const REST: [LuaChunk; 9] = [
+const REST: [LuaChunk; 10] = [
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
@@ -29,6 +29,7 @@ const REST: [LuaChunk; 9] = [
     (c"=assay/legacy", include_str!("lua/legacy.lua")),
     (c"=assay/report", include_str!("lua/report.lua")),
     (c"=assay/session", include_str!("lua/session.lua")),
+    (c"=assay/lean", include_str!("lua/lean.lua")),
 ];
 
 /// All parts in the order they run, with those of a front.

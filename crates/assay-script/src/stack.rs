@@ -10,12 +10,13 @@ use std::slice;
 use assay_luajit as lua;
 use assay_luajit::lua_State;
 use assay_options::OptionValue;
-use assay_seam::{Cell, Reply, RowsPool, StatementError, Value};
+use assay_seam::{Cell, Rows, RowsPool, StatementError, Value};
 
 use crate::native::Native;
 use crate::request::{Answer, Decision, Failure, Footprint, Verdict};
 
-/// Pushes the results of the session's `yield`; returns their number.
+/// Pushes the results of the session's `yield`; returns their number. `columns`: for a session that waits for a row, what
+/// becomes of each of its columns, see lean.lua; else empty.
 ///
 /// # Safety
 /// The thread is suspended with an empty stack.
@@ -23,6 +24,7 @@ pub(crate) unsafe fn push_answer(
     thread: *mut lua_State,
     native: &mut Native,
     asked: u32,
+    columns: &[u8],
     answer: Answer,
     pool: &mut RowsPool,
 ) -> c_int {
@@ -45,6 +47,11 @@ pub(crate) unsafe fn push_answer(
                 if rows.sets() == 0 {
                     pool.put(rows);
                     return 0;
+                }
+                if !columns.is_empty() && rows.sets() == 1 {
+                    let count = push_row(thread, &rows, columns);
+                    pool.put(rows);
+                    return count;
                 }
                 let live = native.live(asked);
                 for number in [1, live.serial as usize, rows.len(0), rows.columns(0), rows.sets()] {
@@ -97,45 +104,27 @@ pub(crate) unsafe fn push_answer(
     }
 }
 
-/// Pushes columns of the first row of a reply without an error, as far as it has one set of rows; returns how many values
-/// that are. `columns`: for each what becomes of it, see `lean` in statement.lua.
+/// Pushes columns of the first row, if there is one, behind `COLUMNS`; returns how many values that are.
 ///
 /// # Safety
 /// As for `push_answer`.
-pub(crate) unsafe fn push_row(
-    thread: *mut lua_State,
-    native: &mut Native,
-    asked: u32,
-    reply: Reply,
-    columns: &[u8],
-    pool: &mut RowsPool,
-) -> c_int {
-    let rows = match reply.rows {
-        Some(rows) if rows.sets() == 1 => rows,
-        rows => {
-            let answer = Answer::Reply(Reply { rows, ..reply }, Verdict::Fatal);
-            // SAFETY: the caller's promise.
-            return unsafe { push_answer(thread, native, asked, answer, pool) };
-        }
-    };
-    let mut count = 0;
-    if rows.len(0) > 0 {
-        let cells = rows.cells_from(0, 0).take(rows.columns(0)).zip(columns);
-        // SAFETY: the caller's promise.
-        unsafe {
-            lua::lua_pushnumber(thread, COLUMNS);
-            for (cell, wanted) in cells {
-                push_cell(thread, &cell, *wanted);
-                count += 1;
-            }
-        }
-        count += 1;
+unsafe fn push_row(thread: *mut lua_State, rows: &Rows, columns: &[u8]) -> c_int {
+    if rows.len(0) == 0 {
+        return 0;
     }
-    pool.put(rows);
+    let mut count = 1;
+    // SAFETY: the caller's promise.
+    unsafe {
+        lua::lua_pushnumber(thread, COLUMNS);
+        for (cell, wanted) in rows.cells_from(0, 0).take(rows.columns(0)).zip(columns) {
+            push_cell(thread, &cell, *wanted);
+            count += 1;
+        }
+    }
     count
 }
 
-/// Pushes a column's value as it is wanted: a text, `t`; a number, `n`, if it is one; or not at all, nil.
+/// Pushes a column's value as it is wanted: a text, `t`; a number, `n`, if it is one; or not at all, false.
 ///
 /// # Safety
 /// As for `push_answer`.
@@ -144,7 +133,8 @@ unsafe fn push_cell(thread: *mut lua_State, cell: &Cell<'_>, wanted: u8) {
     // SAFETY: the caller's promise.
     unsafe {
         match (cell, wanted) {
-            (Cell::Null, _) | (_, b'-') => lua::lua_pushnil(thread),
+            (_, b'-') => lua::lua_pushboolean(thread, 0),
+            (Cell::Null, _) => lua::lua_pushnil(thread),
             (Cell::Int(value), b'n') => lua::lua_pushnumber(thread, *value as f64),
             (Cell::Double(value), b'n') => lua::lua_pushnumber(thread, *value),
             (Cell::Text(text), b'n') => match number(text) {
@@ -248,7 +238,7 @@ pub(crate) unsafe fn text_at<'a>(lua: *mut lua_State, index: c_int) -> &'a [u8] 
 
 /// Index on the stack of the executing session from which a statement's parameters are; their kinds are below.
 const PARAMETERS: c_int = 5;
-/// The answer of `push_row`, before the columns: `COLUMNS` in statement.lua.
+/// The answer of `push_row`, before the columns: `COLUMNS` in lean.lua.
 const COLUMNS: f64 = 4.0;
 /// Index on the stack of a session that waits for a row of what becomes of its columns: behind nine values.
 pub(crate) const WANTED: c_int = PARAMETERS + 9;

@@ -26,7 +26,7 @@ use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
 use crate::script::Script;
 use crate::stack::{
-    UNSUITABLE, WANTED, failure, push_answer, push_bytes, push_option, push_row, push_value, read_parameters, text_at,
+    UNSUITABLE, WANTED, failure, push_answer, push_bytes, push_option, push_value, read_parameters, text_at,
 };
 use assay_options::OptionValue;
 
@@ -331,7 +331,7 @@ impl LuaState {
                 true => push_bytes(thread, &self.text),
                 false => lua::lua_pushnil(thread),
             }
-            3 + push_answer(thread, &mut *native, asked, answer, pool)
+            3 + push_answer(thread, &mut *native, asked, &[], answer, pool)
         };
         self.go_on(slot, count)
     }
@@ -373,12 +373,7 @@ impl LuaState {
             if lua::lua_status(thread) == lua::LUA_YIELD {
                 lua::lua_settop(thread, 0);
             }
-            match answer {
-                Answer::Reply(reply, _) if session.wants_row && reply.error.is_none() => {
-                    push_row(thread, &mut *session.native, session.asked, reply, columns, pool)
-                }
-                answer => push_answer(thread, &mut *session.native, session.asked, answer, pool),
-            }
+            push_answer(thread, &mut *session.native, session.asked, columns, answer, pool)
         };
         self.go_on(slot, count)
     }

@@ -95,9 +95,6 @@ function Result:fetch_row()
   return values
 end
 
---- The value in a row and a column, both from 1, as a string; nil for NULL, and outside of the result.
-function Result:value(row, column) return value_at(self, row - 1, column - 1) end
-
 --- The result of a method that asserts something; it gets the method's name.
 local asserted = front.asserted or function() return true end
 
@@ -501,10 +498,10 @@ function core.try_reconnect(connection) return yield(RECONNECT, connection[NUMBE
 
 core.query_row = Connection.query_row
 
--- Used by statement.lua, load.lua and plain.lua.
+-- Used by statement.lua, lean.lua, load.lua and plain.lua.
 core.connections = {
   class = Connection, first = first_connections, NUMBER = NUMBER, BUSY = BUSY, PREPARED = PREPARED, ROWS = ROWS,
-  LENGTH = LENGTH, WIDTH = WIDTH, FAILED = FAILED, SETS = SETS,
+  LENGTH = LENGTH, WIDTH = WIDTH, FAILED = FAILED, SETS = SETS, result = Result,
   forgive = forgive, finish = finish, finish_unread = finish_unread, failed = statement_failed, closed = closed, text_of = text_of,
   value_at = value_at, make_ready = make_ready, settle = settle, flush = flush,
 }

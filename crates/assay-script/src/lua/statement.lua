@@ -9,11 +9,9 @@ local new_table = require("table.new")
 local ask, shared, raise, front, connections = core.ask, core.shared, core.raise, core.front, core.connections
 local yield = coroutine.yield
 local QUERY, PREPARE, EXECUTE, CLOSE, DEFER, PIPE = ask.QUERY, ask.PREPARE, ask.EXECUTE, ask.CLOSE, ask.DEFER, ask.PIPE
-local PERFORM, ROW = ask.PERFORM, ask.ROW
+local PERFORM = ask.PERFORM
 local Connection, NUMBER, BUSY, PREPARED = connections.class, connections.NUMBER, connections.BUSY, connections.PREPARED
 local ROWS, LENGTH, WIDTH = connections.ROWS, connections.LENGTH, connections.WIDTH
-local COLUMNS = 4 -- the answer to ROW: the first columns of the row come after it
-local FAILED, SETS, forgive = connections.FAILED, connections.SETS, connections.forgive
 local finish, finish_unread, statement_failed = connections.finish, connections.finish_unread, connections.failed
 local closed, text_of, value_at = connections.closed, connections.text_of, connections.value_at
 local make_ready, settle, flush = connections.make_ready, connections.settle, connections.flush
@@ -415,77 +413,6 @@ function Statement:row(...)
   return unpack(result:fetch_row(), 1, columns)
 end
 
--- Lean statements: a connection, at 0, and what all executions have in common, without a function that takes any number
--- of values between the script and `yield`. LuaJIT compiles no code that returns from such a function to its caller, so
--- with one, everything from the answer to the end of the caller's work runs in the interpreter. All are of one class:
--- what is compiled for one statement is right for the others.
-local Lean = { opaque = true, __tostring = function() return "<sql_statement>" end }
-Lean.__index = Lean
-local ID, KINDS, ORIGIN, WANTED = 1, 2, 3, 4
-local LEAN_MAX = 9
-
---- The statement in a form that costs less to execute: its methods take up to nine values, and those left out are NULL;
---- `row` returns at most four columns. `columns`: what becomes of them, a letter each: `t`, a text, as by default; `n`, a
---- number; `-`, nil. Those without a letter are not returned.
-function ValueStatement:lean(columns)
-  local class = getmetatable(self)
-  if #class.kinds > LEAN_MAX then raise("a lean statement has at most " .. LEAN_MAX .. " placeholders") end
-  columns = columns or "tttt"
-  if type(columns) ~= "string" or not columns:find("^[tn-]+$") or #columns > 4 then
-    raise("the columns of a lean statement are up to four letters: t, n or -")
-  end
-  return setmetatable({ [0] = self[0], class.id, class.kinds, self, columns }, Lean)
-end
-
---- Values are inserted into its text: nothing is to be saved.
-function Substituted:lean() return self end
-
-local function make_lean_ready(statement) usable_with(statement[ORIGIN], getmetatable(statement[ORIGIN]), #statement[KINDS]) end
-
-local function unusual_row(connection, statement, answer, a, b, c, d, ...)
-  if answer == COLUMNS then
-    forgive(connection)
-    connection[SETS] = 1
-    return a, b, c, d
-  end
-  local result = finish(connection, statement, answer, a, b, c, d, ...)
-  if result == nil or result[LENGTH] == 0 then return end
-  return unpack(result:fetch_row(), 1, math.min(result[WIDTH], 4))
-end
-
-function Lean:row(a, b, c, d, e, f, g, h, i)
-  local connection = self[0]
-  if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(ROW, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i,
-    self[WANTED])
-  if answer == COLUMNS and not connection[FAILED] then
-    connection[SETS] = 1
-    return p, q, r, s
-  end
-  return unusual_row(connection, self[ORIGIN], answer, p, q, r, s, t, u, v)
-end
-
-function Lean:execute(a, b, c, d, e, f, g, h, i)
-  local connection = self[0]
-  if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(EXECUTE, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i)
-  return finish(connection, self[ORIGIN], answer, p, q, r, s, t, u, v)
-end
-
-function Lean:perform(a, b, c, d, e, f, g, h, i)
-  local connection = self[0]
-  if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(PERFORM, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i)
-  return finish_unread(connection, self[ORIGIN], answer, p, q, r, s, t, u, v)
-end
-
-function Lean:defer(a, b, c, d, e, f, g, h, i)
-  local connection = self[0]
-  if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(DEFER, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i)
-  return deferred(connection, self[ORIGIN], answer, p, q, r, s, t, u, v)
-end
-
 function Statement:next_result() return self[0]:next_result() end
 
 local function close(connection, id)
@@ -511,3 +438,6 @@ function ValueStatement:close()
   connection.closed_statements, connection[BUSY] = gone, true
   return 0
 end
+
+-- Used by lean.lua.
+core.statements = { values = ValueStatement, substituted = Substituted, usable_with = usable_with, deferred = deferred }
