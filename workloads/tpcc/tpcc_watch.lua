@@ -30,8 +30,8 @@ function also.set_carrier(number)
   carrier = number
 end
 
--- A statement that is watched: it, the values of its last execution, the columns that returned, and what else to do with
--- the values, if anything. Its methods take a fixed number of values, as those of lean statements do.
+-- A statement that is watched: it, the values of its last execution, the columns that returned, and what else to do
+-- with the values, if anything. Its methods take a fixed number of values, as those of lean statements do.
 local Watched = {}
 Watched.__index = Watched
 local REAL, VALUES, ROW, MORE = 1, 2, 3, 4

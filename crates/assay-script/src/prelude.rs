@@ -24,12 +24,12 @@ const REST: [LuaChunk; 10] = [
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
     (c"=assay/statement", include_str!("lua/statement.lua")),
+    (c"=assay/lean", include_str!("lua/lean.lua")),
     (c"=assay/load", include_str!("lua/load.lua")),
     (c"=assay/plain", include_str!("lua/plain.lua")),
     (c"=assay/legacy", include_str!("lua/legacy.lua")),
     (c"=assay/report", include_str!("lua/report.lua")),
     (c"=assay/session", include_str!("lua/session.lua")),
-    (c"=assay/lean", include_str!("lua/lean.lua")),
 ];
 
 /// All parts in the order they run, with those of a front.

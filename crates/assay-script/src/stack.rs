@@ -15,8 +15,8 @@ use assay_seam::{Cell, Rows, RowsPool, StatementError, Value};
 use crate::native::Native;
 use crate::request::{Answer, Decision, Failure, Footprint, Verdict};
 
-/// Pushes the results of the session's `yield`; returns their number. `columns`: for a session that waits for a row, what
-/// becomes of each of its columns, see lean.lua; else empty.
+/// Pushes the results of the session's `yield`; returns their number. `columns`: for a session that waits for a row,
+/// what becomes of each of its columns, see lean.lua; else empty.
 ///
 /// # Safety
 /// The thread is suspended with an empty stack.

@@ -10,7 +10,8 @@ local yield = coroutine.yield
 local ROW, EXECUTE, PERFORM, DEFER = ask.ROW, ask.EXECUTE, ask.PERFORM, ask.DEFER
 local NUMBER, BUSY, FAILED, SETS = connections.NUMBER, connections.BUSY, connections.FAILED, connections.SETS
 local LENGTH, WIDTH = connections.LENGTH, connections.WIDTH
-local finish, finish_unread, forgive, value_at = connections.finish, connections.finish_unread, connections.forgive, connections.value_at
+local finish, finish_unread = connections.finish, connections.finish_unread
+local forgive, value_at = connections.forgive, connections.value_at
 local usable_with, deferred = statements.usable_with, statements.deferred
 local COLUMNS = 4 -- the answer to ROW: columns come after it
 
@@ -23,8 +24,8 @@ local ID, KINDS, ORIGIN, WANTED = 1, 2, 3, 4
 local LEAN_MAX = 9
 
 --- The statement in a form that costs less to execute: its methods take up to nine values, and those left out are NULL;
---- `row` returns at most four columns. `columns`: what becomes of them, a letter each: `t`, a text, as by default; `n`, a
---- number; `-`, false. Those without a letter are not returned.
+--- `row` returns at most four columns. `columns`: what becomes of them, a letter each: `t`, a text, as by default; `n`,
+--- a number; `-`, false. Those without a letter are not returned.
 function statements.values:lean(columns)
   local class = getmetatable(self)
   if #class.kinds > LEAN_MAX then raise("a lean statement has at most " .. LEAN_MAX .. " placeholders") end
@@ -38,7 +39,10 @@ end
 --- Values are inserted into its text: nothing is to be saved.
 function statements.substituted:lean() return self end
 
-local function make_lean_ready(statement) usable_with(statement[ORIGIN], getmetatable(statement[ORIGIN]), #statement[KINDS]) end
+local function make_lean_ready(statement)
+  local origin = statement[ORIGIN]
+  usable_with(origin, getmetatable(origin), #statement[KINDS])
+end
 
 local function unusual_row(connection, statement, answer, a, b, c, d, ...)
   if answer == COLUMNS then
@@ -66,20 +70,23 @@ end
 function Lean:execute(a, b, c, d, e, f, g, h, i)
   local connection = self[0]
   if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(EXECUTE, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i)
+  local answer, p, q, r, s, t, u, v = yield(EXECUTE, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g,
+    h, i)
   return finish(connection, self[ORIGIN], answer, p, q, r, s, t, u, v)
 end
 
 function Lean:perform(a, b, c, d, e, f, g, h, i)
   local connection = self[0]
   if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(PERFORM, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i)
+  local answer, p, q, r, s, t, u, v = yield(PERFORM, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g,
+    h, i)
   return finish_unread(connection, self[ORIGIN], answer, p, q, r, s, t, u, v)
 end
 
 function Lean:defer(a, b, c, d, e, f, g, h, i)
   local connection = self[0]
   if connection[BUSY] then make_lean_ready(self) end
-  local answer, p, q, r, s, t, u, v = yield(DEFER, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g, h, i)
+  local answer, p, q, r, s, t, u, v = yield(DEFER, connection[NUMBER], self[ID], self[KINDS], a, b, c, d, e, f, g,
+    h, i)
   return deferred(connection, self[ORIGIN], answer, p, q, r, s, t, u, v)
 end

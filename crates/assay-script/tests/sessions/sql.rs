@@ -122,7 +122,32 @@ fn lean_statements_return_what_is_wanted_of_a_row() {
             .rows("execute 0", 1, &[Some("7")])
             .error("execute 0", 1064, "42000", Verdict::Fatal)
             .rows("execute 0", 1, &[Some("10")]),
-        r#"TODO"#,
+        r#"prepare 0.0: SELECT ?, ?
+        execute 0.0: [Int(1), Text([120])]
+        log 2.5	false	text	nil
+        execute 0.0: [Int(2), Text([121])]
+        log 4	1.50	left out	text	nil
+        execute 0.0: [Int(3), Null]
+        log 0
+        execute 0.0: [Int(4), Null]
+        log 4	no number	nil	nil	nil
+        execute 0.0: [Int(5), Null]
+        log 1	true
+        execute 0.0: [Int(6), Text([122])]
+        log 1	<sql_result>
+        execute 0.0: [Int(7), Null]
+        defer 0.0: [Int(8), Text([119])]
+        log true
+        log false	test.lua:15: parameter 1: 7.5 is not a whole number
+        execute 0.0: [Int(9), Null]
+        log false	test.lua:16: SQL error, errno = 1064, state = '42000': no luck
+        execute 0.0: [Int(10), Null]
+        log 4	10	nil	nil	nil
+        log false	test.lua:18: the columns of a lean statement are up to four letters: t, n or -
+        log false	test.lua:19: the columns of a lean statement are up to four letters: t, n or -
+        flush 0
+        close 0.0
+        log false	test.lua:21: attempt to use an already closed statement"#,
     );
 }
 
