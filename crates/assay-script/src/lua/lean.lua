@@ -40,8 +40,7 @@ end
 function statements.substituted:lean() return self end
 
 local function make_lean_ready(statement)
-  local origin = statement[ORIGIN]
-  usable_with(origin, getmetatable(origin), #statement[KINDS])
+  usable_with(statement[ORIGIN], getmetatable(statement[ORIGIN]), #statement[KINDS])
 end
 
 local function unusual_row(connection, statement, answer, a, b, c, d, ...)
