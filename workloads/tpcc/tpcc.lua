@@ -47,7 +47,7 @@ local TRANSACTIONS = {
 local function prepare_set(connection, dialect, set)
   local prepared = { stock = {} }
   for name, definition in pairs(tpcc.all_statements()) do
-    prepared[name] = connection:prepare(dialect:statement(definition, set), definition[2])
+    prepared[name] = connection:prepare(dialect:statement(definition, set), definition[2]):lean(definition[3])
   end
   for d = 1, tpcc.DISTRICTS do prepared.stock[d] = prepared["stock_" .. d] end
   return watch.set(prepared)
@@ -230,6 +230,9 @@ local function open_documents(con, dialect)
   return dialect
 end
 
+local function send_now(statement, a, b, c, d, e, f, g, h, i) return statement:execute(a, b, c, d, e, f, g, h, i) end
+local function send_later(statement, a, b, c, d, e, f, g, h, i) return statement:defer(a, b, c, d, e, f, g, h, i) end
+
 --- Makes the session ready to execute transactions. Returns the dialect.
 function open_session()
   local settings = tpcc.settings()
@@ -248,11 +251,10 @@ function open_session()
   for set = 1, settings.sets do
     for name, statement in pairs(prepare(con, dialect, set)) do session.sets[set][name] = statement end
   end
-  session.begin, session.begin_reading = con:prepare(dialect.begin, ""), con:prepare(begin_reading_text, "")
+  session.begin, session.begin_reading = con:prepare(dialect.begin, ""):lean(), con:prepare(begin_reading_text, ""):lean()
   read_levels(dialect, dialect.begin, begin_reading_text)
-  session.commit, session.rollback = con:prepare(dialect.commit, ""), con:prepare(dialect.rollback, "")
-  session.defer = settings.batch_statements and session.commit.defer or session.commit.execute
-  if not settings.procedures then session.defer = watch.defer(session.defer) end
+  session.commit, session.rollback = con:prepare(dialect.commit, ""):lean(), con:prepare(dialect.rollback, ""):lean()
+  session.defer = settings.batch_statements and send_later or send_now
   if settings.batch_statements then check_batching(dialect) end
   return dialect
 end

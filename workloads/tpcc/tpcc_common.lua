@@ -160,7 +160,7 @@ function tpcc.all_statements()
     local dialect = tpcc.dialect()
     for _, part in ipairs(PARTS) do
       for name, definition in pairs(dialect.statements[part]) do
-        statements[name] = statements[name] or { definition[1], definition[2] }
+        statements[name] = statements[name] or { definition[1], definition[2], definition[3] }
       end
     end
   end
@@ -264,20 +264,27 @@ end
 local function pairs_of(a, low, high)
   local range, size, of = high - low + 1, a + 1, {}
   for r = 0, range - 1 do of[r] = 0 end
+  -- A set of n bits has 2ⁿ subsets, and is joined of two sets in 3ⁿ ways.
+  local subsets, joins = { [0] = 1 }, { [0] = 1 }
+  for x = 1, a do
+    local half, has_bit = floor(x / 2), x % 2 == 1
+    subsets[x], joins[x] = subsets[half] * (has_bit and 2 or 1), joins[half] * (has_bit and 3 or 1)
+  end
   for block = floor(low / size), floor(high / size) do
-    local sets = {}
-    for x = 0, a do
-      local y = block * size + x
-      local bits, rest = 0, x
-      while rest > 0 do bits, rest = bits + rest % 2, floor(rest / 2) end
-      sets[x] = y >= low and y <= high and 2 ^ bits or 0 -- pairs that make x of y
-    end
-    local bit = 1
-    while bit < size do -- sums over all subsets
+    local sets = joins -- pairs that make x of any y of the block
+    if block * size < low or block * size + a > high then
+      sets = {}
       for x = 0, a do
-        if floor(x / bit) % 2 == 1 then sets[x] = sets[x] + sets[x - bit] end
+        local y = block * size + x
+        sets[x] = y >= low and y <= high and subsets[x] or 0 -- pairs that make x of y
       end
-      bit = bit * 2
+      local bit = 1
+      while bit < size do -- sums over all subsets
+        for x = 0, a do
+          if floor(x / bit) % 2 == 1 then sets[x] = sets[x] + sets[x - bit] end
+        end
+        bit = bit * 2
+      end
     end
     for x = 0, a do
       local r = (block * size + x) % range

@@ -25,9 +25,7 @@ end
 function customers.of_name(set, w, d, name)
   local found = set.customers_of_name:execute(w, d, tpcc.last_name(name))
   if found.nrows == 0 then tpcc.fail("no customer %s in warehouse %d, district %d", tpcc.last_name(name), w, d) end
-  local row
-  for _ = 1, math.ceil(found.nrows / 2) do row = found:fetch_row() end
-  return tonumber(row[1])
+  return tonumber(found:value(math.ceil(found.nrows / 2), 1))
 end
 
 local FAVORED = ("1"):byte()

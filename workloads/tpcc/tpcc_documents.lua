@@ -134,7 +134,7 @@ local NOTED = { insert_order = true, update_stock = true, update_stock_at_once =
 function documents.prepare_set(con, dialect, set)
   local prepared = {}
   for name, definition in pairs(STATEMENTS) do
-    prepared[name] = watch.watched(name, con:prepare(dialect.of_set(definition[1], set), definition[2]))
+    prepared[name] = watch.watched(name, con:prepare(dialect.of_set(definition[1], set), definition[2]):lean())
   end
   for name, make in pairs(LISTS) do
     local made, is_noted = {}, NOTED[name]

@@ -21,7 +21,8 @@ local of_set = sql.of_set
 
 -- Transactions -------------------------------------------------------------------------------------------------------
 
--- Part of the workload → name → text and the kinds of its parameters.
+-- Part of the workload → name → text, the kinds of its parameters, and what the transactions read of the row, as in
+-- `lean`.
 --
 -- Reads before a write, and rows found through a locked row, are read with a lock. At REPEATABLE READ InnoDB answers
 -- other reads from a snapshot that may be older than the locked row: for example, the order of a new order may be
@@ -38,16 +39,16 @@ statements.customers = {
 statements.new_order = {
   order_customer = {
     "SELECT c_discount, c_last, c_credit, w_tax FROM {customer}, {warehouse}"
-      .. " WHERE w_id = ? AND c_w_id = w_id AND c_d_id = ? AND c_id = ?", "iii",
+      .. " WHERE w_id = ? AND c_w_id = w_id AND c_d_id = ? AND c_id = ?", "iii", "n--n",
   },
-  order_district = { "SELECT d_next_o_id, d_tax FROM {district} WHERE d_w_id = ? AND d_id = ?<lock>", "ii" },
+  order_district = { "SELECT d_next_o_id, d_tax FROM {district} WHERE d_w_id = ? AND d_id = ?<lock>", "ii", "nn" },
   next_order = { "UPDATE {district} SET d_next_o_id = ? WHERE d_w_id = ? AND d_id = ?", "iii" },
   insert_order = {
     "INSERT INTO {orders} (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local)"
       .. " VALUES (?, ?, ?, ?, <now>, ?, ?)", "iiiiii",
   },
   insert_new_order = { "INSERT INTO {new_orders} (no_o_id, no_d_id, no_w_id) VALUES (?, ?, ?)", "iii" },
-  item = { "SELECT i_price, i_name, i_data FROM {item} WHERE i_id = ?", "i" },
+  item = { "SELECT i_price, i_name, i_data FROM {item} WHERE i_id = ?", "i", "n-t" },
   update_stock = {
     "UPDATE {stock} SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + ?"
       .. " WHERE s_w_id = ? AND s_i_id = ?", "iiiii",
@@ -60,26 +61,26 @@ statements.new_order = {
 -- The text for a new order line is that of the customer's district: a statement for each.
 for d = 1, DISTRICTS do
   statements.new_order["stock_" .. d] = {
-    ("SELECT s_quantity, s_data, s_dist_%02d FROM {stock} WHERE s_w_id = ? AND s_i_id = ?<lock>"):format(d), "ii",
+    ("SELECT s_quantity, s_data, s_dist_%02d FROM {stock} WHERE s_w_id = ? AND s_i_id = ?<lock>"):format(d), "ii", "ntt",
   }
 end
 
 statements.payment = {
   pay_warehouse = { "UPDATE {warehouse} SET w_ytd = w_ytd + ? WHERE w_id = ?", "di" },
-  warehouse = { "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM {warehouse} WHERE w_id = ?", "i" },
+  warehouse = { "SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM {warehouse} WHERE w_id = ?", "i", "t" },
   pay_district = { "UPDATE {district} SET d_ytd = d_ytd + ? WHERE d_w_id = ? AND d_id = ?", "dii" },
   district = {
-    "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii",
+    "SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii", "t",
   },
   paying_customer = {
     "SELECT c_credit, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since,"
-      .. " c_credit_lim, c_discount, c_balance FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii",
+      .. " c_credit_lim, c_discount, c_balance FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii", "t",
   },
   pay_customer = {
     "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1"
       .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddiii",
   },
-  customer_data = { "SELECT c_data FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii" },
+  customer_data = { "SELECT c_data FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?<lock>", "iii", "t" },
   pay_bad_customer = {
     "UPDATE {customer} SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, c_payment_cnt = c_payment_cnt + 1,"
       .. " c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "ddtiii",
@@ -92,11 +93,11 @@ statements.payment = {
 
 statements.order_status = {
   customer_status = {
-    "SELECT c_balance, c_first, c_middle, c_last FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "iii",
+    "SELECT c_balance, c_first, c_middle, c_last FROM {customer} WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "iii", "n",
   },
   last_order = {
     "SELECT o_id, o_entry_d, o_carrier_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_c_id = ?"
-      .. " ORDER BY o_id DESC LIMIT 1", "iii",
+      .. " ORDER BY o_id DESC LIMIT 1", "iii", "n",
   },
   lines_of_order = {
     "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM {order_line}"
@@ -106,16 +107,16 @@ statements.order_status = {
 
 statements.delivery = {
   oldest_new_order = {
-    "SELECT no_o_id FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1<lock>", "ii",
+    "SELECT no_o_id FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? ORDER BY no_o_id LIMIT 1<lock>", "ii", "n",
   },
-  any_new_order = { "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ?", "ii" },
+  any_new_order = { "SELECT MIN(no_o_id) FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ?", "ii", "n" },
   delete_new_order = { "DELETE FROM {new_orders} WHERE no_w_id = ? AND no_d_id = ? AND no_o_id = ?", "iii" },
-  customer_of_order = { "SELECT o_c_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?<lock>", "iii" },
+  customer_of_order = { "SELECT o_c_id FROM {orders} WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?<lock>", "iii", "n" },
   set_carrier = { "UPDATE {orders} SET o_carrier_id = ? WHERE o_w_id = ? AND o_d_id = ? AND o_id = ?", "iiii" },
   deliver_lines = {
     "UPDATE {order_line} SET ol_delivery_d = <now> WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii",
   },
-  amount_of_order = { "SELECT SUM(ol_amount) FROM {order_line} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii" },
+  amount_of_order = { "SELECT SUM(ol_amount) FROM {order_line} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id = ?", "iii", "n" },
   deliver_to_customer = {
     "UPDATE {customer} SET c_balance = c_balance + ?, c_delivery_cnt = c_delivery_cnt + 1"
       .. " WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?", "diii",
@@ -123,10 +124,10 @@ statements.delivery = {
 }
 
 statements.stock_level = {
-  district_level = { "SELECT d_next_o_id FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii" },
+  district_level = { "SELECT d_next_o_id FROM {district} WHERE d_w_id = ? AND d_id = ?", "ii", "n" },
   low_stock = {
     "SELECT COUNT(DISTINCT s_i_id) FROM {order_line}, {stock} WHERE ol_w_id = ? AND ol_d_id = ? AND ol_o_id >= ?"
-      .. " AND ol_o_id < ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?", "iiiiii",
+      .. " AND ol_o_id < ? AND s_w_id = ? AND s_i_id = ol_i_id AND s_quantity < ?", "iiiiii", "n",
   },
 }
 

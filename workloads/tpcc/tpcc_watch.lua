@@ -19,10 +19,6 @@ local seen = {}
 -- Of the order or the delivery in progress: the amounts of its lines; its carriers, and whether they differ.
 local sum, lines, carrier, carriers_differ = 0, 0, nil, false
 
-local function remember(of, a, b, c, d, e, f, g, h)
-  of[1], of[2], of[3], of[4], of[5], of[6], of[7], of[8] = a, b, c, d, e, f, g, h
-end
-
 local also = {} -- name → what else to do with the values
 
 function also.insert_order() sum, lines = 0, 0 end
@@ -34,36 +30,47 @@ function also.set_carrier(number)
   carrier = number
 end
 
-local function keep(of, a, b, c, d, ...)
-  local row = of.row
-  row[1], row[2], row[3], row[4] = a, b, c, d
-  return a, b, c, d, ...
+-- A statement that is watched: it, the values of its last execution, the columns that returned, and what else to do
+-- with the values, if anything. Its methods take a fixed number of values, as those of lean statements do.
+local Watched = {}
+Watched.__index = Watched
+local REAL, VALUES, ROW, MORE = 1, 2, 3, 4
+
+local function note(self, a, b, c, d, e, f, g, h)
+  local of, more = self[VALUES], self[MORE]
+  of[1], of[2], of[3], of[4], of[5], of[6] = a, b, c, d, e, f
+  if more then more(a, b, c, d, e, f, g, h) end
+end
+
+function Watched:row(a, b, c, d, e, f, g, h, i)
+  note(self, a, b, c, d, e, f, g, h)
+  local row = self[ROW]
+  row[1], row[2], row[3], row[4] = self[REAL]:row(a, b, c, d, e, f, g, h, i)
+  return row[1], row[2], row[3], row[4]
+end
+
+function Watched:execute(a, b, c, d, e, f, g, h, i)
+  note(self, a, b, c, d, e, f, g, h)
+  local result = self[REAL]:execute(a, b, c, d, e, f, g, h, i)
+  self[VALUES].result = result
+  return result
+end
+
+function Watched:perform(a, b, c, d, e, f, g, h, i)
+  note(self, a, b, c, d, e, f, g, h)
+  self[REAL]:perform(a, b, c, d, e, f, g, h, i)
+end
+
+function Watched:defer(a, b, c, d, e, f, g, h, i)
+  note(self, a, b, c, d, e, f, g, h)
+  return self[REAL]:defer(a, b, c, d, e, f, g, h, i)
 end
 
 --- A statement that is watched.
 function watch.watched(name, statement)
-  local of, more = seen[name] or { row = {} }, also[name]
+  local of = seen[name] or { row = {} }
   seen[name] = of
-  local function note(...)
-    remember(of, ...)
-    if more then more(...) end
-  end
-  return {
-    real = statement, note = note,
-    row = function(_, ...)
-      note(...)
-      return keep(of, statement:row(...))
-    end,
-    execute = function(_, ...)
-      note(...)
-      of.result = statement:execute(...)
-      return of.result
-    end,
-    perform = function(_, ...)
-      note(...)
-      return statement:perform(...)
-    end,
-  }
+  return setmetatable({ statement, of, of.row, also[name] or false }, Watched)
 end
 
 -- Lists that were noted.
@@ -81,16 +88,6 @@ end
 function watch.set(prepared)
   for _, name in ipairs(WATCHED) do prepared[name] = watch.watched(name, prepared[name]) end
   return prepared
-end
-
---- Replaces the function that executes a statement whose answer nothing waits for.
-function watch.defer(defer)
-  return function(statement, ...)
-    local note = statement.note
-    if not note then return defer(statement, ...) end
-    note(...)
-    return defer(statement.real, ...)
-  end
 end
 
 --- A transaction starts.

@@ -20,7 +20,7 @@ macro_rules! asked {
 asked! {
     Connect, Disconnect, Reconnect, Query, Prepare, Execute, Close, Load, Ready, Next, Type, Failed, Stop, Sleep,
     Claim, Barrier, Expect, Log, Finished, Died, Declared, Declare, Rollback, Defer, Flush, Leave, Pipe,
-    Synchronize, InTransaction, Plain, Executed, Perform, Notification,
+    Synchronize, InTransaction, Plain, Executed, Perform, Notification, Row,
 }
 
 impl Ask {

@@ -16,6 +16,7 @@ use crate::front::{ScriptFront, Severity};
 use crate::library::Library;
 use crate::plain::{PlainRun, Program};
 use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
+use crate::stack::write_number;
 
 /// Shared between a state's Lua code and Rust. The first three fields are `struct assay_shared` of `core.lua`.
 #[repr(C)]
@@ -775,21 +776,15 @@ unsafe extern "C" fn result_cell(
     // SAFETY: see `parts`.
     let (shared, native) = unsafe { parts(shared) };
     let Some(rows) = native.result(connection, serial) else { return -1 };
-    use std::io::Write;
     shared.scratch.clear();
-    let written = match rows.cell(set as usize, row as usize, column as usize) {
+    match rows.cell(set as usize, row as usize, column as usize) {
         None | Some(Cell::Null) => return 0,
         Some(Cell::Text(text)) => {
             shared.give(text.as_ptr(), text.len());
             return 1;
         }
-        Some(Cell::Int(value)) => write!(shared.scratch, "{value}"),
-        Some(Cell::Double(value)) if value.abs() >= 1e15 || (value != 0.0 && value.abs() < 1e-5) => {
-            write!(shared.scratch, "{value:e}")
-        }
-        Some(Cell::Double(value)) => write!(shared.scratch, "{value}"),
-    };
-    debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
+        Some(number) => write_number(&mut shared.scratch, &number),
+    }
     let (text, length) = (shared.scratch.as_ptr(), shared.scratch.len());
     shared.give(text, length);
     1

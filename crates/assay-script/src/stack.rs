@@ -10,12 +10,13 @@ use std::slice;
 use assay_luajit as lua;
 use assay_luajit::lua_State;
 use assay_options::OptionValue;
-use assay_seam::{RowsPool, StatementError, Value};
+use assay_seam::{Cell, Rows, RowsPool, StatementError, Value};
 
 use crate::native::Native;
 use crate::request::{Answer, Decision, Failure, Footprint, Verdict};
 
-/// Pushes the results of the session's `yield`; returns their number.
+/// Pushes the results of the session's `yield`; returns their number. `columns`: for a session that waits for a row,
+/// what becomes of each of its columns, see lean.lua; else empty.
 ///
 /// # Safety
 /// The thread is suspended with an empty stack.
@@ -23,6 +24,7 @@ pub(crate) unsafe fn push_answer(
     thread: *mut lua_State,
     native: &mut Native,
     asked: u32,
+    columns: &[u8],
     answer: Answer,
     pool: &mut RowsPool,
 ) -> c_int {
@@ -45,6 +47,11 @@ pub(crate) unsafe fn push_answer(
                 if rows.sets() == 0 {
                     pool.put(rows);
                     return 0;
+                }
+                if !columns.is_empty() && rows.sets() == 1 {
+                    let count = push_row(thread, &rows, columns);
+                    pool.put(rows);
+                    return count;
                 }
                 let live = native.live(asked);
                 for number in [1, live.serial as usize, rows.len(0), rows.columns(0), rows.sets()] {
@@ -95,6 +102,67 @@ pub(crate) unsafe fn push_answer(
             }
         }
     }
+}
+
+/// Pushes columns of the first row, if there is one, behind `COLUMNS`; returns how many values that are.
+///
+/// # Safety
+/// As for `push_answer`.
+unsafe fn push_row(thread: *mut lua_State, rows: &Rows, columns: &[u8]) -> c_int {
+    if rows.len(0) == 0 {
+        return 0;
+    }
+    let mut count = 1;
+    // SAFETY: the caller's promise.
+    unsafe {
+        lua::lua_pushnumber(thread, COLUMNS);
+        for (cell, wanted) in rows.cells_from(0, 0).take(rows.columns(0)).zip(columns) {
+            push_cell(thread, &cell, *wanted);
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Pushes a column's value as it is wanted: a text, `t`; a number, `n`, if it is one; or not at all, false.
+///
+/// # Safety
+/// As for `push_answer`.
+unsafe fn push_cell(thread: *mut lua_State, cell: &Cell<'_>, wanted: u8) {
+    let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (cell, wanted) {
+            (_, b'-') => lua::lua_pushboolean(thread, 0),
+            (Cell::Null, _) => lua::lua_pushnil(thread),
+            (Cell::Int(value), b'n') => lua::lua_pushnumber(thread, *value as f64),
+            (Cell::Double(value), b'n') => lua::lua_pushnumber(thread, *value),
+            (Cell::Text(text), b'n') => match number(text) {
+                Some(value) => lua::lua_pushnumber(thread, value),
+                None => push_bytes(thread, text),
+            },
+            (Cell::Text(text), _) => push_bytes(thread, text),
+            (value, _) => {
+                let mut text = Vec::new();
+                write_number(&mut text, value);
+                push_bytes(thread, &text);
+            }
+        }
+    }
+}
+
+/// Writes a number of a row as scripts see it. Other cells are not written.
+pub(crate) fn write_number(text: &mut Vec<u8>, cell: &Cell<'_>) {
+    use std::io::Write;
+    let written = match cell {
+        Cell::Null | Cell::Text(_) => Ok(()),
+        Cell::Int(value) => write!(text, "{value}"),
+        Cell::Double(value) if value.abs() >= 1e15 || (*value != 0.0 && value.abs() < 1e-5) => {
+            write!(text, "{value:e}")
+        }
+        Cell::Double(value) => write!(text, "{value}"),
+    };
+    debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
 }
 
 /// # Safety
@@ -170,6 +238,10 @@ pub(crate) unsafe fn text_at<'a>(lua: *mut lua_State, index: c_int) -> &'a [u8] 
 
 /// Index on the stack of the executing session from which a statement's parameters are; their kinds are below.
 const PARAMETERS: c_int = 5;
+/// The answer of `push_row`, before the columns: `COLUMNS` in lean.lua.
+const COLUMNS: f64 = 4.0;
+/// Index on the stack of a session that waits for a row of what becomes of its columns: behind nine values.
+pub(crate) const WANTED: c_int = PARAMETERS + 9;
 /// The answer to an execution with a value that cannot be passed on: see `UNSUITABLE` in sql.lua.
 pub(crate) const UNSUITABLE: f64 = 3.0;
 

@@ -25,7 +25,9 @@ use crate::prelude;
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
 use crate::script::Script;
-use crate::stack::{UNSUITABLE, failure, push_answer, push_bytes, push_option, push_value, read_parameters, text_at};
+use crate::stack::{
+    UNSUITABLE, WANTED, failure, push_answer, push_bytes, push_option, push_value, read_parameters, text_at,
+};
 use assay_options::OptionValue;
 
 /// One `lua_State` with its sessions. Not `Send`: made and used in one thread.
@@ -53,6 +55,8 @@ pub(crate) struct Coroutine {
     pub(crate) native: *mut Native,
     /// The connection of the operation whose reply is awaited.
     asked: u32,
+    /// Whether it wants only the first columns of the first row.
+    wants_row: bool,
     ended: bool,
     /// Its requests come from the plain program in `native`, and Lua waits for that to end.
     is_plain: bool,
@@ -257,7 +261,7 @@ impl LuaState {
         // SAFETY: `shared` lives as long as the state.
         let unique_from = unsafe { (*self.shared).unique_from };
         let native = Box::into_raw(Box::new(Native::new(self.seed, number, unique_from)));
-        let session = Coroutine { thread, native, asked: 0, ended: false, is_plain: false };
+        let session = Coroutine { thread, native, asked: 0, wants_row: false, ended: false, is_plain: false };
         match free {
             Some(index) => self.sessions[index] = Some(session),
             None => self.sessions.push(Some(session)),
@@ -327,7 +331,7 @@ impl LuaState {
                 true => push_bytes(thread, &self.text),
                 false => lua::lua_pushnil(thread),
             }
-            3 + push_answer(thread, &mut *native, asked, answer, pool)
+            3 + push_answer(thread, &mut *native, asked, &[], answer, pool)
         };
         self.go_on(slot, count)
     }
@@ -363,11 +367,13 @@ impl LuaState {
         // SAFETY: the thread is suspended and ours. Nothing borrowed from its stack is alive, since the last request
         // borrowed `self`. `native` lives as long as the session.
         let count = unsafe {
+            // The text is a field of the statement that waits for its row.
+            let columns = if session.wants_row { text_at(thread, WANTED) } else { &[] };
             // A thread that has not started holds its function.
             if lua::lua_status(thread) == lua::LUA_YIELD {
                 lua::lua_settop(thread, 0);
             }
-            push_answer(thread, &mut *session.native, session.asked, answer, pool)
+            push_answer(thread, &mut *session.native, session.asked, columns, answer, pool)
         };
         self.go_on(slot, count)
     }
@@ -403,7 +409,7 @@ impl LuaState {
                         Ask::Broken
                     }
                 };
-                if !matches!(asked, Ask::Execute | Ask::Perform | Ask::Defer | Ask::Pipe) {
+                if !matches!(asked, Ask::Execute | Ask::Row | Ask::Perform | Ask::Defer | Ask::Pipe) {
                     return asked;
                 }
                 match read_parameters(self.lua, thread, &mut self.parameters) {
@@ -446,13 +452,14 @@ impl LuaState {
                 Ask::Query
                 | Ask::Prepare
                 | Ask::Execute
+                | Ask::Row
                 | Ask::Perform
                 | Ask::Defer
                 | Ask::Pipe
                 | Ask::Close
                 | Ask::Load => {
                     let connection = number(2) as u32;
-                    session.asked = connection;
+                    (session.asked, session.wants_row) = (connection, asked == Ask::Row);
                     let live = (*session.native).live(connection);
                     if asked != Ask::Close
                         && let Some(rows) = live.begin()
@@ -469,7 +476,7 @@ impl LuaState {
                 }
                 Ask::Rollback | Ask::Flush | Ask::Notification => {
                     let connection = number(2) as u32;
-                    session.asked = connection;
+                    (session.asked, session.wants_row) = (connection, false);
                     if let Some(rows) = (*session.native).live(connection).begin() {
                         pool.put(rows);
                     }
@@ -537,7 +544,7 @@ impl LuaState {
             match asked {
                 Ask::Query => Operation::Query { text: text_at(thread, 3), rows: RowsWanted::Keep },
                 Ask::Prepare => Operation::Prepare { statement: statement(), text: text_at(thread, 4) },
-                Ask::Execute | Ask::Perform | Ask::Defer | Ask::Pipe => {
+                Ask::Execute | Ask::Row | Ask::Perform | Ask::Defer | Ask::Pipe => {
                     let rows = if asked == Ask::Perform { RowsWanted::Count } else { RowsWanted::Keep };
                     Operation::Execute { statement: statement(), parameters: &self.parameters, rows }
                 }

@@ -498,10 +498,10 @@ function core.try_reconnect(connection) return yield(RECONNECT, connection[NUMBE
 
 core.query_row = Connection.query_row
 
--- Used by statement.lua, load.lua and plain.lua.
+-- Used by statement.lua, lean.lua, load.lua and plain.lua.
 core.connections = {
   class = Connection, first = first_connections, NUMBER = NUMBER, BUSY = BUSY, PREPARED = PREPARED, ROWS = ROWS,
-  LENGTH = LENGTH, WIDTH = WIDTH,
-  finish = finish, finish_unread = finish_unread, failed = statement_failed, closed = closed, text_of = text_of,
+  LENGTH = LENGTH, WIDTH = WIDTH, FAILED = FAILED, SETS = SETS, result = Result,
+  forgive = forgive, finish = finish, finish_unread = finish_unread, failed = statement_failed, closed = closed, text_of = text_of,
   value_at = value_at, make_ready = make_ready, settle = settle, flush = flush,
 }

@@ -438,3 +438,6 @@ function ValueStatement:close()
   connection.closed_statements, connection[BUSY] = gone, true
   return 0
 end
+
+-- Used by lean.lua.
+core.statements = { values = ValueStatement, substituted = Substituted, usable_with = usable_with, deferred = deferred }

@@ -83,6 +83,75 @@ fn statements_take_values_as_their_kinds_say() {
 /// All sessions have the same object for it, but each closes its own, and a second connection has statements of its
 /// own.
 #[test]
+fn lean_statements_return_what_is_wanted_of_a_row() {
+    let two_sets = || {
+        let mut sets = rows(1, &[Some("1"), Some("2")]);
+        sets.begin_set(1);
+        sets.push_text(b"3").unwrap();
+        Reply { rows: Some(sets), ..Reply::default() }
+    };
+    let one = [Some("1.50"), Some("left out"), Some("text"), None, Some("fifth")];
+    check_sql(
+        r#"
+        local plain = con:prepare("SELECT ?, ?", "it")
+        local s = plain:lean("n-t")
+        local function show(...) print(select('#', ...), ...) end
+        local price, skipped, text, fourth = s:row(1, "x")
+        print(price + 1, skipped, text, fourth)
+        show(plain:lean():row(2, "y"))
+        show(s:row(3))
+        show(s:row(4))
+        print(s:row(5), con:more_results())
+        show(s:execute(6, "z"))
+        s:perform(7, nil)
+        print(s:defer(8, "w"))
+        print(pcall(s.row, s, 7.5))
+        print(pcall(s.row, s, 9))
+        show(s:row(10))
+        print(pcall(plain.lean, plain, "x"))
+        print(pcall(plain.lean, plain, "ttttt"))
+        plain:close()
+        print(pcall(s.row, s, 1, "x"))"#,
+        Driver::default()
+            .rows("execute 0", 5, &one)
+            .rows("execute 0", 5, &one)
+            .rows("execute 0", 1, &[])
+            .rows("execute 0", 1, &[Some("no number")])
+            .reply("execute 0", two_sets(), Verdict::Fatal)
+            .rows("execute 0", 1, &[Some("6")])
+            .rows("execute 0", 1, &[Some("7")])
+            .error("execute 0", 1064, "42000", Verdict::Fatal)
+            .rows("execute 0", 1, &[Some("10")]),
+        r#"prepare 0.0: SELECT ?, ?
+        execute 0.0: [Int(1), Text([120])]
+        log 2.5	false	text	nil
+        execute 0.0: [Int(2), Text([121])]
+        log 4	1.50	left out	text	nil
+        execute 0.0: [Int(3), Null]
+        log 0
+        execute 0.0: [Int(4), Null]
+        log 4	no number	nil	nil	nil
+        execute 0.0: [Int(5), Null]
+        log 1	true
+        execute 0.0: [Int(6), Text([122])]
+        log 1	<sql_result>
+        execute 0.0: [Int(7), Null]
+        defer 0.0: [Int(8), Text([119])]
+        log true
+        log false	test.lua:15: parameter 1: 7.5 is not a whole number
+        execute 0.0: [Int(9), Null]
+        log false	test.lua:16: SQL error, errno = 1064, state = '42000': no luck
+        execute 0.0: [Int(10), Null]
+        log 4	10	nil	nil	nil
+        log false	test.lua:18: the columns of a lean statement are up to four letters: t, n or -
+        log false	test.lua:19: the columns of a lean statement are up to four letters: t, n or -
+        flush 0
+        close 0.0
+        log false	test.lua:21: attempt to use an already closed statement"#,
+    );
+}
+
+#[test]
 fn a_statement_with_values_belongs_to_its_session_and_connection() {
     let script = r#"
         function thread_init()
