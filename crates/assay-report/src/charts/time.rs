@@ -31,7 +31,6 @@ const TYPES_MAX: usize = 8;
 /// The charts of one record: throughput, latency and troubles over time, and the heat map.
 pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> Vec<Chart> {
     let id = |name: &str| format!("{name}-{}", number + 1);
-    let rate = |name: &str, of: fn(&IntervalFindings) -> u64| time.line(name, |part| Some(part.per_second(of)));
     let per_second = || axis("transactions per second", AxisScale::Linear);
     let response = || axis("response time, ms", AxisScale::Log);
     let marks = time.marks();
@@ -39,20 +38,31 @@ pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> V
         Chart::new(id(name), title, time.caption(caption), [time_axis([&entry.findings]), y], body)
             .with_marks(marks.clone())
     };
+    let [due, p50, p95, p99, slowest, read, write, other, errors, retries, failed, reconnects, backlog] = time.lines([
+        ("due/s", |part| part.most(|interval| interval.due_per_s)),
+        ("p50", |part| part.slowest(|response| response.p50_ns)),
+        ("p95", |part| part.slowest(|response| response.p95_ns)),
+        ("p99", |part| part.slowest(|response| response.p99_ns)),
+        ("slowest", |part| part.slowest(|response| response.max_ns)),
+        ("read", |part| Some(part.mean(|interval| interval.qps_by_class.read))),
+        ("write", |part| Some(part.mean(|interval| interval.qps_by_class.write))),
+        ("other", |part| Some(part.mean(|interval| interval.qps_by_class.other))),
+        ("errors/s", |part| Some(part.per_second(|interval| interval.errors))),
+        ("retries/s", |part| Some(part.per_second(|interval| interval.retries))),
+        ("failed/s", |part| Some(part.per_second(|interval| interval.failed))),
+        ("reconnects/s", |part| Some(part.per_second(|interval| interval.reconnects))),
+        ("backlog", |part| part.most(|interval| Some(interval.backlog as f64))),
+    ]);
+    let mut latencies = vec![p50, p95, p99, slowest];
+    latencies.retain(|line| line.y.iter().any(Option::is_some));
     let mut throughput = time.throughput();
     if entry.findings.stages.iter().any(|stage| stage.open.is_some()) {
-        throughput.push(ChartLine { group: 1, ..time.line("due/s", |part| part.most(|interval| interval.due_per_s)) });
+        throughput.push(ChartLine { group: 1, ..due });
         throughput.retain(|line| line.y.iter().any(Option::is_some));
     }
     let mut charts = vec![
         chart("throughput", "Throughput over time", "", per_second(), ChartBody::Lines { lines: throughput }),
-        chart(
-            "latency",
-            "Response time over time",
-            "log scale",
-            response(),
-            ChartBody::Lines { lines: time.latencies() },
-        ),
+        chart("latency", "Response time over time", "log scale", response(), ChartBody::Lines { lines: latencies }),
         chart(
             "heat",
             "Response time distribution over time",
@@ -71,24 +81,14 @@ pub(super) fn of_entry(time: &TimeLine, entry: &ReportEntry, number: usize) -> V
             ChartBody::Lines { lines: types },
         ));
     }
-    let mut classes = vec![
-        time.line("read", |part| Some(part.mean(|interval| interval.qps_by_class.read))),
-        time.line("write", |part| Some(part.mean(|interval| interval.qps_by_class.write))),
-        time.line("other", |part| Some(part.mean(|interval| interval.qps_by_class.other))),
-    ];
+    let mut classes = vec![read, write, other];
     let is_used = |line: &ChartLine| line.y.iter().flatten().any(|y| *y > 0.0);
     classes.retain(is_used);
     if classes.len() > 1 {
         let y = axis("statements per second", AxisScale::Linear);
         charts.push(chart("statements", "Statements over time", "", y, ChartBody::Lines { lines: classes }));
     }
-    let mut troubles = vec![
-        rate("errors/s", |interval| interval.errors),
-        rate("retries/s", |interval| interval.retries),
-        rate("failed/s", |interval| interval.failed),
-        rate("reconnects/s", |interval| interval.reconnects),
-        time.line("backlog", |part| part.most(|interval| Some(interval.backlog as f64))),
-    ];
+    let mut troubles = vec![errors, retries, failed, reconnects, backlog];
     troubles.retain(is_used);
     if !troubles.is_empty() {
         let y = axis("per second, or waiting", AxisScale::Linear);
@@ -117,8 +117,7 @@ pub(crate) fn over_time(settings: &[Setting]) -> Vec<Chart> {
     };
     let (quantile, of) = *quantiles.iter().find(common).unwrap_or(&quantiles[2]);
     let tps = |part: &Stretch| Some(part.per_second(|interval| interval.transactions));
-    let latency =
-        |part: &Stretch| part.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6));
+    let latency = |part: &Stretch| part.slowest(of);
     let lines = |of: &dyn Fn(&Stretch) -> Option<f64>| {
         settings.iter().zip(&times).map(|(setting, trials)| pooled(setting, trials, of)).collect()
     };
@@ -151,12 +150,14 @@ fn pooled(setting: &Setting, trials: &[TimeLine], of: &dyn Fn(&Stretch) -> Optio
     let Some(longest) = trials.iter().max_by_key(|trial| trial.parts.len()) else {
         return ChartLine::new("", setting.number);
     };
-    let by_stage: Vec<Vec<&[Stretch]>> = trials.iter().map(|trial| trial.by_stage().collect()).collect();
+    // One trial after another: their intervals do not fit a processor's caches.
+    let found: Vec<Vec<Option<f64>>> = trials.iter().map(|trial| trial.parts.iter().map(of).collect()).collect();
+    let by_stage: Vec<Vec<_>> = trials.iter().zip(&found).map(|(trial, all)| trial.of_stages(all).collect()).collect();
     let mut values = longest.parts.chunk_by(|one, other| one.stage == other.stage).flat_map(|parts| {
         (0..parts.len()).map(|number| {
-            let same = |stages: &Vec<&[Stretch]>| {
-                let stage = stages.iter().find(|stage| stage[0].stage == parts[0].stage)?;
-                of(stage.get(number)?)
+            let same = |stages: &Vec<(usize, &[Option<f64>])>| {
+                let (_, of_stage) = stages.iter().find(|(stage, _)| *stage == parts[0].stage)?;
+                *of_stage.get(number)?
             };
             by_stage.iter().filter_map(same).collect::<Vec<f64>>()
         })
@@ -199,7 +200,11 @@ struct Stretch<'a> {
     to: f64,
     stage: usize,
     intervals: &'a [IntervalFindings],
+    errors: u64,
 }
+
+/// A value of a part.
+type Figure = fn(&Stretch) -> Option<f64>;
 
 impl<'a> TimeLine<'a> {
     /// With at most this many points, which are parts.
@@ -220,7 +225,8 @@ impl<'a> TimeLine<'a> {
                 let (from, to) = (at(first.start_ns).max(end), at(last.end_ns));
                 // A forged file may have times that do not ascend.
                 if to > from {
-                    line.parts.push(Stretch { from, to, stage: number, intervals });
+                    let errors = intervals.iter().fold(0, |sum: u64, interval| sum.saturating_add(interval.errors));
+                    line.parts.push(Stretch { from, to, stage: number, intervals, errors });
                     end = to;
                 }
             }
@@ -239,6 +245,16 @@ impl<'a> TimeLine<'a> {
         self.parts.chunk_by(|one, other| one.stage == other.stage)
     }
 
+    /// Each stage that has parts, with those of `values`, one per part, that are its own.
+    fn of_stages<'v, T>(&self, values: &'v [T]) -> impl Iterator<Item = (usize, &'v [T])> {
+        let mut begin = 0;
+        self.by_stage().map(move |parts| {
+            let own = &values[begin..begin + parts.len()];
+            begin += parts.len();
+            (parts[0].stage, own)
+        })
+    }
+
     /// For every point of a line whether it is a gap between stages.
     fn is_gap(&self) -> impl Iterator<Item = bool> {
         (0..self.parts.len()).flat_map(|at| if self.begins_after_a_gap(at) { vec![true, false] } else { vec![false] })
@@ -251,31 +267,51 @@ impl<'a> TimeLine<'a> {
 
     /// A point per part, at its end, and a gap between stages.
     fn line(&self, name: &str, mut of: impl FnMut(&Stretch) -> Option<f64>) -> ChartLine {
-        let mut line = ChartLine::new(name, 0);
-        // With a gap before each stage.
-        let points = self.parts.len() + self.stages.len();
-        (line.x, line.y) = (Vec::with_capacity(points), Vec::with_capacity(points));
+        let mut line = self.without_points(name);
         for (at, part) in self.parts.iter().enumerate() {
-            if self.begins_after_a_gap(at) {
-                line.x.push(part.from);
-                line.y.push(None);
-            }
-            line.x.push(part.to);
-            line.y.push(of(part).map(rounded));
+            self.put(&mut line, at, of(part));
         }
         line
     }
 
+    /// Several lines, in one pass: the intervals of an hour do not fit a processor's caches.
+    fn lines<const N: usize>(&self, figures: [(&str, Figure); N]) -> [ChartLine; N] {
+        let mut lines = figures.map(|(name, _)| self.without_points(name));
+        for (at, part) in self.parts.iter().enumerate() {
+            for (line, (_, of)) in lines.iter_mut().zip(figures) {
+                self.put(line, at, of(part));
+            }
+        }
+        lines
+    }
+
+    fn without_points(&self, name: &str) -> ChartLine {
+        // With a gap before each stage.
+        let points = self.parts.len() + self.stages.len();
+        ChartLine { x: Vec::with_capacity(points), y: Vec::with_capacity(points), ..ChartLine::new(name, 0) }
+    }
+
+    /// The point of the part `at`.
+    fn put(&self, line: &mut ChartLine, at: usize, value: Option<f64>) {
+        let part = &self.parts[at];
+        if self.begins_after_a_gap(at) {
+            line.x.push(part.from);
+            line.y.push(None);
+        }
+        line.x.push(part.to);
+        line.y.push(value.map(rounded));
+    }
+
     /// Every interval as a dot, and their rolling median; a line if there are few intervals.
     fn throughput(&self) -> Vec<ChartLine> {
-        let rate = |part: &Stretch| part.per_second(|interval| interval.transactions);
-        let all = self.line("transactions/s", |part| Some(rate(part)));
+        let rates: Vec<f64> = self.parts.iter().map(|part| part.per_second(|interval| interval.transactions)).collect();
+        let mut each = rates.iter().copied();
+        let all = self.line("transactions/s", |_| each.next());
         if self.parts.len() < DOTS_MIN {
             return vec![all];
         }
         let width = ((self.parts.len() / MEDIANS) | 1).max(5);
-        let mut medians =
-            self.by_stage().flat_map(|parts| rolling_median(&parts.iter().map(rate).collect::<Vec<_>>(), width));
+        let mut medians = self.of_stages(&rates).flat_map(|(_, of_stage)| rolling_median(of_stage, width));
         let length_ns = (self.parts[0].to - self.parts[0].from) * 1e9;
         let name = format!("median of {}", seconds((width as f64 * length_ns) as u64));
         let median = self.line(&name, |_| medians.next());
@@ -284,9 +320,10 @@ impl<'a> TimeLine<'a> {
         vec![ChartLine { name, dots: true, ..all }, median]
     }
 
-    /// A line per type that has ended any, the most frequent first.
+    /// A line per type that has ended any, the most frequent first; none if there is only one type.
     fn by_type(&self) -> Vec<ChartLine> {
-        let Some((_, _, stage)) = self.stages.first() else { return Vec::new() };
+        let stage = self.stages.first().map(|(_, _, stage)| stage);
+        let Some(stage) = stage.filter(|stage| stage.total.types.len() > 1) else { return Vec::new() };
         let sum = |number: usize| {
             let all = self.parts.iter().flat_map(|part| part.intervals);
             all.map(|one| one.transactions_by_type.get(number).copied().unwrap_or(0)).fold(0, u64::saturating_add)
@@ -301,51 +338,29 @@ impl<'a> TimeLine<'a> {
         types.into_iter().take(TYPES_MAX).map(line).collect()
     }
 
-    fn latencies(&self) -> Vec<ChartLine> {
-        let line = |name: &str, of: fn(&LatencyFindings) -> Option<u64>| {
-            self.line(name, |part| {
-                part.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6))
-            })
-        };
-        let mut lines = vec![
-            line("p50", |response| response.p50_ns),
-            line("p95", |response| response.p95_ns),
-            line("p99", |response| response.p99_ns),
-            line("slowest", |response| response.max_ns),
-        ];
-        lines.retain(|line| line.y.iter().any(Option::is_some));
-        lines
-    }
-
     fn heat(&self) -> ChartBody {
-        let bounds = coarse_bounds_ns();
-        let intervals = || self.parts.iter().flat_map(|part| part.intervals);
-        let buckets = intervals().flat_map(|interval| interval.buckets.iter()).map(|(bucket, _)| bucket);
-        let ends = |(low, high): (usize, usize), bucket| (low.min(bucket), high.max(bucket));
-        let (lowest, highest) = buckets.fold((usize::MAX, 0), ends);
-        if lowest > highest {
-            return ChartBody::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
+        let in_column = self.parts.len().div_ceil(COLUMNS_MAX).max(1);
+        let (mut columns, mut counts) = (Vec::new(), Vec::new());
+        for column in self.by_stage().flat_map(|of_stage| of_stage.chunks(in_column)) {
+            let mut rows = vec![0u64; coarse_bounds_ns().len() + 1];
+            for (bucket, count) in column.iter().flat_map(|part| part.intervals).flat_map(|one| one.buckets.iter()) {
+                rows[bucket] = rows[bucket].saturating_add(count);
+            }
+            columns.push((column[0].from, column[column.len() - 1].to));
+            counts.push(rows);
         }
+        let is_used = |bucket: &usize| counts.iter().any(|rows| rows[*bucket] > 0);
+        let buckets = 0..=coarse_bounds_ns().len();
+        let Some((lowest, highest)) = buckets.clone().find(is_used).zip(buckets.rev().find(is_used)) else {
+            return ChartBody::Heat { columns: Vec::new(), edges: Vec::new(), cells: Vec::new() };
+        };
         // The lowest bucket starts as far below its bound as the others do; the highest ends as far above.
         let edge = |bucket: usize| rounded(1e-3 * 10f64.powf((bucket as f64 - 1.0) / 20.0));
-        debug_assert!(highest <= bounds.len());
         let edges = (lowest..=highest + 1).map(edge).collect();
-        let in_column = self.parts.len().div_ceil(COLUMNS_MAX).max(1);
-        let (mut columns, mut cells) = (Vec::new(), Vec::new());
-        for of_stage in self.parts.chunk_by(|one, other| one.stage == other.stage) {
-            for column in of_stage.chunks(in_column) {
-                let (from, to) = (column[0].from, column[column.len() - 1].to);
-                let mut rows = vec![0u64; highest - lowest + 1];
-                for interval in column.iter().flat_map(|part| part.intervals) {
-                    for (bucket, count) in interval.buckets.iter() {
-                        let row = &mut rows[bucket - lowest];
-                        *row = row.saturating_add(count);
-                    }
-                }
-                columns.push((from, to));
-                cells.push(rows.into_iter().map(|count| rounded(count as f64 / (to - from))).collect());
-            }
-        }
+        let cells = columns.iter().zip(&counts).map(|((from, to), rows)| {
+            rows[lowest..=highest].iter().map(|count| rounded(*count as f64 / (to - from))).collect()
+        });
+        let cells = cells.collect();
         ChartBody::Heat { columns, edges, cells }
     }
 
@@ -374,12 +389,10 @@ impl<'a> TimeLine<'a> {
         marks.extend(outages.take(MARKS_MAX));
         marks.extend(self.steps());
         marks.extend(self.stages.iter().flat_map(|(begin, _, stage)| change_marks(stage, *begin)).take(MARKS_MAX));
-        let errors =
-            |part: &Stretch| part.intervals.iter().fold(0, |sum: u64, interval| sum.saturating_add(interval.errors));
         marks.extend(self.runs(
             MarkKind::Errors,
-            |part| errors(part) > 0,
-            |run| match run.iter().map(errors).fold(0, u64::saturating_add) {
+            |part| part.errors > 0,
+            |run| match run.iter().map(|part| part.errors).fold(0, u64::saturating_add) {
                 1 => "1 error".into(),
                 errors => format!("{} errors", count(errors)),
             },
@@ -541,6 +554,11 @@ impl Stretch<'_> {
         let all: f64 = self.intervals.iter().map(length).sum();
         let sum: f64 = self.intervals.iter().map(|interval| of(interval) * length(interval)).sum();
         if all > 0.0 { sum / all } else { 0.0 }
+    }
+
+    /// The highest of these response times, in milliseconds.
+    fn slowest(&self, of: impl Fn(&LatencyFindings) -> Option<u64>) -> Option<f64> {
+        self.most(|interval| of(&interval.response).filter(|ns| *ns > 0).map(|ns| ns as f64 / 1e6))
     }
 
     fn most(&self, of: impl Fn(&IntervalFindings) -> Option<f64>) -> Option<f64> {

@@ -44,12 +44,16 @@ impl Points {
         self.values.get(number).copied().filter(|value| !value.is_nan())
     }
 
-    /// Uses the instants of `known` where they are the same.
-    pub(crate) fn share(&mut self, known: &mut Vec<Arc<[u64]>>) {
-        match known.iter().find(|known| **known == self.at_ns) {
-            Some(known) => self.at_ns = Arc::clone(known),
-            None => known.push(Arc::clone(&self.at_ns)),
-        }
+    /// Values at these instants, as many, NaN if unknown. Those of `known` are used where they are the same.
+    pub(crate) fn at(at_ns: &[u64], values: Vec<f64>, known: &mut Vec<Arc<[u64]>>) -> Points {
+        let at_ns = match known.iter().find(|known| ***known == *at_ns) {
+            Some(known) => Arc::clone(known),
+            None => {
+                known.push(at_ns.into());
+                Arc::clone(&known[known.len() - 1])
+            }
+        };
+        Points { at_ns, values: values.into() }
     }
 
     /// These values instead, at the same instants.

@@ -4,12 +4,14 @@
 //! between them. Counters that decreased were reset: that step has no value, and is marked. What sampling itself adds
 //! to a counter is subtracted. A counter that did not move under a load that must move it is not a zero: it is absent.
 
+use std::sync::Arc;
+
 use assay_record as record;
 use assay_record::{Reading, ScopeKind, Unit};
 use serde::Serialize;
 
 use crate::findings::arithmetic::ratio;
-use crate::findings::shares::{MetricPoints, Points, Shares, TelemetryPoint, shares};
+use crate::findings::shares::{MetricPoints, Points, Shares, shares};
 
 /// One server or machine in a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -398,14 +400,9 @@ fn scope_findings(
     samples: &Samples,
     over_time: bool,
 ) -> ScopeFindings {
-    let metrics = scope.series.iter().map(|series| series_findings(series, samples, over_time));
-    let metrics = metrics.filter(|found| found.per_s.is_some() || found.last.is_some());
     let mut instants = Vec::new();
-    let shared = |mut found: TelemetryFindings| {
-        found.points.share(&mut instants);
-        found
-    };
-    let metrics = metrics.map(shared).collect();
+    let metrics = scope.series.iter().map(|series| series_findings(series, samples, over_time, &mut instants));
+    let metrics = metrics.filter(|found| found.per_s.is_some() || found.last.is_some()).collect();
     let (waits, wait_points) = match &scope.waits {
         Some(waits) => waits_findings(waits, &samples.within, over_time),
         None => (None, Vec::new()),
@@ -431,7 +428,13 @@ fn scope_findings(
 }
 
 /// It has a rate, or a last level, if there is any value in the stage.
-fn series_findings(series: &record::Series, samples: &Samples, over_time: bool) -> TelemetryFindings {
+/// `instants`: those of other series of the scope.
+fn series_findings(
+    series: &record::Series,
+    samples: &Samples,
+    over_time: bool,
+    instants: &mut Vec<Arc<[u64]>>,
+) -> TelemetryFindings {
     let mut found = TelemetryFindings {
         metric: series.metric.clone(),
         unit: series.unit,
@@ -451,10 +454,10 @@ fn series_findings(series: &record::Series, samples: &Samples, over_time: bool) 
     };
     match series.reading {
         Reading::Counter => {
-            counter(&mut found, series, samples, over_time);
+            counter(&mut found, series, samples, over_time, instants);
             found.own_per_s = found.own_per_s.filter(|_| !series.own.is_empty());
         }
-        Reading::Gauge => gauge(&mut found, series, samples, over_time),
+        Reading::Gauge => gauge(&mut found, series, samples, over_time, instants),
     }
     found
 }
@@ -463,17 +466,25 @@ fn since_start(at: i128) -> u64 {
     u64::try_from(at.max(0)).unwrap_or(u64::MAX)
 }
 
-fn counter(found: &mut TelemetryFindings, series: &record::Series, samples: &Samples, over_time: bool) {
+fn counter(
+    found: &mut TelemetryFindings,
+    series: &record::Series,
+    samples: &Samples,
+    over_time: bool,
+    instants: &mut Vec<Arc<[u64]>>,
+) {
     let (mut sum, mut of_own, mut ns, mut transactions) = (0.0, 0.0, 0.0, 0.0);
     let room = if over_time { samples.within.len() } else { 0 };
-    let (mut pairs, mut points) = (Vec::with_capacity(room), Vec::with_capacity(room));
+    let mut pairs = Vec::with_capacity(room);
+    let (mut at, mut rates) = (Vec::with_capacity(room), Vec::with_capacity(room));
     let mut before: Option<(usize, u64, u64)> = None;
     let values = samples.values_of(&series.values).zip(samples.values_of(&series.own));
     for (place, (value, own)) in values.enumerate() {
         let at_ns = || since_start(samples.within[place].1);
         let Some(value) = value else {
             if over_time {
-                points.push(TelemetryPoint { at_ns: at_ns(), value: None });
+                at.push(at_ns());
+                rates.push(f64::NAN);
             }
             continue;
         };
@@ -495,12 +506,12 @@ fn counter(found: &mut TelemetryFindings, series: &record::Series, samples: &Sam
                 }
             }
             if over_time {
-                let value = step.map(|step| step.max(0.0) * 1e9 / length);
-                points.push(TelemetryPoint { at_ns: at_ns(), value });
+                at.push(at_ns());
+                rates.push(step.map_or(f64::NAN, |step| step.max(0.0) * 1e9 / length));
             }
         }
     }
-    found.points = points.into_iter().collect();
+    found.points = Points::at(&at, rates, instants);
     let sum: f64 = sum.max(0.0);
     found.per_s = ratio(sum * 1e9, ns);
     found.own_per_s = ratio(of_own * 1e9, ns);
@@ -513,11 +524,17 @@ fn counter(found: &mut TelemetryFindings, series: &record::Series, samples: &Sam
     }
 }
 
-fn gauge(found: &mut TelemetryFindings, series: &record::Series, samples: &Samples, over_time: bool) {
+fn gauge(
+    found: &mut TelemetryFindings,
+    series: &record::Series,
+    samples: &Samples,
+    over_time: bool,
+    instants: &mut Vec<Arc<[u64]>>,
+) {
     let values = || samples.values_of(&series.values).map(|value| value.map(|value| value as f64));
     if over_time {
-        let at = samples.within.iter().map(|(_, at)| since_start(*at));
-        found.points = at.zip(values()).map(|(at_ns, value)| TelemetryPoint { at_ns, value }).collect();
+        let at: Vec<u64> = samples.within.iter().map(|(_, at)| since_start(*at)).collect();
+        found.points = Points::at(&at, values().map(|value| value.unwrap_or(f64::NAN)).collect(), instants);
     }
     let known: Vec<f64> = values().flatten().collect();
     found.mean = ratio(known.iter().sum(), known.len() as f64);

@@ -134,6 +134,8 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             terminal::result(&assay_report::suites_text(&compared, terminal::view(false).width))?;
         }
     }
+    // The process ends: freeing a million small pieces would be for nothing.
+    std::mem::forget(report);
     Ok(Exit::Success)
 }
 
