@@ -203,6 +203,9 @@ struct Stretch<'a> {
     errors: u64,
 }
 
+/// A value of a part.
+type Figure = fn(&Stretch) -> Option<f64>;
+
 impl<'a> TimeLine<'a> {
     /// With at most this many points, which are parts.
     pub(super) fn new(findings: &'a Findings, points_max: usize) -> TimeLine<'a> {
@@ -272,7 +275,7 @@ impl<'a> TimeLine<'a> {
     }
 
     /// Several lines, in one pass: the intervals of an hour do not fit a processor's caches.
-    fn lines<const N: usize>(&self, figures: [(&str, fn(&Stretch) -> Option<f64>); N]) -> [ChartLine; N] {
+    fn lines<const N: usize>(&self, figures: [(&str, Figure); N]) -> [ChartLine; N] {
         let mut lines = figures.map(|(name, _)| self.without_points(name));
         for (at, part) in self.parts.iter().enumerate() {
             for (line, (_, of)) in lines.iter_mut().zip(figures) {
