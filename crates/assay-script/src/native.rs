@@ -16,7 +16,6 @@ use crate::front::{ScriptFront, Severity};
 use crate::library::Library;
 use crate::plain::{PlainRun, Program};
 use crate::random::{Distribution, Rng, Tausworthe, Zipf, permute};
-use crate::stack::write_number;
 
 /// Shared between a state's Lua code and Rust. The first three fields are `struct assay_shared` of `core.lua`.
 #[repr(C)]
@@ -762,6 +761,20 @@ unsafe extern "C" fn terminal_think(shared: *mut Shared, seconds: f64) -> f64 {
         return terminal.think;
     }
     0.0
+}
+
+/// Writes a number of a row as scripts see it. Other cells are not written.
+pub(crate) fn write_number(text: &mut Vec<u8>, cell: &Cell<'_>) {
+    use std::io::Write;
+    let written = match cell {
+        Cell::Null | Cell::Text(_) => Ok(()),
+        Cell::Int(value) => write!(text, "{value}"),
+        Cell::Double(value) if value.abs() >= 1e15 || (*value != 0.0 && value.abs() < 1e-5) => {
+            write!(text, "{value:e}")
+        }
+        Cell::Double(value) => write!(text, "{value}"),
+    };
+    debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
 }
 
 /// 1 and the cell's text, 0 for NULL, −1 if the result is stale.

@@ -12,7 +12,7 @@ use assay_luajit::lua_State;
 use assay_options::OptionValue;
 use assay_seam::{Cell, Rows, RowsPool, StatementError, Value};
 
-use crate::native::Native;
+use crate::native::{Native, write_number};
 use crate::request::{Answer, Decision, Failure, Footprint, Verdict};
 
 /// Pushes the results of the session's `yield`; returns their number. `columns`: for a session that waits for a row,
@@ -149,20 +149,6 @@ unsafe fn push_cell(thread: *mut lua_State, cell: &Cell<'_>, wanted: u8) {
             }
         }
     }
-}
-
-/// Writes a number of a row as scripts see it. Other cells are not written.
-pub(crate) fn write_number(text: &mut Vec<u8>, cell: &Cell<'_>) {
-    use std::io::Write;
-    let written = match cell {
-        Cell::Null | Cell::Text(_) => Ok(()),
-        Cell::Int(value) => write!(text, "{value}"),
-        Cell::Double(value) if value.abs() >= 1e15 || (*value != 0.0 && value.abs() < 1e-5) => {
-            write!(text, "{value:e}")
-        }
-        Cell::Double(value) => write!(text, "{value}"),
-    };
-    debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
 }
 
 /// # Safety

@@ -267,7 +267,8 @@ impl Divisions<'_> {
         self.best[self.sums.series.len()]
     }
 
-    /// Where these shifts are. Hardly any division is asked for that, so the starts of last segments are searched again.
+    /// Where these shifts are. Hardly any division is asked for that, so the starts of last segments are searched
+    /// again.
     fn places(&self, shifts: usize) -> Vec<usize> {
         let mut to = self.sums.series.len();
         let start_of_last = |to: usize, shifts: usize| {

@@ -36,8 +36,8 @@ pub(crate) struct Cosines {
 }
 
 impl Cosines {
-    /// Up to the cosine `last` < length. `center`: about the mean, which only makes rounding errors smaller. Cost: half a
-    /// multiplication per value and cosine and a quarter of one for the cosines, and half of that for each time that
+    /// Up to the cosine `last` < length. `center`: about the mean, which only makes rounding errors smaller. Cost: half
+    /// a multiplication per value and cosine and a quarter of one for the cosines, and half of that for each time that
     /// the length can be halved.
     pub(crate) fn of(series: &[f64], center: f64, last: usize) -> Cosines {
         let values: Vec<f64> = series.iter().map(|value| value - center).collect();
@@ -125,8 +125,8 @@ fn sums_of_cosines(values: &[f64], cosines: &[Vec<f64>], number: usize) -> Vec<f
     sums
 }
 
-/// The sums of some values, and of others at the same angles, times every second cosine of them, from that which is one.
-/// `cosines`: the first ones.
+/// The sums of some values, and of others at the same angles, times every second cosine of them, from that which is
+/// one. `cosines`: the first ones.
 fn sums_of_even_cosines(some: &[f64], others: &[f64], cosines: &[f64], number: usize) -> (Vec<f64>, Vec<f64>) {
     /// Values at a time: each step of a recurrence waits for the one before it.
     const VALUES: usize = 8;
