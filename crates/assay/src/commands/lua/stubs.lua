@@ -137,6 +137,12 @@ local Result = {}
 ---@return (string|nil)[]
 function Result:fetch_row() end
 
+--- The value in a row and a column, both from 1; nil for NULL, and outside of the result.
+---@param row integer
+---@param column integer
+---@return string|nil
+function Result:value(row, column) end
+
 function Result:free() end
 
 --- A prepared statement.
@@ -171,7 +177,31 @@ function Statement:defer(...) end
 ---@return boolean is_piped
 function Statement:pipe(...) end
 
+---@param columns? string what becomes of up to four columns: t, n or -
+---@return LeanStatement
+function Statement:lean(columns) end
+
 function Statement:close() end
+
+--- A prepared statement in a form that costs less to execute; up to nine values, those left out are NULL.
+---@class LeanStatement
+local LeanStatement = {}
+
+--- Executes the statement, and returns up to four columns of its first row.
+---@param ... Cell
+---@return Cell ...
+function LeanStatement:row(...) end
+
+---@param ... Cell
+---@return Result
+function LeanStatement:execute(...) end
+
+---@param ... Cell
+function LeanStatement:perform(...) end
+
+---@param ... Cell
+---@return boolean is_deferred
+function LeanStatement:defer(...) end
 
 --- Appends many rows.
 ---@class Loader
