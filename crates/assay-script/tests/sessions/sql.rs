@@ -80,8 +80,6 @@ fn statements_take_values_as_their_kinds_say() {
     );
 }
 
-/// All sessions have the same object for it, but each closes its own, and a second connection has statements of its
-/// own.
 #[test]
 fn lean_statements_return_what_is_wanted_of_a_row() {
     let two_sets = || {
@@ -151,6 +149,8 @@ fn lean_statements_return_what_is_wanted_of_a_row() {
     );
 }
 
+/// All sessions have the same object for it, but each closes its own, and a second connection has statements of its
+/// own.
 #[test]
 fn a_statement_with_values_belongs_to_its_session_and_connection() {
     let script = r#"
