@@ -63,7 +63,7 @@ enum Phase {
     Row,
     /// The answer to a Prepare.
     Prepared,
-    /// That many packets about parameters and columns of a prepared statement, which we ignore.
+    /// That many packets about parameters of a prepared statement, then about its columns.
     Definitions(u32),
 }
 
@@ -113,6 +113,8 @@ pub(super) struct MySqlConnection {
     job: Job,
     in_flight: InFlight,
     capabilities: u32,
+    /// Whether the server describes the columns of a prepared statement's results once.
+    caches_metadata: bool,
     status: u16,
     /// Whether TLS failed last time and is only preferred: log in without.
     skip_tls: bool,
@@ -151,6 +153,7 @@ impl MySqlConnection {
             job: Job::None,
             in_flight: InFlight::default(),
             capabilities: 0,
+            caches_metadata: false,
             status: 0,
             skip_tls: false,
             version: Box::default(),
@@ -299,8 +302,8 @@ impl Connection for MySqlConnection {
         self.reply = Reply::default();
         self.pending = Vec::new();
         for statement in &mut self.statements {
-            if let Form::Binary { server, types, .. } = &mut statement.form {
-                *server = None;
+            if let Form::Binary { server, types, columns, .. } = &mut statement.form {
+                (*server, *columns) = (None, None);
                 types.fill(UNSENT);
             }
         }

@@ -27,8 +27,11 @@ const PLUGIN_AUTH: u32 = 1 << 19;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
 
-/// Of MariaDB's extended capabilities: COM_STMT_BULK_EXECUTE.
+// MariaDB's extended capabilities. Source: MariaDB knowledge base, "Connection"
+/// COM_STMT_BULK_EXECUTE.
 const BULK: u32 = 1 << 2;
+/// Columns of a prepared statement's results are described once, and again when they change.
+const CACHE_METADATA: u32 = 1 << 4;
 
 const REQUIRED: u32 = PROTOCOL_41 | SECURE_CONNECTION;
 const WANTED: u32 = REQUIRED
@@ -118,13 +121,20 @@ impl Greeting {
         self.extended & BULK != 0
     }
 
+    /// Whether results of prepared statements may come without a description of their columns. Only without the EOF
+    /// packets, which nobody agrees on there.
+    pub(super) fn caches_metadata(&self, capabilities: u32) -> bool {
+        self.extended & CACHE_METADATA != 0 && capabilities & DEPRECATE_EOF != 0
+    }
+
     /// Appends the common beginning of an SSLRequest and a handshake response.
     pub(super) fn write_preamble(&self, capabilities: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&capabilities.to_le_bytes());
         out.extend_from_slice(&(super::packet::PACKET_MAX as u32).to_le_bytes());
         out.push(UTF8MB4);
         out.extend_from_slice(&[0; 19]);
-        out.extend_from_slice(&(self.extended & BULK).to_le_bytes());
+        let cache = if self.caches_metadata(capabilities) { CACHE_METADATA } else { 0 };
+        out.extend_from_slice(&(self.extended & BULK | cache).to_le_bytes());
     }
 }
 

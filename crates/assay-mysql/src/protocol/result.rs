@@ -5,6 +5,7 @@
 //! Source: MySQL internals, "Text Resultset", "Binary Protocol Resultset".
 
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use assay_seam::{Class, Rows, StatementError};
 
@@ -71,6 +72,27 @@ impl Column {
     /// is 0000, `'0'` is 2000), ENUM and SET (index or name), GEOMETRY.
     pub(super) fn reads_numbers_from_text(&self) -> bool {
         self.flags & (ENUM | SET) == 0 && !matches!(self.kind, BIT | YEAR | GEOMETRY)
+    }
+}
+
+/// The columns of prepared statements' results, kept once for all connections whose statements have the same.
+#[derive(Debug, Default)]
+pub(super) struct KnownColumns(Mutex<Vec<Arc<Vec<Column>>>>);
+
+impl KnownColumns {
+    /// A workload has few results that differ; what a generated one has beyond that is not shared.
+    const MAX: usize = 256;
+
+    pub(super) fn shared(&self, columns: &[Column]) -> Arc<Vec<Column>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|known| ***known == *columns) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(columns.to_vec());
+        if all.len() < KnownColumns::MAX {
+            all.push(Arc::clone(&new));
+        }
+        new
     }
 }
 

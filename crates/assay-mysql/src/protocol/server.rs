@@ -13,6 +13,8 @@ use assay_seam::url::{HostPort, Url};
 use assay_seam::{ConnectOptions, Endpoint, Nanos, Surroundings, TargetError, TlsMode, TlsSettings};
 use assay_wire::templates::Templates;
 
+use super::result::KnownColumns;
+
 const DEFAULT_PORT: u16 = 3306;
 
 /// Everything a connection needs. `Debug` omits the password.
@@ -26,6 +28,7 @@ pub(super) struct MySqlServer {
     pub(super) tls: TlsSettings,
     pub(super) connect: ConnectOptions,
     pub(super) templates: Templates,
+    pub(super) columns: KnownColumns,
     pub(super) connect_timeout: Option<Nanos>,
     /// The URL without a password.
     pub(super) display: String,
@@ -44,6 +47,7 @@ impl MySqlServer {
             tls: TlsSettings { mode, ..TlsSettings::default() },
             connect,
             templates: Templates::default(),
+            columns: KnownColumns::default(),
             connect_timeout: None,
             display: String::new(),
             file_refusal: OnceLock::new(),
@@ -142,6 +146,7 @@ pub(super) fn read(
         tls,
         connect: options.clone(),
         templates: Templates::default(),
+        columns: KnownColumns::default(),
         connect_timeout,
         display: display.to_string(),
         file_refusal: OnceLock::new(),

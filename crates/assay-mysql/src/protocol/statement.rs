@@ -10,7 +10,7 @@ use assay_seam::{Effect, StatementId, Value};
 use assay_wire::placeholders::Template;
 
 use super::packet::write_lenenc;
-use super::result::{BLOB, DOUBLE, LONGLONG, NULL, VAR_STRING};
+use super::result::{BLOB, Column, DOUBLE, LONGLONG, NULL, VAR_STRING};
 
 /// A prepared statement.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(super) enum Form {
         server: Option<u32>,
         /// The type last sent for each parameter; `UNSENT` at first.
         types: Types,
+        /// The columns of its results as last described, if the server describes them once.
+        columns: Option<Arc<Vec<Column>>>,
     },
     /// On our side: its parameters are substituted into the text.
     Text(Arc<Template>),

@@ -559,6 +559,87 @@ transaction false
     );
 }
 
+/// A login at a MariaDB server that describes the columns of a statement's results once.
+fn caching_login() -> Vec<Do<'static>> {
+    let capabilities = (BASE | DEPRECATE_EOF) & !1;
+    vec![extended_greeting("5.5.5-10.11.6-MariaDB", capabilities, 0x1D, NATIVE), packets(2, &[OK])]
+}
+
+#[test]
+fn columns_that_are_not_described_again_are_those_that_were_last() {
+    let (int, text) = (column(8, 0), column(253, 0));
+    let execute = || Run(Operation::Execute { statement: ID, parameters: &[Value::Int(1)], rows: RowsWanted::Keep });
+    let count = || Run(Operation::Execute { statement: ID, parameters: &[Value::Int(1)], rows: RowsWanted::Count });
+    let prepared = |number| packets(1, &[&[0, number, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0], &text, &int]);
+    let number = |value: u8| [0, 0, value, 0, 0, 0, 0, 0, 0, 0];
+    let steps = vec![
+        Run(Operation::Prepare { statement: ID, text: b"SELECT a FROM t WHERE b = ?" }),
+        prepared(9),
+        execute(),
+        packets(1, &[&[1, 0], &number(5), END]),
+        count(),
+        packets(1, &[&[1, 0], &number(5), &number(6), END]),
+        // ALTER TABLE.
+        execute(),
+        packets(1, &[&[1, 1], &text, &[0, 0, 1, b'x'], END]),
+        execute(),
+        packets(1, &[&[1, 0], &[0, 0, 1, b'y'], END]),
+        Run(Operation::Query { text: b"SELECT a FROM t", rows: RowsWanted::Keep }),
+        packets(1, &[&[1, 1], &int, b"\x017", END]),
+        execute(),
+        packets(1, &[&[1, 0], &[0, 0, 1, b'z'], END]),
+        // A proxy moved us to another server, where nobody altered the table.
+        execute(),
+        packets(1, &[b"\xff\xdb\x04#HY000Unknown prepared statement handler"]),
+        prepared(10),
+        packets(1, &[&[1, 0], &number(7), END]),
+        Reconnect,
+    ];
+    let again = vec![
+        execute(),
+        prepared(11),
+        packets(1, &[&[1, 0], &number(8), END]),
+        execute(),
+        packets(1, &[&[2, 0]]),
+    ];
+    let all: Vec<Do<'_>> = caching_login().into_iter().chain(steps).chain(caching_login()).chain(again).collect();
+    let reserved = r"\x00".repeat(19);
+    let login = format!(
+        r"> 1 \x8c\xa2/\x01\x00\x00\x00@-{reserved}\x14\x00\x00\x00app\x00\x00shop\x00mysql_native_password\x00"
+    );
+    let expected = r#"LOGIN
+Ready
+> 0 \x16SELECT a FROM t WHERE b = ?
+affected 0
+> 0 \x17\t\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x08\x00\x01\x00\x00\x00\x00\x00\x00\x00
+affected 0 set (5)
+> 0 \x17\t\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00
+affected 0 set () ()
+> 0 \x17\t\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00
+affected 0 set ("x")
+> 0 \x17\t\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00
+affected 0 set ("y")
+> 0 \x03SELECT a FROM t
+affected 0 set ("7")
+> 0 \x17\t\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00
+affected 0 set ("z")
+> 0 \x17\t\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00
+> 0 \x16SELECT a FROM t WHERE b = ?
+> 0 \x17\n\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x08\x00\x01\x00\x00\x00\x00\x00\x00\x00
+affected 0 set (7)
+closed false
+LOGIN
+Ready
+> 0 \x16SELECT a FROM t WHERE b = ?
+> 0 \x17\x0b\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x08\x00\x01\x00\x00\x00\x00\x00\x00\x00
+affected 0 set (8)
+> 0 \x17\x0b\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00
+failed: client: the server broke the MySQL protocol: it left out columns that it never described (no code) protocol
+transaction false
+"#;
+    check(URL, &all, &expected.replace("LOGIN", &login));
+}
+
 /// BEGIN, an UPDATE and a SELECT are prepared; then come the steps. `expected` is the log from then on.
 fn check_deferred(steps: Vec<Do<'_>>, expected: &str) {
     let int = column(8, 0);
@@ -957,7 +1038,7 @@ transaction false
 /// A login at a MariaDB server that takes rows in bulk.
 fn bulk_login() -> Vec<Do<'static>> {
     let capabilities = (BASE | DEPRECATE_EOF) & !1;
-    vec![extended_greeting("5.5.5-10.11.6-MariaDB", capabilities, 0x1D, NATIVE), packets(2, &[OK])]
+    vec![extended_greeting("5.5.5-10.5.9-MariaDB", capabilities, 0x0D, NATIVE), packets(2, &[OK])]
 }
 
 /// The text, with the beginning and the end that a bulk of ASCII has.

@@ -42,6 +42,7 @@ impl MySqlConnection {
     ) -> Result<Progress, Box<StatementError>> {
         let channel = self.channel();
         self.capabilities = greeting.agreed(&self.server, channel.tls);
+        self.caches_metadata = greeting.caches_metadata(self.capabilities);
         let bulk = greeting.bulk() && self.server.connect.prepared;
         self.bulk = if bulk { Bulk::Untried } else { Bulk::Unavailable };
         let mut login = Ok(None);

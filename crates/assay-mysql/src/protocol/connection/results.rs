@@ -5,8 +5,9 @@ use crate::protocol::login::DEPRECATE_EOF;
 use crate::protocol::packet::{FRAME_MAX, OUT_OF_ORDER, Reader, violation, write_packet};
 use crate::protocol::refusal::{self, read_error};
 use crate::protocol::result::{Column, read_binary_row, read_text_row};
-use crate::protocol::statement::{Form, attach_types};
+use crate::protocol::statement::{Form, Statement, attach_types};
 use assay_seam::{Class, Code, Exchange, Progress, StatementError};
+use std::sync::Arc;
 
 use super::{COLUMNS_KEEP_MAX, IN_TRANSACTION, Job, MORE_RESULTS, MySqlConnection, PENDING_KEEP_MAX, Phase};
 
@@ -38,7 +39,7 @@ impl MySqlConnection {
             }
             Phase::Row => self.on_row(payload, exchange),
             Phase::Prepared => self.on_prepared(payload, exchange),
-            Phase::Definitions(left) => self.on_definition(left, exchange),
+            Phase::Definitions(left) => self.on_definition(payload, left, exchange),
         }
     }
 
@@ -52,15 +53,42 @@ impl MySqlConnection {
             Some(0xFF) => self.on_error(payload, exchange),
             Some(0xFB) => Ok(self.on_file_request(&payload[1..], exchange)),
             _ => {
+                let nonsense = || violation("sent a result that makes no sense");
                 let mut reader = Reader(payload);
-                let width = reader.lenenc().filter(|width| (1..=65_535).contains(width) && reader.0.is_empty());
-                self.width = width.ok_or_else(|| violation("sent a result that makes no sense"))? as u32;
+                let width = reader.lenenc().filter(|width| (1..=65_535).contains(width)).ok_or_else(nonsense)?;
+                let described = match self.caches_metadata {
+                    true => reader.u8().ok_or_else(nonsense)? != 0,
+                    false => true,
+                };
+                if !reader.0.is_empty() {
+                    return Err(nonsense());
+                }
+                self.width = width as u32;
                 self.columns.clear();
                 let rows = self.reply.rows.get_or_insert_with(|| exchange.pool.take());
                 rows.begin_set(if self.counts { 0 } else { self.width as usize });
                 self.phase = Phase::Columns(self.width);
+                if !described {
+                    let known = columns_of(&mut self.job, &mut self.statements).and_then(|known| known.as_deref());
+                    let known = known.filter(|known| known.len() as u64 == width);
+                    let known = known.ok_or_else(|| violation("left out columns that it never described"))?;
+                    self.columns.extend_from_slice(known);
+                    self.phase = Phase::Row;
+                }
                 Ok(Progress::Pending)
             }
+        }
+    }
+
+    /// Remembers the columns that were described: they may not be again.
+    pub(super) fn remember_columns(&mut self) {
+        if !self.caches_metadata {
+            return;
+        }
+        if let Some(known) = columns_of(&mut self.job, &mut self.statements)
+            && known.as_deref() != Some(&self.columns)
+        {
+            *known = Some(self.server.columns.shared(&self.columns));
         }
     }
 
@@ -69,6 +97,9 @@ impl MySqlConnection {
         self.columns.push(column);
         if let (Job::Query, false, Some(rows)) = (&self.job, self.counts, &mut self.reply.rows) {
             rows.push_label(name);
+        }
+        if left == 1 {
+            self.remember_columns();
         }
         self.phase = match left {
             1 if self.capabilities & DEPRECATE_EOF != 0 => Phase::Row,
@@ -213,5 +244,21 @@ impl MySqlConnection {
             self.columns = Vec::new();
         }
         Progress::Reply(std::mem::take(&mut self.reply))
+    }
+}
+
+/// The columns of the statement that is being prepared or executed, if that is done by the binary protocol.
+fn columns_of<'a>(job: &'a mut Job, statements: &'a mut [Statement]) -> Option<&'a mut Option<Arc<Vec<Column>>>> {
+    let statement = match job {
+        Job::Prepare(statement) => statement,
+        Job::Execute { statement, .. } => {
+            let at = statements.binary_search_by_key(&statement.0, |known| known.id.0).ok()?;
+            &mut statements[at]
+        }
+        _ => return None,
+    };
+    match &mut statement.form {
+        Form::Binary { columns, .. } => Some(columns),
+        Form::Text(_) => None,
     }
 }

@@ -4,6 +4,7 @@ use crate::protocol::load::LoadStep;
 use crate::protocol::login::DEPRECATE_EOF;
 use crate::protocol::packet::{PACKET_MAX, Reader, violation, write_packet};
 use crate::protocol::refusal::{self, read_error};
+use crate::protocol::result::Column;
 use crate::protocol::statement::{Form, Statement, Types, name_statement, write_execute};
 use assay_seam::{Class, Effect, Exchange, Progress, Reply, StatementError, StatementId, Value};
 use assay_wire::placeholders::wrong_count;
@@ -21,7 +22,7 @@ impl MySqlConnection {
             return Progress::Reply(Reply::default());
         }
         let template = self.server.templates.get(sql, self.dialect());
-        let form = Form::Binary { template, server: None, types: Types::unsent(0) };
+        let form = Form::Binary { template, server: None, types: Types::unsent(0), columns: None };
         self.job = Job::Prepare(Statement { id, effect: Effect::of(sql), form });
         self.send_prepare(sql, exchange)
     }
@@ -119,6 +120,8 @@ impl MySqlConnection {
             }
             _ => return Err(violation("prepared a statement nobody asked for")),
         }
+        self.width = columns.into();
+        self.columns.clear();
         let eof = u32::from(self.capabilities & DEPRECATE_EOF == 0);
         let packets = |count: u16| if count == 0 { 0 } else { u32::from(count) + eof };
         match packets(columns) + packets(parameters) {
@@ -132,10 +135,15 @@ impl MySqlConnection {
 
     pub(super) fn on_definition(
         &mut self,
+        payload: &[u8],
         left: u32,
         exchange: &mut Exchange<'_>,
     ) -> Result<Progress, Box<StatementError>> {
+        if self.caches_metadata && left <= self.width {
+            self.columns.push(Column::read(payload)?.0);
+        }
         if left == 1 {
+            self.remember_columns();
             return Ok(self.after_prepare(exchange));
         }
         self.phase = Phase::Definitions(left - 1);
