@@ -595,13 +595,8 @@ fn columns_that_are_not_described_again_are_those_that_were_last() {
         packets(1, &[&[1, 0], &number(7), END]),
         Reconnect,
     ];
-    let again = vec![
-        execute(),
-        prepared(11),
-        packets(1, &[&[1, 0], &number(8), END]),
-        execute(),
-        packets(1, &[&[2, 0]]),
-    ];
+    let again =
+        vec![execute(), prepared(11), packets(1, &[&[1, 0], &number(8), END]), execute(), packets(1, &[&[2, 0]])];
     let all: Vec<Do<'_>> = caching_login().into_iter().chain(steps).chain(caching_login()).chain(again).collect();
     let reserved = r"\x00".repeat(19);
     let login = format!(

@@ -80,6 +80,42 @@ fn parameters_arrive_as_what_they_are() {
     );
 }
 
+/// MariaDB describes the columns of a statement once, and again when they change.
+#[test]
+fn columns_may_change_under_a_prepared_statement() {
+    check(
+        r#"
+        con:query("CREATE TABLE t(a INT, b DOUBLE)")
+        con:query("INSERT INTO t VALUES (7, 0.5)")
+        local all, sum = con:prepare("SELECT * FROM t"), con:prepare("SELECT a, a * 2, 'it' FROM t WHERE a = ?", "i")
+        local given = con:prepare("SELECT ?", "a")
+        local function line(result) return (table.concat(result:fetch_row(), "|")) end
+        local function show()
+          for _ = 1, 3 do print(line(all:execute()), line(sum:execute(7)), line(given:execute(7))) end
+          all:perform()
+          print(line(all:execute()), line(con:query("SELECT 'text'")), line(all:execute()))
+        end
+        show()
+        con:query("ALTER TABLE t MODIFY a VARCHAR(20), ADD c DATE")
+        con:query("UPDATE t SET c = '2024-02-29'")
+        show()
+        local other = sysbench.sql.driver():connect()
+        other:query("ALTER TABLE t DROP b, MODIFY a BIGINT")
+        show()
+        other:query("DROP TABLE t")
+        print((tostring(select(2, pcall(all.execute, all))):match("errno = %d+")))
+        other:query("CREATE TABLE t(a TIME)")
+        other:query("INSERT INTO t VALUES ('01:02:03')")
+        print(line(all:execute()), line(all:execute()))
+        "#,
+        "7|0.5 7|14|it 7\n7|0.5 7|14|it 7\n7|0.5 7|14|it 7\n7|0.5 text 7|0.5\n\
+         7|0.5|2024-02-29 7|14|it 7\n7|0.5|2024-02-29 7|14|it 7\n7|0.5|2024-02-29 7|14|it 7\n\
+         7|0.5|2024-02-29 text 7|0.5|2024-02-29\n\
+         7|2024-02-29 7|14|it 7\n7|2024-02-29 7|14|it 7\n7|2024-02-29 7|14|it 7\n\
+         7|2024-02-29 text 7|2024-02-29\nerrno = 1146\n01:02:03 01:02:03",
+    );
+}
+
 #[test]
 fn a_statement_may_have_several_results() {
     check(
