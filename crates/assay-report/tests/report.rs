@@ -99,7 +99,7 @@ fn a_plain_run_is_reported_in_full() {
     generator   13.9 µs CPU per statement · 1.2% of 4 CPUs
                 busiest of 2 workers 3.0% busy · waited 0.4% for a CPU
                 lag p99 0.0892 ms · 24 MiB · 0.504 context switches per statement
-                2.00 events per turn · over epoll
+                2.00 events per turn · over epoll, polling for 50.0 µs
     io_uring    not used: a security policy (seccomp, as in many containers, or an
                 LSM) forbids it
 
