@@ -1,10 +1,12 @@
 //! Everything that sockets do, over io_uring that looks for completions before it sleeps.
 
-use assay_io::{Backend, Clock, Io, Kernel};
+use assay_io::{Backend, Clock, Kernel};
 use assay_seam::Nanos;
 
 #[path = "sockets/cases.rs"]
 mod cases;
+#[path = "sockets/polling.rs"]
+mod polling;
 
 /// Uses epoll, with a message, where the kernel has no io_uring or forbids it.
 fn kernel() -> Kernel {
@@ -14,16 +16,4 @@ fn kernel() -> Kernel {
     }
     let kernel = Kernel::new(backend, Clock::start(), backend.batch_default()).unwrap();
     kernel.polling(Nanos::from_millis(1))
-}
-
-#[test]
-fn what_is_polled_in_vain_is_counted() {
-    let mut io = kernel();
-    let start = io.now();
-    let until = start + Nanos::from_millis(5);
-    while io.now() < until {
-        io.wait(Some(until)).unwrap();
-    }
-    // The first look may send, and is not counted.
-    assert!(io.polled() > Nanos::ZERO && io.polled() < io.now() - start, "{}", io.polled());
 }

@@ -229,7 +229,7 @@ impl<'a> SegmentSums<'a> {
         self.costs(from..from + 1, to).sum()
     }
 
-    /// The best divisions for every number of shifts.
+    /// The best division for each number of shifts.
     fn divisions(self, segment_min: usize) -> Divisions<'a> {
         let n = self.series.len();
         let mut best = vec![[f64::INFINITY; SHIFTS_MAX + 1]; n + 1];
@@ -262,13 +262,13 @@ struct Divisions<'a> {
 }
 
 impl Divisions<'_> {
-    /// The sum of squares for every number of shifts; infinite if there is no room for so many.
+    /// The least sum of squares for each number of shifts; infinite if the series is too short for that many.
     fn squares(&self) -> [f64; SHIFTS_MAX + 1] {
         self.best[self.sums.series.len()]
     }
 
-    /// Where these shifts are. Hardly any division is asked for that, so the starts of last segments are searched
-    /// again.
+    /// Where the best division into that many shifts has them. Few divisions are asked for this, so the start of each
+    /// last segment is looked for again instead of being kept.
     fn places(&self, shifts: usize) -> Vec<usize> {
         let mut to = self.sums.series.len();
         let start_of_last = |to: usize, shifts: usize| {

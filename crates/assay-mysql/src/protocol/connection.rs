@@ -183,7 +183,7 @@ impl MySqlConnection {
     }
 
     fn find(&self, id: StatementId) -> Result<usize, usize> {
-        self.statements.binary_search_by_key(&id.0, |statement| statement.id.0)
+        position(&self.statements, id)
     }
 
     /// Appends a command packet. `write` appends its payload.
@@ -212,6 +212,11 @@ impl MySqlConnection {
         self.phase = Phase::Closed;
         Progress::Failed(error)
     }
+}
+
+/// Where a statement is, or would be.
+fn position(statements: &[Statement], id: StatementId) -> Result<usize, usize> {
+    statements.binary_search_by_key(&id.0, |statement| statement.id.0)
 }
 
 fn refuse(class: Class, message: String) -> Progress {

@@ -9,7 +9,7 @@ use crate::protocol::statement::{Form, Statement, attach_types};
 use assay_seam::{Class, Code, Exchange, Progress, StatementError};
 use std::sync::Arc;
 
-use super::{COLUMNS_KEEP_MAX, IN_TRANSACTION, Job, MORE_RESULTS, MySqlConnection, PENDING_KEEP_MAX, Phase};
+use super::{COLUMNS_KEEP_MAX, IN_TRANSACTION, Job, MORE_RESULTS, MySqlConnection, PENDING_KEEP_MAX, Phase, position};
 
 impl MySqlConnection {
     pub(super) fn on_packet(
@@ -252,7 +252,7 @@ fn columns_of<'a>(job: &'a mut Job, statements: &'a mut [Statement]) -> Option<&
     let statement = match job {
         Job::Prepare(statement) => statement,
         Job::Execute { statement, .. } => {
-            let at = statements.binary_search_by_key(&statement.0, |known| known.id.0).ok()?;
+            let at = position(statements, *statement).ok()?;
             &mut statements[at]
         }
         _ => return None,
