@@ -340,7 +340,7 @@ impl Readiness {
     }
 
     /// As `sleep`, but awake for the first while.
-    fn poll(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<()> {
+    fn poll_then_sleep(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<()> {
         let end = now + self.polls;
         while now < end && until.is_none_or(|until| until > now) {
             self.ask(Some(Duration::ZERO))?;
@@ -551,7 +551,7 @@ impl Io for Readiness {
             return Ok(());
         }
         if sleeps {
-            self.poll(until, now)?
+            self.poll_then_sleep(until, now)?
         } else {
             self.ask(Some(Duration::ZERO))?
         }
