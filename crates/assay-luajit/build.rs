@@ -119,8 +119,8 @@ fn collect() -> Outcome {
 
 /// The third run, as `make` in a copy of LuaJIT's `src`: the steps of its Makefile.
 fn make() -> Outcome {
-    // A small Lua, for LuaJIT's own generators.
-    run(host_cc()?.args(FLAGS).args(["-I.", "-o", "host/minilua", "host/minilua.c", "-lm"]))?;
+    // A small Lua, for LuaJIT's own generators. They run for less time than optimizing them would take.
+    run(host_cc()?.args(FLAGS).args(["-O0", "-I.", "-o", "host/minilua", "host/minilua.c", "-lm"]))?;
     let minilua = || Command::new("host/minilua");
 
     fs::copy("../.relver", "luajit_relver.txt")?;
@@ -138,7 +138,7 @@ fn make() -> Outcome {
         &source,
     ]))?;
     let parts = ["", "_asm", "_peobj", "_lib", "_fold"].map(|part| format!("host/buildvm{part}.c"));
-    run(host_cc()?.args(FLAGS).arg("-I.").args(&target.defines).args(["-o", "host/buildvm"]).args(parts))?;
+    run(host_cc()?.args(FLAGS).args(["-O0", "-I."]).args(&target.defines).args(["-o", "host/buildvm"]).args(parts))?;
     let buildvm = |mode: &str, file: &str, sources: &[&str]| {
         run(Command::new("host/buildvm").args(["-m", mode, "-o", file]).args(sources))
     };
