@@ -2,7 +2,8 @@
 //!
 //! Layers, each of which knows only those before it:
 //!
-//! * `digits` and `plain`: formatting of figures, and making text from outside harmless.
+//! * `cpus`, `digits` and `plain`: work on many things at once, formatting of figures, and making text from outside
+//!   harmless.
 //! * `findings`: a record's rates, quantiles and warnings; comparisons, trials and reports of several records.
 //! * `words`: sentences about findings, the same in every output.
 //! * `tables` and `charts`: findings as rows and as lines; each table has four formats, each chart two.
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod charts;
+mod cpus;
 mod digits;
 mod findings;
 mod leb128;
@@ -30,6 +32,7 @@ pub use charts::chart::{
 pub use charts::palette::Theme;
 pub use charts::picture::{PICTURE_SIZES, PictureOptions, png, svg};
 pub use charts::{Charts, charts, forget_undrawn};
+pub use cpus::on_all_cpus;
 pub use digits::{clock, count, figure, ms, percent, short};
 pub use findings::agents::{AgentFindings, AgentStageFindings};
 pub use findings::audit::{CounterFindings, RateFindings, RuleFindings, RuleUnit, RuleVerdict};

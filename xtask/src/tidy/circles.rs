@@ -14,7 +14,7 @@ use super::file::File;
 const LAYERED: [(&str, &[&[&str]]); 2] = [
     (
         "crates/assay-report",
-        &[&["digits", "leb128", "plain"], &["findings"], &["words"], &["tables", "charts"], &["output"]],
+        &[&["cpus", "digits", "leb128", "plain"], &["findings"], &["words"], &["tables", "charts"], &["output"]],
     ),
     // Text in, text out; above it the program.
     (

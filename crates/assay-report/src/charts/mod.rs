@@ -1,9 +1,12 @@
 //! Findings as charts, and charts as pictures.
 
+use std::convert::Infallible;
+
 use serde::Serialize;
 
 use crate::charts::chart::{Chart, points_max};
 use crate::charts::time::TimeLine;
+use crate::cpus::on_all_cpus;
 use crate::findings::report::{Report, ReportEntry};
 use crate::findings::run::Findings;
 use crate::findings::shares::Points;
@@ -47,7 +50,7 @@ pub fn forget_undrawn(findings: &mut Findings) {
 pub fn charts(report: &Report) -> Charts {
     let several = report.entries.len() > 1;
     let points = points_max(report.entries.len());
-    let of_entry = |(number, entry): (usize, &ReportEntry)| {
+    let of_entry = |number: usize, entry: &ReportEntry| {
         let (subject, name) = (subject([&entry.findings]), slug(entry, several));
         let named = |chart: Chart| {
             let what = chart.id.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('-');
@@ -56,10 +59,10 @@ pub fn charts(report: &Report) -> Charts {
         // A run, and below it servers and their machine over the same time.
         let time = TimeLine::new(&entry.findings, points);
         let all = time::of_entry(&time, entry, number).into_iter().chain(telemetry::of_entry(&time, entry, number));
-        all.map(named).collect()
+        Ok::<Vec<Chart>, Infallible>(all.map(named).collect())
     };
-    let mut charts =
-        Charts { of_entries: report.entries.iter().enumerate().map(of_entry).collect(), of_all: of_all(report) };
+    let Ok(of_entries) = on_all_cpus(&report.entries, of_entry);
+    let mut charts = Charts { of_entries, of_all: of_all(report) };
     for chart in charts.of_entries.iter_mut().flatten().chain(&mut charts.of_all) {
         chart.note(&report.notes);
     }

@@ -4,13 +4,11 @@
 //! intervals without a measurement. What counts is the content, not the file: a `.json` and a `.zst` may hold the same.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use assay_process::diagnostics::Trouble;
 use assay_process::terminal;
 use assay_record::{ReadError, Record, TrialId};
-use assay_report::{Findings, Warning};
+use assay_report::{Findings, Warning, on_all_cpus};
 
 use crate::commands::show;
 
@@ -29,7 +27,7 @@ pub(super) fn read(
     found: impl Fn(&Path, &Record) -> Result<Findings, Trouble> + Sync,
 ) -> Result<Vec<Trial>, Trouble> {
     // `None`: the experiment rejected it.
-    let all = on_all_cpus(paths, |path| -> Result<Option<Trial>, Trouble> {
+    let all = on_all_cpus(paths, |_, path| -> Result<Option<Trial>, Trouble> {
         let record = show::read(path, reads)?;
         // Alone, it is what somebody wants to see.
         if paths.len() > 1 && record.environment.trial.as_ref().is_some_and(|trial| !trial.rejected.is_empty()) {
@@ -67,33 +65,6 @@ pub(super) fn read(
         trial
     };
     Ok(trials.into_iter().map(once).collect())
-}
-
-/// Does this with every path; the results are in their order. After an error, no more is begun; the first one counts.
-fn on_all_cpus<T: Send>(paths: &[PathBuf], of: impl Fn(&Path) -> Result<T, Trouble> + Sync) -> Result<Vec<T>, Trouble> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut done = Vec::new();
-        while let Some((at, path)) = paths.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let result = of(path);
-            if result.is_err() {
-                next.store(paths.len(), Ordering::Relaxed);
-            }
-            done.push((at, result));
-        }
-        done
-    };
-    let workers = thread::available_parallelism().map_or(1, |cpus| cpus.get().min(paths.len()));
-    let mut all = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(worker)).collect();
-        let mut all = worker();
-        for other in others {
-            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        all
-    });
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, result)| result).collect()
 }
 
 /// An error if a trial is on both sides of a comparison: it would be compared with itself.
