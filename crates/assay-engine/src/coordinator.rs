@@ -268,6 +268,7 @@ impl<'a> Coordinator<'a> {
             session_transactions: (0, 0),
             by_session: vec![SessionTally::default(); sessions as usize],
             generator: Generator::default(),
+            halts: None,
         });
         self.order(|| WorkerCommand::Begin(at));
         let (warmup, measured_from) = (self.plan.warmup, measured_from - self.started);
@@ -480,6 +481,7 @@ impl<'a> Coordinator<'a> {
         let StageCourse::Running(sums) = &mut self.course else { return };
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
         let (worker, cleared) = sums.tell(length, (self.consumption)(), stage);
+        stage.halts = self.shared.halts(now).map(|all| since(self.started, stage.started, all));
         let _ = self.workers[worker].commands.send(WorkerCommand::Recycle(cleared));
         self.outcome.types = self.shared.types();
         self.outcome.counters = self.shared.counters();
@@ -510,6 +512,7 @@ impl<'a> Coordinator<'a> {
             served().map(|summary| summary.most).max().unwrap_or(0),
         );
         stage.generator = generator;
+        stage.halts = self.shared.halts(now).map(|all| since(self.started, stage.started, all));
         self.observer.notice(Notice::StageEnds { stage: self.stage, so_far: &self.outcome });
         self.stage += 1;
         let failed = matches!(self.outcome.end, End::Failed(_));
@@ -695,4 +698,10 @@ impl<'a> Coordinator<'a> {
             self.observer.notice(Notice::Loading { rows, expected, elapsed: self.outcome.elapsed });
         }
     }
+}
+
+/// Those that end after `begun`, both of them since the start of the run.
+fn since(started: Nanos, begun: Nanos, halts: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
+    let halts = halts.into_iter().map(|(from, to)| (from - started, to - started));
+    halts.filter(|(_, to)| *to > begun).collect()
 }

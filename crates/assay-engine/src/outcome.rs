@@ -174,6 +174,8 @@ pub struct StageOutcome {
     pub by_session: Vec<SessionTally>,
     /// The load generator's own use of resources.
     pub generator: Generator,
+    /// When the process did not run, since the start of the run, from and to, ascending; `None`: unknown.
+    pub halts: Option<Vec<(Nanos, Nanos)>>,
 }
 
 /// What sessions did outside transactions (in `thread_init`, or in a script's own loop without transactions), and what

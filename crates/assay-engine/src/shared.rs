@@ -40,6 +40,21 @@ pub(crate) struct Shared {
     wakers: Mutex<Vec<Waker>>,
     /// With the number of the worker they run on.
     guards: Mutex<Vec<(usize, Guard)>>,
+    looks: Mutex<Looks>,
+}
+
+/// When the watchdog looked around, which it does ten times a second.
+#[derive(Debug, Default)]
+struct Looks {
+    last: Option<Nanos>,
+    halts: Vec<(Nanos, Nanos)>,
+}
+
+/// This long without a look, the process did not run.
+const HALT: Nanos = Nanos::from_millis(500);
+
+fn halt_between(one: Nanos, next: Nanos) -> Option<(Nanos, Nanos)> {
+    (next - one >= HALT).then_some((one, next))
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +107,21 @@ impl Shared {
     /// Names of all transaction types used so far.
     pub(crate) fn types(&self) -> Vec<String> {
         lock(&self.types).clone()
+    }
+
+    /// The watchdog looks around.
+    pub(crate) fn look(&self, now: Nanos) {
+        let looks = &mut *lock(&self.looks);
+        looks.halts.extend(looks.last.and_then(|last| halt_between(last, now)));
+        looks.last = Some(now);
+    }
+
+    /// When the process did not run, ascending, from and to; `None`: nobody has looked. One that has ended just now
+    /// counts, too.
+    pub(crate) fn halts(&self, now: Nanos) -> Option<Vec<(Nanos, Nanos)>> {
+        let looks = lock(&self.looks);
+        let last = looks.last?;
+        Some(looks.halts.iter().copied().chain(halt_between(last, now)).collect())
     }
 
     /// Adds what a worker did in the whole run.
@@ -269,5 +299,18 @@ mod tests {
         shared.break_barrier();
         shared.leave();
         assert!(!shared.passed(second));
+    }
+
+    #[test]
+    fn long_times_without_a_look_are_halts() {
+        let (shared, at) = (Shared::new("any", 1, None), |ms: u64| Nanos::from_millis(ms));
+        assert_eq!(shared.halts(at(5000)), None);
+        for ms in [100, 200, 699, 1199, 1300] {
+            shared.look(at(ms));
+        }
+        assert_eq!(shared.halts(at(1799)), Some(vec![(at(699), at(1199))]));
+        assert_eq!(shared.halts(at(1800)), Some(vec![(at(699), at(1199)), (at(1300), at(1800))]));
+        shared.look(at(1799));
+        assert_eq!(shared.halts(at(1800)), Some(vec![(at(699), at(1199))]));
     }
 }

@@ -1,5 +1,8 @@
 //! Scripts that block their worker: a separate thread detects them, reports them, and finally interrupts them.
 //!
+//! It also notices when the whole process was halted: it was suspended, or got no CPU, and the thread, which waits for
+//! nothing, was not woken up in time.
+//!
 //! A session that computes without waiting blocks every other session of its worker. Only time in which the worker
 //! could run counts: while it waits for a CPU on a busy machine, no script holds it. Once the time of the run and its
 //! grace period are over (`Shared::end_scripts_at`), every script that still runs is interrupted, whatever it has
@@ -47,10 +50,13 @@ impl Watchdog {
         // Without this thread the run is still correct, but nobody names a script that holds its worker.
         let thread = thread::Builder::new().name("watchdog".into()).spawn(move || {
             let mut holds: Vec<Hold> = Vec::new();
+            shared.look(clock.now());
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_nanos(WATCH_EVERY.0)) {
                 let waited: Vec<Nanos> =
                     schedulers.iter().map(|one| one.turns().map_or(Nanos::ZERO, |turns| turns.waited)).collect();
-                let is_overdue = shared.is_overdue(clock.now());
+                let now = clock.now();
+                shared.look(now);
+                let is_overdue = shared.is_overdue(now);
                 let guards = shared.guards();
                 holds.resize_with(guards.len(), Hold::default);
                 for ((worker, guard), hold) in guards.iter().zip(&mut holds) {

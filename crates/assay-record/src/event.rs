@@ -182,6 +182,8 @@ pub struct Totals {
     pub session_transactions_min: u64,
     pub session_transactions_max: u64,
     pub generator: Generator,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halts_ns: Option<Vec<[u64; 2]>>,
 }
 
 /// New readings of telemetry. Fields are those of `Telemetry`.
@@ -356,12 +358,12 @@ impl Fold {
                 }
             }
             Event::SoFar(totals) | Event::StageEnded(totals) => {
-                let Totals { elapsed_ns, measured_ns, total, targets, generator, .. } = *totals;
+                let Totals { elapsed_ns, measured_ns, total, targets, generator, halts_ns, .. } = *totals;
                 if let Some(stage) = record.stages.get_mut(totals.stage as usize) {
                     (stage.measured_ns, stage.total, stage.targets) = (measured_ns, total, targets);
                     stage.session_transactions_min = totals.session_transactions_min;
                     stage.session_transactions_max = totals.session_transactions_max;
-                    stage.generator = generator;
+                    (stage.generator, stage.halts_ns) = (generator, halts_ns);
                 }
                 record.elapsed_ns = elapsed_ns;
             }
@@ -756,6 +758,7 @@ fn totals(record: &Record, number: u32, stage: &Stage) -> Totals {
         session_transactions_min: stage.session_transactions_min,
         session_transactions_max: stage.session_transactions_max,
         generator: stage.generator,
+        halts_ns: stage.halts_ns.clone(),
     }
 }
 

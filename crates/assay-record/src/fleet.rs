@@ -157,6 +157,8 @@ fn stage(
         session_transactions_min: served().map(|(_, _, stage)| stage.session_transactions_min).min().unwrap_or(0),
         session_transactions_max: served().map(|(_, _, stage)| stage.session_transactions_max).max().unwrap_or(0),
         generator: Generator::sum(stages().map(|stage| &stage.generator)),
+        // Each agent's own; a stage of all of them has none.
+        halts_ns: None,
         intervals: intervals(parts, types, measured_ns),
     })
 }
@@ -255,6 +257,7 @@ mod tests {
             session_transactions_min: 3,
             session_transactions_max: 4,
             generator: Generator { workers: 2, cpu_user_ns: 7, busiest_worker_ppm: 5, ..Generator::default() },
+            halts_ns: None,
             intervals,
         };
         let manifest = Manifest { interval_ns: 10, workers: 2, ..Manifest::default() };

@@ -31,6 +31,10 @@ pub struct Stage {
     pub session_transactions_max: u64,
     /// The load generator's own use of resources.
     pub generator: Generator,
+    /// When the load generator did not run at all, as it was suspended or got no CPU, since the start of the run: from
+    /// and to, ascending; `None`: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halts_ns: Option<Vec<[u64; 2]>>,
     /// One per interval of the measured part, in order; the last may be shorter.
     pub intervals: Vec<Interval>,
 }

@@ -291,8 +291,8 @@ fn files_that_are_no_records_are_refused_and_say_why() {
     x.json.zst is not a record of formats 1 to 2: missing field `tool` at line 1 column 13
     x.json.zst is not a record of formats 1 to 2: key must be a string at line 1 column 62
     x.json.zst is not a record of formats 1 to 2: expected value at line 1 column 1
-    x.json.zst is not a record of formats 1 to 2: histogram is damaged: too short at line 1 column 12538
-    x.json.zst is not a record of formats 1 to 2: "yesterday" is not a time such as 2026-03-14T15:09:26.535Z at line 1 column 27482
+    x.json.zst is not a record of formats 1 to 2: histogram is damaged: too short at line 1 column 12574
+    x.json.zst is not a record of formats 1 to 2: "yesterday" is not a time such as 2026-03-14T15:09:26.535Z at line 1 column 27554
     "#);
     assert!(refusal(&damaged).starts_with("record x.json.zst is damaged"));
 }

@@ -323,6 +323,7 @@ fn stage_of(stage: &StageOutcome, names: &Outcome, start: Time, intervals: Vec<r
         session_transactions_min: stage.session_transactions.0,
         session_transactions_max: stage.session_transactions.1,
         generator: stage.generator,
+        halts_ns: stage.halts.as_ref().map(|all| all.iter().map(|(from, to)| [from.0, to.0]).collect()),
         intervals,
     }
 }

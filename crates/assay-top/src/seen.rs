@@ -164,6 +164,7 @@ fn without_intervals(stage: &Stage) -> Stage {
         session_transactions_min: stage.session_transactions_min,
         session_transactions_max: stage.session_transactions_max,
         generator: stage.generator,
+        halts_ns: stage.halts_ns.clone(),
         intervals: Vec::new(),
     }
 }

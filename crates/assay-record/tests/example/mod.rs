@@ -344,6 +344,7 @@ fn stage(sessions: u32, started_ms: u64, factor: u64) -> Stage {
             workers: 2,
             memory_max_bytes: 24 << 20,
         },
+        halts_ns: Some(vec![[600_000_000, 1_200_000_000]]),
         intervals: (0..2).map(|number| interval(number, sessions, factor)).collect(),
     }
 }

@@ -24,44 +24,65 @@ pub struct OutageFindings {
     /// From its end to the start of a second with nine tenths of the median throughput before it; `None`: not within
     /// the stage, or the throughput before it is unknown.
     pub recovery_ns: Option<u64>,
-    /// The longest part of it in which assay sampled nothing, not even its own machine: it was not running. 0: it was,
-    /// or nothing was sampled.
-    pub halted_ns: u64,
+    /// The longest part of it in which assay itself was not running, if that is most of it; 0: it was running; `None`:
+    /// unknown.
+    pub halted_ns: Option<u64>,
 }
 
-/// When assay is known to have run: it sampled its own machine.
+/// What is known of when assay ran.
 pub(crate) struct Ran<'a> {
-    /// The samples of the whole run, ascending.
-    began_ns: &'a [u64],
-    /// Planned time between two.
-    every_ns: u64,
-    /// The start of the measured part, on the same clock.
+    by: Witness<'a>,
+    /// The start of the measured part, on its clock.
     start_ns: u64,
 }
 
+/// How it is known.
+enum Witness<'a> {
+    /// It noticed when it had not run: from and to, ascending.
+    Halts(&'a [[u64; 2]]),
+    /// It sampled its own machine: the samples of the whole run, ascending, and the planned time between two.
+    Samples { began_ns: &'a [u64], every_ns: u64 },
+}
+
 impl<'a> Ran<'a> {
-    /// During a stage of a run; `None`: not known. The machines of a fleet's agents are not sampled.
-    pub(crate) fn during(stage: &record::Stage, record: &'a Record) -> Option<Ran<'a>> {
-        let (telemetry, start_ns) = (record.telemetry.as_ref()?, stage.start_ns?);
-        let machine = telemetry.scopes.iter().find(|scope| scope.kind == ScopeKind::Machine)?;
-        let ran = Ran { began_ns: &machine.began_ns, every_ns: telemetry.every_ns, start_ns };
-        record.agents.is_empty().then_some(ran)
+    /// During a stage of a run; `None`: not known, as of the agents of a fleet.
+    pub(crate) fn during(stage: &'a record::Stage, record: &'a Record) -> Option<Ran<'a>> {
+        if !record.agents.is_empty() {
+            return None;
+        }
+        let by = match (&stage.halts_ns, &record.telemetry) {
+            (Some(halts), _) => Witness::Halts(halts),
+            (None, telemetry) => {
+                let telemetry = telemetry.as_ref()?;
+                let machine = telemetry.scopes.iter().find(|scope| scope.kind == ScopeKind::Machine)?;
+                Witness::Samples { began_ns: &machine.began_ns, every_ns: telemetry.every_ns }
+            }
+        };
+        Some(Ran { by, start_ns: stage.start_ns? })
     }
 
-    /// The longest time within an outage without a sample, if that is most of the outage.
-    fn halted_ns(&self, outage: &Silence) -> u64 {
+    /// The longest time within an outage in which it did not run, 0 unless that is most of the outage; `None`: unknown.
+    fn halted_ns(&self, outage: &Silence) -> Option<u64> {
         let [from, to] = [outage.start_ns, outage.end_ns].map(|at| self.start_ns.saturating_add(at));
-        let (before, rest) = self.began_ns.split_at(self.began_ns.partition_point(|at| *at <= from));
-        if before.is_empty() {
-            return 0;
-        }
-        let (mut longest, mut last) = (0, from);
-        for at in rest.iter().copied().take_while(|at| *at < to).chain([to]) {
-            longest = longest.max(at.saturating_sub(last));
-            last = at;
-        }
-        let is_halt = longest >= self.every_ns.saturating_mul(HALT_SAMPLES) && longest >= outage.length_ns() / 2;
-        if is_halt { longest } else { 0 }
+        let longest = match &self.by {
+            Witness::Halts(halts) => {
+                let within = |[begin, end]: &[u64; 2]| (*end).min(to).saturating_sub((*begin).max(from));
+                halts.iter().map(within).max().unwrap_or(0)
+            }
+            Witness::Samples { began_ns, every_ns } => {
+                let (before, rest) = began_ns.split_at(began_ns.partition_point(|at| *at <= from));
+                if before.is_empty() {
+                    return None;
+                }
+                let (mut longest, mut last) = (0, from);
+                for at in rest.iter().copied().take_while(|at| *at < to).chain([to]) {
+                    longest = longest.max(at.saturating_sub(last));
+                    last = at;
+                }
+                if longest >= every_ns.saturating_mul(HALT_SAMPLES) { longest } else { 0 }
+            }
+        };
+        Some(if longest >= outage.length_ns() / 2 { longest } else { 0 })
     }
 }
 
@@ -115,7 +136,7 @@ pub(crate) fn outages(
             to_end,
             errors: sum(touched.map(|interval| interval.errors)),
             recovery_ns: if to_end { None } else { recovery(intervals, one) },
-            halted_ns: ran.map_or(0, |ran| ran.halted_ns(&one)),
+            halted_ns: ran.and_then(|ran| ran.halted_ns(&one)),
         }
     };
     silences(intervals).into_iter().filter(is_outage).map(of).collect()

@@ -221,13 +221,20 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
                 stage(number),
                 percent(*share),
                 match longest.halted_ns {
-                    0 => String::new(),
-                    halted => format!("; assay itself was not running for {} of it", length(halted)),
+                    None | Some(0) => String::new(),
+                    Some(halted) => format!("; assay itself was not running for {} of it", length(halted)),
                 }
             ),
             match longest.halted_ns {
-                0 => "look for restarts, checkpoints and locks in the server's log at that time".into(),
-                _ => "assay or its machine was suspended, or had no CPU for it: the server may have been fine".into(),
+                Some(0) => "look for restarts, checkpoints and locks in the server's log at that time".into(),
+                Some(_) => {
+                    "assay or its machine was suspended, or had no CPU for it: the server may have been fine".into()
+                }
+                None => concat!(
+                    "look for restarts, checkpoints and locks in the server's log at that time; whether assay itself ",
+                    "was running then is not known"
+                )
+                .into(),
             },
         ),
         Warning::LowerBounds { stage: number, unfinished: 0 } => {

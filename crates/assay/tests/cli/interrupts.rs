@@ -103,6 +103,27 @@ fn a_run_that_is_killed_leaves_all_but_its_last_seconds() {
     assert!(shown.stdout.contains("not started"), "{}", shown.shown());
 }
 
+/// Also of a database of which nothing is sampled. While it is suspended, another run takes three seconds.
+#[test]
+fn a_run_that_was_suspended_does_not_blame_its_server() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    let mut started = folder.start("run ./one_table.lua --rate 100 --sessions 1 --time 6s --record r.json.zst");
+    started.wait_for_interval(1);
+    started.signal(Signal::SIGSTOP);
+    folder.expect("run ./one_table.lua --rate 1 --sessions 1 --time 3s --no-record", 0);
+    started.signal(Signal::SIGCONT);
+    let ran = started.finish();
+    assert_eq!(ran.code, Some(0), "{}", ran.shown());
+    let findings = folder.expect("show r.json.zst --format json", 0).findings();
+    let outages = findings["stages"][0]["throughput"]["outages"].as_array().unwrap();
+    let halted = outages.iter().filter_map(|outage| outage["halted_ns"].as_u64()).max();
+    assert!(halted.is_some_and(|halted| halted >= 2_900_000_000), "{halted:?}: {outages:?}");
+    let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("; assay itself was not running for"), "{}", ran.shown());
+    assert!(!said.contains("the server's log"), "{}", ran.shown());
+}
+
 /// A limit on the size of files is a full disk that needs no disk.
 #[test]
 fn a_record_whose_end_could_not_be_written_says_so() {
