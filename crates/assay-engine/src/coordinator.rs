@@ -481,7 +481,7 @@ impl<'a> Coordinator<'a> {
         let StageCourse::Running(sums) = &mut self.course else { return };
         let stage = self.outcome.stages.last_mut().expect("a stage is running");
         let (worker, cleared) = sums.tell(length, (self.consumption)(), stage);
-        stage.halts = self.shared.halts(now).map(|all| since(self.started, stage.started, all));
+        stage.halts = halts_during(stage, &self.shared, self.started, now);
         let _ = self.workers[worker].commands.send(WorkerCommand::Recycle(cleared));
         self.outcome.types = self.shared.types();
         self.outcome.counters = self.shared.counters();
@@ -512,7 +512,7 @@ impl<'a> Coordinator<'a> {
             served().map(|summary| summary.most).max().unwrap_or(0),
         );
         stage.generator = generator;
-        stage.halts = self.shared.halts(now).map(|all| since(self.started, stage.started, all));
+        stage.halts = halts_during(stage, &self.shared, self.started, now);
         self.observer.notice(Notice::StageEnds { stage: self.stage, so_far: &self.outcome });
         self.stage += 1;
         let failed = matches!(self.outcome.end, End::Failed(_));
@@ -700,8 +700,8 @@ impl<'a> Coordinator<'a> {
     }
 }
 
-/// Those that end after `begun`, both of them since the start of the run.
-fn since(started: Nanos, begun: Nanos, halts: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
-    let halts = halts.into_iter().map(|(from, to)| (from - started, to - started));
-    halts.filter(|(_, to)| *to > begun).collect()
+/// The value of `StageOutcome::halts` until now.
+fn halts_during(stage: &StageOutcome, shared: &Shared, started: Nanos, now: Nanos) -> Option<Vec<(Nanos, Nanos)>> {
+    let all = shared.halts(now)?.into_iter().map(|(from, to)| (from - started, to - started));
+    Some(all.filter(|(_, to)| *to > stage.started).collect())
 }

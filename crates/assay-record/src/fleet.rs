@@ -157,7 +157,7 @@ fn stage(
         session_transactions_min: served().map(|(_, _, stage)| stage.session_transactions_min).min().unwrap_or(0),
         session_transactions_max: served().map(|(_, _, stage)| stage.session_transactions_max).max().unwrap_or(0),
         generator: Generator::sum(stages().map(|stage| &stage.generator)),
-        // Each agent's own; a stage of all of them has none.
+        // Agents are halted one by one.
         halts_ns: None,
         intervals: intervals(parts, types, measured_ns),
     })
