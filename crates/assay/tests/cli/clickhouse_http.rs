@@ -131,7 +131,8 @@ fn a_query_ends_with_its_run_and_a_run_with_its_server() {
     let folder = Folder::new();
     folder.write("endless.lua", ENDLESS);
     let (native, url) = (server.url("app"), server.http_url("app"));
-    let run = format!("run ./endless.lua --db {url} --time 10m --no-record");
+    // Telemetry's own queries would be taken for those of the run.
+    let run = format!("run ./endless.lua --db {url} --time 10m --no-record --telemetry off");
     let started = folder.start(&format!("{run} --sessions 3 --grace 100ms"));
     wait_for_queries(&folder, &native, 3);
     started.signal(Signal::SIGINT);
