@@ -47,7 +47,8 @@ impl Watchdog {
         clock: Clock,
     ) -> Watchdog {
         let (stop, stopped) = mpsc::channel();
-        // Without this thread the run is still correct, but nobody names a script that holds its worker.
+        // Without this thread the run is still correct, but nobody names a script that holds its worker, or knows of
+        // halts.
         let thread = thread::Builder::new().name("watchdog".into()).spawn(move || {
             let mut holds: Vec<Hold> = Vec::new();
             shared.look(clock.now());

@@ -103,7 +103,7 @@ fn a_run_that_is_killed_leaves_all_but_its_last_seconds() {
     assert!(shown.stdout.contains("not started"), "{}", shown.shown());
 }
 
-/// Also of a database of which nothing is sampled. While it is suspended, another run takes three seconds.
+/// Nothing is sampled of SQLite, so only the run itself can tell. It is suspended for as long as another one takes.
 #[test]
 fn a_run_that_was_suspended_does_not_blame_its_server() {
     let folder = Folder::new();
