@@ -36,7 +36,7 @@ pub struct Interval {
     #[serde(default)]
     pub backlog_max: Option<u64>,
     /// When its first successful transaction ended, since the start of the measured part; `None`: there was none, or
-    /// not known.
+    /// not known. A transaction that is counted in it and ended after it does not matter here.
     #[serde(default)]
     pub first_done_ns: Option<u64>,
     /// End of its last successful transaction, on the same scale.

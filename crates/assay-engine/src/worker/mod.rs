@@ -156,7 +156,7 @@ impl<I: Io> Worker<I> {
     /// When to stop sleeping, whatever happens on the sockets.
     fn deadline(&self) -> Option<Nanos> {
         let until = self.sessions.deadline().min(match self.phase {
-            WorkerPhase::Running => self.stage.deadline(),
+            WorkerPhase::Running => self.stage.deadline().min(self.sessions.recorder.next_cut),
             WorkerPhase::Finishing(limit) => limit,
             WorkerPhase::Waiting | WorkerPhase::Preparing | WorkerPhase::Command | WorkerPhase::Over => Nanos::MAX,
         });
@@ -225,11 +225,10 @@ impl<I: Io> Worker<I> {
     fn begin_stage(&mut self, at: Nanos) {
         let share = self.stage.share;
         let measured_from = at + self.plan.warmup;
-        self.sessions.recorder.begin_stage(measured_from);
+        self.sessions.recorder.begin_stage(measured_from, measured_from + self.plan.interval);
         let stage = &mut self.stage;
         stage.begin = at;
         stage.end = self.plan.limit.time.map_or(Nanos::MAX, |time| measured_from + time);
-        stage.next_cut = measured_from + self.plan.interval;
         let seed = self.plan.setup.seed.wrapping_add(stage.index as u64);
         // The bound is the whole run's.
         let arrivals = |schedule: Schedule, max: Option<u64>| {
@@ -462,14 +461,15 @@ impl<I: Io> Worker<I> {
 
     /// Sends the intervals that are complete at `at`.
     fn cut(&mut self, at: Nanos) {
-        while self.phase == WorkerPhase::Running && at >= self.stage.next_cut {
+        while self.phase == WorkerPhase::Running && at >= self.sessions.recorder.next_cut {
             if self.stage.ended.is_none() {
-                self.stage.arrive(self.stage.next_cut, &mut self.sessions.recorder);
+                let recorder = &mut self.sessions.recorder;
+                self.stage.arrive(recorder.next_cut, recorder);
             }
             let part = self.part();
             self.sessions.send_lines();
             self.sessions.send_history();
-            self.stage.next_cut += self.plan.interval;
+            self.sessions.recorder.next_cut += self.plan.interval;
             self.send(Message::Interval { worker: self.number, part });
         }
     }

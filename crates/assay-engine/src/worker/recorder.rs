@@ -47,6 +47,8 @@ pub(super) struct Recorder {
     /// Between the start of the stage and its end.
     is_running: bool,
 
+    /// When the present interval ends.
+    pub(super) next_cut: Nanos,
     /// Since the last cut, by target.
     tallies: Vec<Tally>,
     spare: Vec<Vec<Tally>>,
@@ -169,6 +171,7 @@ impl Recorder {
             stage: 0,
             measured_from: if has_warmup { Nanos::MAX } else { Nanos::ZERO },
             is_running: false,
+            next_cut: Nanos::MAX,
             tallies: vec![Tally::default(); plan.targets.len()],
             spare: Vec::new(),
             arrivals: DueCounts::default(),
@@ -224,8 +227,9 @@ impl Recorder {
         (self.in_flight, self.carried, self.usage) = (0, 0, LoopUsage::default());
     }
 
-    /// The stage starts; what happens from `measured_from` on is measured.
-    pub(super) fn begin_stage(&mut self, measured_from: Nanos) {
+    /// The stage starts; what happens from `measured_from` on is measured, and its first interval ends at `next_cut`.
+    pub(super) fn begin_stage(&mut self, measured_from: Nanos, next_cut: Nanos) {
+        self.next_cut = next_cut;
         (self.is_running, self.measured_from, self.last_done) = (true, measured_from, measured_from);
     }
 
@@ -425,7 +429,10 @@ impl Recorder {
             if !self.is_closed {
                 tally.wait.record((could_begin - due).0);
             }
-            tally.note_done(at.0, at.0);
+            // A worker that was not running cuts its interval late, and what ends after it is counted in it.
+            if at <= self.next_cut {
+                tally.note_done(at.0, at.0);
+            }
             self.last_done = self.last_done.max(at);
         }
         self.leave(&transaction, counted);

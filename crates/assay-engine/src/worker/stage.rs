@@ -27,7 +27,6 @@ pub(super) struct WorkerStage {
     pub(super) give_up: Nanos,
     /// Its sessions have been released.
     pub(super) released: bool,
-    pub(super) next_cut: Nanos,
     /// Arrivals of an open loop.
     arrivals: Option<Arrivals>,
     /// When thinking terminals will be due, and which ones.
@@ -58,7 +57,6 @@ impl WorkerStage {
             ended: None,
             give_up: Nanos::MAX,
             released: false,
-            next_cut: Nanos::MAX,
             arrivals: None,
             thinking: BinaryHeap::new(),
             thought: VecDeque::new(),
@@ -79,11 +77,10 @@ impl WorkerStage {
 
     /// When the stage needs attention, whatever happens on the sockets.
     pub(super) fn deadline(&self) -> Nanos {
-        let mut until = self.next_cut;
+        let mut until = if self.ended.is_some() { self.give_up } else { self.end };
         if !self.released {
             until = until.min(self.begin);
         }
-        until = until.min(if self.ended.is_some() { self.give_up } else { self.end });
         if !self.idle.is_empty() {
             until = until.min(self.next_due());
         }

@@ -13,6 +13,25 @@ function event()
 end
 "#;
 
+/// One transaction takes two seconds of CPU time in a single statement.
+const SLOW_ONCE: &str = r#"--- Counts to a number, once to a large one.
+local count = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT count(*) FROM c"
+local con, rows
+local done = 0
+
+function thread_init()
+  con = sysbench.sql.driver():connect()
+  local before = os.clock()
+  con:query(count:format(200000))
+  rows = 200000 * 2 / (os.clock() - before)
+end
+
+function event()
+  done = done + 1
+  con:query(count:format(done == 50 and rows or 1))
+end
+"#;
+
 #[test]
 fn the_first_interrupt_ends_the_run_with_report_and_record() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 143)] {
@@ -122,6 +141,20 @@ fn a_run_that_was_suspended_does_not_blame_its_server() {
     let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("; assay itself was not running for"), "{}", ran.shown());
     assert!(!said.contains("the server's log"), "{}", ran.shown());
+}
+
+/// A statement of SQLite holds up its worker, so the interval in which it began is over long before it is sent.
+#[test]
+fn an_outage_in_the_middle_of_an_interval_has_its_whole_length() {
+    let folder = Folder::new();
+    folder.write("slow.lua", SLOW_ONCE);
+    folder.expect("run ./slow.lua --rate 100 --sessions 1 --time 6s --record r.json.zst", 0);
+    let findings = folder.expect("show r.json.zst --format json", 0).findings();
+    let stage = &findings["stages"][0];
+    let outage = &stage["throughput"]["outages"][0];
+    let slowest = &stage["total"]["service"]["max_ns"];
+    assert!(outage["length_ns"].as_u64() >= slowest.as_u64(), "{outage} {slowest}");
+    assert!(slowest.as_u64() > Some(1_000_000_000), "{slowest}");
 }
 
 /// A limit on the size of files is a full disk that needs no disk.
