@@ -1,77 +1,162 @@
-//! The tests of the workspace, several binaries at once: most of them wait for servers, not for a CPU.
+//! The tests of the workspace, several programs at once: most of them wait for servers, not for a CPU.
+//!
+//! Cargo only compiles them. It would check for each program that everything is up to date, and could not do anything
+//! else meanwhile.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::fs;
 use std::io::{Read, Seek, Write};
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::steps::{cargo, run};
+use crate::steps::cargo;
 
-/// Which tests one command of cargo runs: `["--test", "tpcc"]`.
-type Suite = Vec<String>;
+/// The programs of all tests, compiled.
+pub(crate) struct Suites(Vec<Program>);
 
-/// Compiles all tests.
-pub(crate) fn compile() -> Result<()> {
-    run(&mut cargo(&["test", "--workspace", "--no-run"]))
+/// The tests of one file, or the unit tests of one crate.
+struct Program {
+    /// `assay --test cli`, `assay-stats --lib`.
+    name: String,
+    path: PathBuf,
+    /// Of its package: its tests run there.
+    folder: PathBuf,
+    /// The name of its file; `None`: unit tests.
+    file: Option<String>,
+    /// Bytes.
+    source: u64,
 }
 
-/// Runs all tests, as many binaries at once as there are CPUs. The output of each is shown as a whole when it has
-/// ended, and at the end what was not tested. `ready` completes each command. (One binary more takes no less time: all
-/// wait for the longest one in the end.)
-///
-/// # Errors
-/// The suites that failed, with what their failed tests said, after all have run.
-pub(crate) fn run_all(ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
-    let suites = all()?;
-    let count = suites.len();
-    let left = Mutex::new(suites.into_iter());
-    let outcome = Mutex::new((0, Vec::new()));
-    let skipped = Mutex::new(Vec::new());
-    let next = || left.lock().expect("nobody panics with it").next();
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(suite) = next() {
-                    let start = Instant::now();
-                    let result = one(&suite, ready);
-                    let name = suite.join(" ");
-                    if let Ok((output, _)) = &result {
-                        let lines = output.lines().filter(|line| line.contains("SKIPPED ALOUD: "));
-                        skipped.lock().expect("nobody panics with it").extend(lines.map(str::to_owned));
-                    }
-                    let (done, failed) = &mut *outcome.lock().expect("nobody panics with it");
-                    *done += 1;
-                    let (said, passed) = match result {
-                        Ok((output, true)) => (format!("{output}-- {name}: ok"), true),
-                        Ok((output, false)) => (format!("{output}-- {name}: FAILED"), false),
-                        Err(error) => (format!("-- {name}: FAILED: {error:#}"), false),
-                    };
-                    if !passed {
-                        failed.push(format!("{name}\n{}", why(&said)));
-                    }
-                    // A closed pipe is not a test failure.
-                    let _ = writeln!(
-                        std::io::stdout(),
-                        "{said}, {:.1} s ({done} of {count})",
-                        start.elapsed().as_secs_f64()
-                    );
-                }
-            });
-        }
-    });
-    let skipped = skipped.into_inner().expect("nobody panics with it");
-    if !skipped.is_empty() {
-        println!("-- not tested here:\n{}", skipped.join("\n"));
+/// Compiles all tests.
+pub(crate) fn compile() -> Result<Suites> {
+    let mut cargo = cargo(&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    let output = cargo.stderr(Stdio::inherit()).output().context("running cargo test --no-run")?;
+    ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
+    suites(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The tests that take minutes, longest first. The first two use CPUs, the others wait for what is due.
+const LONGEST: [&str; 4] = ["cli", "tpcc", "live_postgres", "live_mysql"];
+
+/// Of the messages of `cargo test --no-run`: the longest first, then other test files, longest sources first; then the
+/// unit tests.
+fn suites(messages: &str) -> Result<Suites> {
+    let mut programs = Vec::new();
+    for line in messages.lines() {
+        let message: serde_json::Value = serde_json::from_str(line).context("reading what cargo said")?;
+        programs.extend(program(&message)?);
     }
-    let (_, failed) = outcome.into_inner().expect("nobody panics with it");
-    ensure!(failed.is_empty(), "{}", failed.join("\n"));
-    Ok(())
+    programs.sort_by(|one, other| {
+        let longest = |program: &Program| LONGEST.iter().position(|file| program.file.as_deref() == Some(*file));
+        let key = |program: &Program| {
+            (longest(program).unwrap_or(LONGEST.len()), program.file.is_none(), Reverse(program.source))
+        };
+        key(one).cmp(&key(other)).then_with(|| one.name.cmp(&other.name))
+    });
+    ensure!(!programs.is_empty(), "cargo test --no-run made no programs");
+    Ok(Suites(programs))
+}
+
+/// `None`: the message is about something else.
+fn program(message: &serde_json::Value) -> Result<Option<Program>> {
+    let target = &message["target"];
+    let texts =
+        [&message["executable"], &message["manifest_path"], &target["name"], &target["src_path"], &target["kind"][0]];
+    let (true, [Some(path), Some(manifest), Some(name), Some(source), Some(kind)]) =
+        (message["profile"]["test"] == true, texts.map(serde_json::Value::as_str))
+    else {
+        return Ok(None);
+    };
+    let folder = Path::new(manifest).parent().context("a manifest without a folder")?;
+    let package = folder.file_name().context("a package in no folder")?.to_string_lossy();
+    let file = (kind == "test").then(|| name.to_owned());
+    let name = match &file {
+        Some(file) => format!("{package} --test {file}"),
+        None => format!("{package} --{kind}"),
+    };
+    Ok(Some(Program { name, path: path.into(), folder: folder.to_owned(), file, source: size(Path::new(source))? }))
+}
+
+impl Suites {
+    /// Runs all tests, those in documentation last, one program more at once than there are CPUs, because many tests
+    /// wait. The output of each is shown as a whole when it has ended, and at the end what was not tested. `ready`
+    /// completes each command.
+    ///
+    /// # Errors
+    /// The suites that failed, with what their failed tests said, after all have run.
+    pub(crate) fn run(self, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
+        let lanes = 1 + thread::available_parallelism().map_or(1, usize::from);
+        let mut commands: Vec<(String, Command)> = self.0.into_iter().map(Program::command).collect();
+        commands.push(("--doc".to_owned(), cargo(&["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"])));
+        let outcome = Mutex::new(Outcome { count: commands.len(), ..Outcome::default() });
+        let left = Mutex::new(commands.into_iter());
+        let next = || left.lock().expect("nobody panics with it").next();
+        thread::scope(|scope| {
+            for _ in 0..lanes {
+                scope.spawn(|| {
+                    while let Some((name, mut command)) = next() {
+                        ready(&mut command);
+                        let start = Instant::now();
+                        let result = one(command);
+                        let said = outcome.lock().expect("nobody panics with it").add(&name, result, start);
+                        // A closed pipe is not a test failure.
+                        let _ = std::io::stdout().write_all(said.as_bytes());
+                    }
+                });
+            }
+        });
+        outcome.into_inner().expect("nobody panics with it").finish()
+    }
+}
+
+impl Program {
+    fn command(self) -> (String, Command) {
+        let mut command = Command::new(self.path);
+        command.args(["--format", "pretty"]).env("CARGO_MANIFEST_DIR", &self.folder).current_dir(self.folder);
+        (self.name, command)
+    }
+}
+
+/// What the programs that have ended said.
+#[derive(Default)]
+struct Outcome {
+    count: usize,
+    done: usize,
+    failed: Vec<String>,
+    skipped: Vec<String>,
+}
+
+impl Outcome {
+    /// Returns what to print of it.
+    fn add(&mut self, name: &str, result: Result<(String, bool)>, start: Instant) -> String {
+        self.done += 1;
+        let (said, passed) = match result {
+            Ok((output, passed)) => {
+                let lines = output.lines().filter(|line| line.contains("SKIPPED ALOUD: "));
+                self.skipped.extend(lines.map(str::to_owned));
+                (format!("{output}-- {name}: {}", if passed { "ok" } else { "FAILED" }), passed)
+            }
+            Err(error) => (format!("-- {name}: FAILED: {error:#}"), false),
+        };
+        if !passed {
+            self.failed.push(format!("{name}\n{}", why(&said)));
+        }
+        let (seconds, done, count) = (start.elapsed().as_secs_f64(), self.done, self.count);
+        format!("{said}, {seconds:.1} s ({done} of {count})\n")
+    }
+
+    fn finish(self) -> Result<()> {
+        if !self.skipped.is_empty() {
+            println!("-- not tested here:\n{}", self.skipped.join("\n"));
+        }
+        ensure!(self.failed.is_empty(), "{}", self.failed.join("\n"));
+        Ok(())
+    }
 }
 
 /// What failed tests said: the end of a suite's output, from the first failure on. Logs can be cut in the middle, and
@@ -88,50 +173,19 @@ fn why(output: &str) -> String {
 /// Lines of a suite's failures that are repeated at the end.
 const WHY_LINES: usize = 100;
 
-/// Runs one suite. Returns its output, including errors, in order, and whether it passed.
-fn one(suite: &Suite, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<(String, bool)> {
+/// Runs a program. Returns its output, including errors, in order, and whether it passed.
+fn one(mut command: Command) -> Result<(String, bool)> {
     let mut output = tempfile::tempfile().context("a file for what tests print")?;
-    let mut command = cargo(&["test", "--quiet", "--workspace", "--no-fail-fast"]);
-    command.args(suite).args(["--", "--format", "pretty"]);
-    ready(&mut command);
     let status = command
+        .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output.try_clone()?)
         .status()
-        .with_context(|| format!("running cargo test {}", suite.join(" ")))?;
+        .with_context(|| format!("running {}", command.get_program().display()))?;
     output.rewind()?;
     let mut bytes = Vec::new();
     output.read_to_end(&mut bytes)?;
     Ok((String::from_utf8_lossy(&bytes).into_owned(), status.success()))
-}
-
-/// All suites of the workspace: tests in files of their own, longest sources first, since they take longest; then the
-/// unit tests, then those in documentation.
-fn all() -> Result<Vec<Suite>> {
-    let output =
-        cargo(&["metadata", "--no-deps", "--format-version", "1"]).output().context("running cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
-    let mut suites: Vec<Suite> = files(&metadata)?.into_iter().map(|name| vec!["--test".to_owned(), name]).collect();
-    suites.push(vec!["--lib".to_owned(), "--bins".to_owned()]);
-    suites.push(vec!["--doc".to_owned()]);
-    Ok(suites)
-}
-
-/// The names of test files, longest sources first. Two packages may have a file with the same name: one command runs
-/// both.
-fn files(metadata: &serde_json::Value) -> Result<Vec<String>> {
-    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
-    let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
-    for target in packages.iter().filter_map(|package| package["targets"].as_array()).flatten() {
-        let is_test = target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "test"));
-        if let (true, Some(name), Some(source)) = (is_test, target["name"].as_str(), target["src_path"].as_str()) {
-            *sizes.entry(name.to_owned()).or_default() += size(Path::new(source))?;
-        }
-    }
-    let mut names: Vec<_> = sizes.into_iter().collect();
-    names.sort_by(|(one, size), (other, rest)| rest.cmp(size).then_with(|| one.cmp(other)));
-    Ok(names.into_iter().map(|(name, _)| name).collect())
 }
 
 /// The size of a test's source in bytes; for a test with a `main.rs`, of its whole folder.
@@ -151,6 +205,7 @@ fn size(source: &Path) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::root;
 
     #[test]
     fn failures_are_repeated_without_the_tests_that_passed() {
@@ -162,14 +217,56 @@ mod tests {
     }
 
     #[test]
-    fn every_test_file_is_in_a_suite_and_the_longest_come_first() {
-        let suites = all().unwrap();
-        let place = |words: &[&str]| suites.iter().position(|suite| suite == words);
-        for name in ["cli", "tpcc", "simulation", "coverage", "fuzz", "servers"] {
-            assert_eq!(suites.iter().filter(|suite| suite[1..] == [name.to_owned()]).count(), 1, "{name}");
+    fn programs_of_tests_are_found_and_the_longest_files_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = folder.path().join("assay/Cargo.toml");
+        let said = |name: &str, kind: &str, bytes: usize, executable: serde_json::Value, is_test: bool| {
+            let source = folder.path().join(format!("{name}.rs"));
+            fs::write(&source, "x".repeat(bytes)).unwrap();
+            serde_json::json!({
+                "reason": "compiler-artifact", "manifest_path": manifest, "executable": executable,
+                "target": {"name": name, "src_path": source, "kind": [kind]}, "profile": {"test": is_test},
+            })
+            .to_string()
+        };
+        let messages = [
+            said("short", "test", 10, "/t/short-1".into(), true),
+            said("assay_stats", "lib", 1000, "/t/assay_stats-1".into(), true),
+            said("long", "test", 20, "/t/long-1".into(), true),
+            said("live_mysql", "test", 1, "/t/live_mysql-1".into(), true),
+            said("tpcc", "test", 2, "/t/tpcc-1".into(), true),
+            said("assay", "bin", 3000, "/t/assay".into(), false),
+            said("dependency", "lib", 10, serde_json::Value::Null, false),
+            r#"{"reason": "build-finished", "success": true}"#.to_owned(),
+        ];
+        let found = suites(&messages.join("\n")).unwrap().0;
+        let names: Vec<&str> = found.iter().map(|program| program.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["assay --test tpcc", "assay --test live_mysql", "assay --test long", "assay --test short", "assay --lib"]
+        );
+        assert_eq!(found[0].path, Path::new("/t/tpcc-1"));
+        assert_eq!(found[0].folder, folder.path().join("assay"));
+        assert!(suites("").is_err());
+        assert!(suites("error").is_err());
+    }
+
+    #[test]
+    fn the_longest_tests_have_the_names_of_files() {
+        for name in LONGEST {
+            let file = root().join("crates/assay/tests").join(name).join("main.rs");
+            assert!(file.is_file(), "{}", file.display());
         }
-        assert!(place(&["--test", "sysbench"]) < place(&["--test", "refused"]));
-        assert_eq!(place(&["--lib", "--bins"]), Some(suites.len() - 2));
-        assert_eq!(place(&["--doc"]), Some(suites.len() - 1));
+    }
+
+    #[test]
+    fn a_program_that_fails_is_repeated_at_the_end() {
+        let mut outcome = Outcome { count: 3, ..Outcome::default() };
+        outcome.add("a --lib", Ok(("x: SKIPPED ALOUD: no server\n".to_owned(), true)), Instant::now());
+        assert_eq!((outcome.done, &outcome.skipped[..]), (1, &["x: SKIPPED ALOUD: no server".to_owned()][..]));
+        outcome.add("b --lib", Ok(("\nfailures:\nb\n".to_owned(), false)), Instant::now());
+        outcome.add("c --lib", Err(anyhow::anyhow!("no such file")), Instant::now());
+        let error = outcome.finish().unwrap_err().to_string();
+        assert_eq!(error, "b --lib\nfailures:\nb\n-- b --lib: FAILED\nc --lib\n-- c --lib: FAILED: no such file");
     }
 }

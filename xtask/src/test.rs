@@ -10,7 +10,7 @@ use clap::Args;
 use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use tempfile::TempDir;
 
-use crate::steps::{Beside, Steps, cargo, run};
+use crate::steps::{Beside, Steps, cargo, patient, run};
 use crate::{fuzz, install, instructions, suites, tidy};
 
 /// Options of the task.
@@ -21,7 +21,8 @@ pub(crate) struct Options {
     matrix: bool,
 }
 
-/// Runs all checks. What is missing is installed while checks and builds that do not need it run.
+/// Runs all checks. What is missing is installed while checks and builds that do not need it run, and lints run while
+/// tests wait.
 pub(crate) fn run_all(options: &Options) -> Result<()> {
     let mut steps = Steps::new();
     install::components()?;
@@ -30,9 +31,9 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     steps.run("formatting", || run(&mut cargo(&["fmt", "--all", "--check"])));
     steps.run("tidiness", tidy::run);
     installing.show()?;
-    steps.run("lints", lints);
-    installing.show()?;
-    let compiled = steps.run("compiling the tests", suites::compile);
+    let mut compiled = None;
+    steps.run("compiling the tests", || suites::compile().map(|suites| compiled = Some(suites)));
+    let linting = Beside::start(&mut lints()?)?;
     if options.matrix {
         steps.run("a checker of Lua", || {
             testkit::fetch_lua_checker().map(|version| println!("emmylua_check {version}"))
@@ -41,21 +42,25 @@ pub(crate) fn run_all(options: &Options) -> Result<()> {
     let mut memory = None;
     let has_room = steps.run("room for the tests", || room().map(|folder| memory = folder));
     let installed = steps.run("install", || installing.finish());
-    if compiled && installed && has_room {
-        // Everything is installed now, so no test may be skipped, except by an ordinary user those that need root.
-        let strict = if nix::unistd::geteuid().is_root() { "1" } else { "installed" };
-        steps.run("tests", || {
-            suites::run_all(&|tests| {
-                tests.env("ASSAY_TEST_STRICT", strict);
-                if let Some(folder) = &memory {
-                    tests.env("TMPDIR", folder.path());
-                }
-                fuzz::brief(tests);
-                if options.matrix {
-                    tests.env("ASSAY_TEST_MATRIX", "1");
-                }
-            })
-        });
+    // Everything is installed now, so no test may be skipped, except by an ordinary user those that need root.
+    let strict = if nix::unistd::geteuid().is_root() { "1" } else { "installed" };
+    let ready = |tests: &mut Command| {
+        tests.env("ASSAY_TEST_STRICT", strict);
+        if let Some(folder) = &memory {
+            tests.env("TMPDIR", folder.path());
+        }
+        fuzz::brief(tests);
+        if options.matrix {
+            tests.env("ASSAY_TEST_MATRIX", "1");
+        }
+    };
+    let suites = compiled.filter(|_| installed && has_room);
+    let is_ready = suites.is_some();
+    if let Some(suites) = suites {
+        steps.run("tests", || suites.run(&ready));
+    }
+    steps.run("lints, beside the tests", || linting.finish());
+    if is_ready {
         steps.run("instructions", || instructions::run(&instructions::Options::check()));
     }
     steps.finish()
@@ -120,7 +125,7 @@ fn free(found: &Statvfs) -> u64 {
 
 /// Warnings fail the step only with the compiler for which this tree is kept clean, `rust-version` of the workspace. A
 /// newer one has more lints, so its warnings are only shown.
-fn lints() -> Result<()> {
+fn lints() -> Result<Command> {
     let output = Command::new("rustc").arg("--version").output().context("running rustc")?;
     let version = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut arguments = vec!["clippy", "--workspace", "--all-targets"];
@@ -129,7 +134,7 @@ fn lints() -> Result<()> {
     } else {
         arguments.extend(["--", "-D", "warnings"]);
     }
-    run(&mut cargo(&arguments))
+    Ok(patient(&cargo(&arguments)))
 }
 
 const KEPT_CLEAN_WITH: &str = env!("CARGO_PKG_RUST_VERSION");
