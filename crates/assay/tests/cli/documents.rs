@@ -222,8 +222,8 @@ impl Place {
 fn shortened(line: &str) -> String {
     let mut line = line.to_owned();
     for (long, short) in [
-        (r"--time( |=)\d+[a-z]+", "--time${1}1s"),
-        (r"(--find-rate|--sessions auto)(.*) --time 1s", "$1$2 --time 200ms"),
+        (r"--time( |=)\d+[a-z]+", "--time${1}500ms"),
+        (r"(--find-rate|--sessions auto)(.*) --time 500ms", "$1$2 --time 200ms"),
         (r"--time=\d+\b", "--time=1"),
         (r"--warmup \w+", "--warmup 200ms"),
         (r"--table-size( |=)\w+", "--table-size${1}1000"),
@@ -239,15 +239,18 @@ fn shortened(line: &str) -> String {
         line = Regex::new(long).unwrap().replace_all(&line, short).into_owned();
     }
     let is_endless = line.starts_with("assay run ") && !line.contains("--time ") && !line.contains("--help");
-    if is_endless { format!("{line} --time 1s") } else { line }
+    if is_endless { format!("{line} --time 500ms") } else { line }
 }
 
 #[test]
 fn examples_are_shortened_and_nothing_else() {
     let check = |line: &str, short: &str| assert_eq!(shortened(line), short);
-    check("assay run a --sessions 1,2,4 --time 30s", "assay run a --sessions 1,2,4 --time 1s");
-    check("assay run a --sessions 19000 --time 10m --warmup 1m", "assay run a --sessions 64 --time 1s --warmup 200ms");
-    check("assay run a --terminals 10/warehouse", "assay run a --terminals 10/warehouse --time 1s");
+    check("assay run a --sessions 1,2,4 --time 30s", "assay run a --sessions 1,2,4 --time 500ms");
+    check(
+        "assay run a --sessions 19000 --time 10m --warmup 1m",
+        "assay run a --sessions 64 --time 500ms --warmup 200ms",
+    );
+    check("assay run a --terminals 10/warehouse", "assay run a --terminals 10/warehouse --time 500ms");
     check("assay run a --help", "assay run a --help");
     check("sysbench a --table-size=1000000 --time=60 run", "sysbench a --table-size=1000 --time=1 run");
     check("assay check a --tables 8 --table-size 1M", "assay check a --tables 8 --table-size 1000");
