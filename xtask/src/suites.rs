@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::steps::cargo;
 
@@ -64,13 +64,13 @@ fn suites(messages: &str) -> Result<Suites> {
 
 /// `None`: the message is about something else.
 fn program(message: &serde_json::Value) -> Result<Option<Program>> {
-    let target = &message["target"];
-    let texts =
-        [&message["executable"], &message["manifest_path"], &target["name"], &target["src_path"], &target["kind"][0]];
-    let (true, [Some(path), Some(manifest), Some(name), Some(source), Some(kind)]) =
-        (message["profile"]["test"] == true, texts.map(serde_json::Value::as_str))
-    else {
+    let Some(path) = message["executable"].as_str().filter(|_| message["profile"]["test"] == true) else {
         return Ok(None);
+    };
+    let target = &message["target"];
+    let texts = [&message["manifest_path"], &target["name"], &target["src_path"], &target["kind"][0]];
+    let [Some(manifest), Some(name), Some(source), Some(kind)] = texts.map(serde_json::Value::as_str) else {
+        bail!("cargo did not say what {path} is");
     };
     let folder = Path::new(manifest).parent().context("a manifest without a folder")?;
     let package = folder.file_name().context("a package in no folder")?.to_string_lossy();
@@ -249,6 +249,8 @@ mod tests {
         assert_eq!(found[0].folder, folder.path().join("assay"));
         assert!(suites("").is_err());
         assert!(suites("error").is_err());
+        let unknown = r#"{"executable": "/t/x", "profile": {"test": true}}"#;
+        assert_eq!(suites(unknown).err().unwrap().to_string(), "cargo did not say what /t/x is");
     }
 
     #[test]

@@ -429,7 +429,8 @@ impl Recorder {
             if !self.is_closed {
                 tally.wait.record((could_begin - due).0);
             }
-            // A worker that was not running cuts its interval late, and what ends after it is counted in it.
+            // A worker that was held up cuts its interval late: what ends after it is counted in it, but did not end in
+            // it.
             if at <= self.next_cut {
                 tally.note_done(at.0, at.0);
             }

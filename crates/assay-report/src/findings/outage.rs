@@ -233,7 +233,8 @@ fn has_ended(interval: &Interval) -> bool {
 }
 
 /// When its first transaction ended, and its last. A worker that could not run sends an interval late: what ended after
-/// it is counted in it all the same, and says nothing about its end.
+/// it is counted in it all the same, and says nothing about its end. (Workers leave that end out themselves now, but
+/// earlier records have it.)
 fn edges(interval: &Interval) -> (u64, u64) {
     let (start_ns, end_ns) = (interval.start_ns, end_of(interval));
     match (interval.first_done_ns, interval.last_done_ns) {
