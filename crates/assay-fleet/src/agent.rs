@@ -11,7 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::bus::{Bus, BusError, Wire, claim_subject, order_subject, orders_subject, ping_subject, report_subject};
-use crate::messages::{Answer, Order, Orders, Presence, Refusal, Report};
+use crate::messages::{Answer, Order, Orders, Pong, Presence, Refusal, Report};
 
 /// Present on the bus until it is dropped.
 pub struct Member {
@@ -64,12 +64,13 @@ impl Bus {
         let mut pings = subscribe(ping_subject(&id))?;
         let mut asked = subscribe(order_subject(&id))?;
         let mut tasks = Vec::new();
-        let wire = self.wire.clone();
+        let (wire, present) = (self.wire.clone(), presence.clone());
         tasks.push(self.spawn(async move {
             while let Some(ping) = pings.next().await {
                 let Some(reply) = ping.reply else { continue };
-                let reading = serde_json::to_vec(&wire.reading()).expect("numbers");
-                let _ = wire.client.publish(reply, reading.into()).await;
+                let pong = Pong { busy: lock(&present).busy.clone(), reading: wire.reading() };
+                let bytes = serde_json::to_vec(&pong).expect("numbers and text");
+                let _ = wire.client.publish(reply, bytes.into()).await;
                 let _ = wire.client.flush().await;
             }
         }));

@@ -15,7 +15,7 @@ use tokio::io::AsyncReadExt;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::clock::{ClockReading, Offsets, Ping, best};
-use crate::messages::{Answer, Order, Presence};
+use crate::messages::{Answer, Order, Pong, Presence};
 
 /// Where NATS is, and how to log in.
 #[derive(Clone, Debug, Default)]
@@ -107,7 +107,7 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pings of each agent; the shortest round trip counts.
 const PINGS: usize = 10;
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
-/// The client waits forever for the end of a list in which something is replaced meanwhile: it is asked for again.
+/// The client waits forever for the end of a list of results of which one is replaced meanwhile: it is asked for again.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 const LISTS: usize = 5;
 
@@ -196,9 +196,25 @@ impl Bus {
         self.wire.reading()
     }
 
-    /// Agents that are there, by name.
+    /// Agents that are there, by name. Whether one is busy is what it says now: its entry in the list may be some
+    /// seconds old, but is all there is of one that does not answer.
     pub fn agents(&self) -> Result<Vec<Presence>, BusError> {
-        self.runtime.block_on(self.wire.listed(|| self.wire.agents()))
+        self.runtime.block_on(async {
+            let mut agents = self.wire.agents().await?;
+            let pongs = join_all(agents.iter().map(|agent| self.wire.ping(&agent.id))).await;
+            for (agent, pong) in agents.iter_mut().zip(pongs) {
+                if let Some(pong) = pong {
+                    agent.busy = pong.busy;
+                }
+            }
+            Ok(agents)
+        })
+    }
+
+    /// Whether one of these agents says that it is busy with this run.
+    pub fn is_any_busy_with(&self, run: &str, ids: &[String]) -> bool {
+        let pongs = self.runtime.block_on(join_all(ids.iter().map(|id| self.wire.ping(id))));
+        pongs.into_iter().flatten().any(|pong| pong.busy.as_deref() == Some(run))
     }
 
     /// Asks agents to take shares of a run, all at once.
@@ -217,18 +233,14 @@ impl Bus {
 
     /// How far the clocks of these agents are ahead of ours; `None` for one that does not answer.
     pub fn clocks(&self, ids: &[String]) -> Vec<Option<Offsets>> {
-        let ask = |id: &String| {
-            let (wire, subject) = (self.wire.clone(), ping_subject(id));
-            async move {
-                let mut pings = Vec::new();
-                for _ in 0..PINGS {
-                    let sent = wire.reading();
-                    let Ok(reply) = wire.request(subject.clone(), Vec::new(), PING_TIMEOUT).await else { break };
-                    let received = wire.reading();
-                    pings.extend(serde_json::from_slice(&reply).ok().map(|there| Ping { sent, there, received }));
-                }
-                best(&pings)
+        let ask = async |id: &String| {
+            let mut pings = Vec::new();
+            for _ in 0..PINGS {
+                let sent = self.wire.reading();
+                let Some(pong) = self.wire.ping(id).await else { break };
+                pings.push(Ping { sent, there: pong.reading, received: self.wire.reading() });
             }
+            best(&pings)
         };
         self.runtime.block_on(join_all(ids.iter().map(ask)))
     }
@@ -291,7 +303,16 @@ impl Bus {
 
     /// All stored results, by run and number.
     pub fn stored(&self) -> Result<Vec<Stored>, BusError> {
-        self.runtime.block_on(self.wire.listed(|| self.wire.stored()))
+        self.runtime.block_on(async {
+            for _ in 0..LISTS {
+                if let Ok(stored) = tokio::time::timeout(LIST_TIMEOUT, self.wire.stored()).await {
+                    return stored;
+                }
+            }
+            let waited = LIST_TIMEOUT.as_secs() * LISTS as u64;
+            let reason = format!("no complete list within {waited} s");
+            Err(BusError::JetStream { url: self.url().to_owned(), reason })
+        })
     }
 
     /// Forgets the results of a run.
@@ -360,6 +381,12 @@ impl Wire {
         }
     }
 
+    /// An agent's answer; `None`: there was none.
+    async fn ping(&self, id: &str) -> Option<Pong> {
+        let reply = self.request(ping_subject(id), Vec::new(), PING_TIMEOUT).await.ok()?;
+        serde_json::from_slice(&reply).ok()
+    }
+
     /// The bucket of members, made when it is missing: a server that restarts has forgotten it.
     pub(crate) async fn members(&self) -> Result<kv::Store, BusError> {
         if let Ok(store) = self.context.get_key_value(MEMBERS).await {
@@ -397,20 +424,6 @@ impl Wire {
         self.context.create_object_store(config).await.map_err(|error| self.refused(&error))
     }
 
-    /// A list, which is asked for again when its end does not come.
-    async fn listed<T, F>(&self, list: impl Fn() -> F) -> Result<T, BusError>
-    where
-        F: Future<Output = Result<T, BusError>>,
-    {
-        for _ in 0..LISTS {
-            if let Ok(listed) = tokio::time::timeout(LIST_TIMEOUT, list()).await {
-                return listed;
-            }
-        }
-        let waited = LIST_TIMEOUT.as_secs() * LISTS as u64;
-        Err(BusError::JetStream { url: self.url.to_string(), reason: format!("no complete list within {waited} s") })
-    }
-
     async fn stored(&self) -> Result<Vec<Stored>, BusError> {
         let store = self.results().await?;
         let mut list = store.list().await.map_err(|error| self.refused(&error))?;
@@ -422,15 +435,23 @@ impl Wire {
             }
         }
         found.sort_by(|a, b| (&a.run, a.number).cmp(&(&b.run, b.number)));
+        // One that is replaced meanwhile is listed twice.
+        found.dedup_by(|a, b| (&a.run, a.number) == (&b.run, b.number));
         Ok(found)
     }
 
     async fn agents(&self) -> Result<Vec<Presence>, BusError> {
         let store = self.members().await?;
-        let keys = store.keys().await.map_err(|error| self.refused(&error))?;
-        let keys: Vec<String> = keys.filter_map(|key| async { key.ok() }).collect().await;
+        // The client's own list of keys has one twice, or no end, if its entry is replaced meanwhile.
+        let mut subjects = store
+            .stream
+            .info_with_subjects(format!("{}>", store.prefix))
+            .await
+            .map_err(|error| self.refused(&error))?;
         let mut agents = Vec::new();
-        for key in keys {
+        while let Some(subject) = subjects.next().await {
+            let (subject, _) = subject.map_err(|error| self.refused(&error))?;
+            let Some(key) = subject.strip_prefix(&store.prefix) else { continue };
             let value = store.get(key).await.map_err(|error| self.refused(&error))?;
             agents.extend(value.and_then(|bytes| serde_json::from_slice::<Presence>(&bytes).ok()));
         }

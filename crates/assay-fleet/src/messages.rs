@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::ClockReading;
+
 /// Version of these messages. Both sides must have the same, and the same version of the program.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The shortest lease: a coordinator sends its orders every second.
 pub const LEASE_MIN: std::time::Duration = std::time::Duration::from_secs(3);
@@ -35,6 +37,15 @@ pub struct Presence {
     pub is_private: bool,
     /// The run that it is busy with.
     pub busy: Option<String>,
+}
+
+/// An agent's answer to a ping.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Pong {
+    /// Its clocks.
+    pub(crate) reading: ClockReading,
+    /// The run that it is busy with.
+    pub(crate) busy: Option<String>,
 }
 
 /// A share of a run, asked of an agent.

@@ -98,8 +98,8 @@ pub trait Screen {
 
 /// Agents that have just been started are waited for this long.
 const GATHER_TIME: Duration = Duration::from_secs(10);
-/// Agents report immediately that they are free, unless they are gone.
-const DISMISS_TIME: Duration = Duration::from_secs(2);
+/// Agents are free as soon as they hear that the run is over. One that is gone does not answer, and is not waited for.
+const DISMISS_TIME: Duration = Duration::from_secs(10);
 /// From the order to start until the first stage: enough time to reach every agent over any network.
 const AHEAD_FIRST: Duration = Duration::from_secs(3);
 /// Lead of later stages, during which everybody waits.
@@ -143,6 +143,7 @@ impl Crew {
         let orders: Vec<(String, Order)> =
             (0..).zip(&agents).map(|(number, agent)| (agent.id.clone(), order(number))).collect();
         let answers = bus.order(&orders);
+        let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
         let mut refused: Vec<Trouble> = Vec::new();
         for (agent, answer) in agents.iter().zip(answers) {
             match answer {
@@ -159,11 +160,9 @@ impl Crew {
                 lead.stop();
                 lead.end();
             });
-            // Time to send this: afterwards, no agent waits for us.
-            std::thread::sleep(LOOK_AROUND);
+            wait_until_free(&bus, &run, &ids);
             return Err(refusal_of_all(refused, agents.len()));
         }
-        let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
         leader.watch();
         let clocks = bus.clocks(&ids);
         let heard = vec![Heard::default(); agents.len()];
@@ -381,12 +380,8 @@ impl Crew {
             return;
         }
         let _ = self.bus.forget(&self.run);
-        // The next command wants them.
-        let begun = Instant::now();
-        let is_busy = |agent: &Presence| agent.busy.as_ref() == Some(&self.run);
-        while begun.elapsed() < DISMISS_TIME && self.bus.agents().is_ok_and(|agents| agents.iter().any(is_busy)) {
-            std::thread::sleep(LOOK_AROUND);
-        }
+        let ids: Vec<String> = self.agents.iter().map(|agent| agent.id.clone()).collect();
+        wait_until_free(&self.bus, &self.run, &ids);
     }
 
     /// The first trouble of an agent, or that some were lost; `None`: all did their share.
@@ -425,6 +420,14 @@ impl Crew {
     /// The run, as `assay fleet collect` knows it.
     pub fn run(&self) -> &str {
         &self.run
+    }
+}
+
+/// The next command wants these agents; until they have heard that this run is over, they wait for us.
+fn wait_until_free(bus: &Bus, run: &str, ids: &[String]) {
+    let begun = Instant::now();
+    while begun.elapsed() < DISMISS_TIME && bus.is_any_busy_with(run, ids) {
+        std::thread::sleep(LOOK_AROUND);
     }
 }
 

@@ -16,7 +16,7 @@ use testkit::{Kind, Machines, Nats, NatsProgram};
 use super::common::{Folder, Ran, Started};
 
 /// Accounts on a shared server; each test takes the next.
-const ACCOUNTS: usize = 16;
+const ACCOUNTS: usize = 20;
 
 /// Whether there is what these tests need.
 fn present() -> bool {
@@ -145,6 +145,26 @@ impl Lab {
     }
 }
 
+/// An order for the only share of a run.
+fn order_of(run: &str, version: &str, url: &str) -> assay_fleet::Order {
+    assay_fleet::Order {
+        run: run.to_owned(),
+        from: "a test".to_owned(),
+        protocol: assay_fleet::PROTOCOL,
+        version: version.to_owned(),
+        number: 0,
+        agents: 1,
+        spec: serde_json::json!({
+            "workload": { "name": "oltp_point_select" },
+            "target": { "urls": [url] },
+            "generator": { "seed": 1, "workers": 1 },
+        }),
+        files: Vec::new(),
+        database: assay_fleet::Database::Spec,
+        lease_ms: 60_000,
+    }
+}
+
 fn count(record: &Record) -> u64 {
     record.stages.iter().flat_map(|stage| &stage.total.transactions).map(|one| one.count).sum()
 }
@@ -235,6 +255,57 @@ fn open_loops_of_agents_send_what_as_many_workers_of_one_process_send() {
         let count: u32 = alone[32..].trim().parse().unwrap();
         assert!((30..=120).contains(&count), "{load}: {count}");
     }
+}
+
+/// An entry that is replaced while the list is read is sent again.
+#[test]
+fn an_agent_is_listed_once() {
+    Lab::for_all(|lab| {
+        let nats = assay_fleet::Nats { url: lab.nats.clone(), ..assay_fleet::Nats::default() };
+        let bus = Bus::connect(&nats, "a test").unwrap();
+        let presence = Presence { id: "one".to_owned(), name: "one".to_owned(), cpus: 1, ..Presence::default() };
+        let member = bus.join(presence).unwrap();
+        while bus.agents().unwrap().is_empty() {}
+        let lists = std::thread::scope(|scope| {
+            let lists = scope.spawn(|| (0..200).map(|_| bus.agents().unwrap().len()).collect::<Vec<_>>());
+            while !lists.is_finished() {
+                // Renews its entry.
+                member.release();
+                std::thread::yield_now();
+            }
+            lists.join().unwrap()
+        });
+        assert_eq!(lists.iter().filter(|agents| **agents != 1).count(), 0, "{lists:?}");
+        bus.leave(member);
+    });
+}
+
+/// A command that begins right after another ended takes its agents, and one that begins during it does not.
+#[test]
+fn whether_an_agent_is_busy_is_what_it_says_and_not_what_its_entry_said_before() {
+    if !present() {
+        return;
+    }
+    let lab = Lab::new();
+    let bus = Bus::connect(&assay_fleet::Nats { url: lab.nats, ..assay_fleet::Nats::default() }, "a test").unwrap();
+    let presence = Presence { id: "one".to_owned(), name: "one".to_owned(), cpus: 1, ..Presence::default() };
+    let member = bus.join(presence).unwrap();
+    let busy = || bus.agents().unwrap().into_iter().find(|agent| agent.id == "one").map(|agent| agent.busy);
+    while busy().is_none() {}
+    for round in 0..20 {
+        let order = order_of(&format!("run{round}"), "any", "postgres://app@localhost/none");
+        let answers = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| bus.order(&[("one".to_owned(), order)]));
+            member.next_order(Duration::from_secs(60)).unwrap().answer(Answer::Taken);
+            asking.join().unwrap()
+        });
+        assert!(matches!(answers[0], Ok(Answer::Taken)));
+        assert_eq!(busy(), Some(Some(format!("run{round}"))));
+        assert!(bus.is_any_busy_with(&format!("run{round}"), &["one".to_owned()]));
+        member.release();
+        assert_eq!(busy(), Some(None), "round {round}");
+    }
+    bus.leave(member);
 }
 
 #[test]
@@ -589,22 +660,7 @@ fn agents_of_another_version_and_passwords_in_the_clear_are_refused() {
     let _agent = lab.agent("a", "");
     lab.wait_for_free(1);
     let id = bus.agents().unwrap()[0].id.clone();
-    let order = |version: &str| assay_fleet::Order {
-        run: "other".to_owned(),
-        from: "a test".to_owned(),
-        protocol: assay_fleet::PROTOCOL,
-        version: version.to_owned(),
-        number: 0,
-        agents: 1,
-        spec: serde_json::json!({
-            "workload": { "name": "oltp_point_select" },
-            "target": { "urls": [lab.url()] },
-            "generator": { "seed": 1, "workers": 1 },
-        }),
-        files: Vec::new(),
-        database: assay_fleet::Database::Spec,
-        lease_ms: 60_000,
-    };
+    let order = |version: &str| order_of("other", version, &lab.url());
     let Ok(Answer::Refused(refusal)) = &bus.order(&[(id.clone(), order("0.0.9"))])[0] else { panic!("it took that") };
     assert!(refusal.cause.starts_with("the coordinator runs assay 0.0.9"), "{refusal:?}");
     assert!(matches!(&bus.order(&[(id.clone(), order(env!("CARGO_PKG_VERSION")))])[0], Ok(Answer::Taken)));
