@@ -7,6 +7,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bench;
@@ -16,6 +17,7 @@ mod front;
 mod fuzz;
 mod install;
 mod instructions;
+mod lints;
 mod site;
 mod steps;
 mod suites;
@@ -54,7 +56,24 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().task {
+    let outcome = match lints::wrapped() {
+        Some(arguments) => match lints::compile(&arguments) {
+            Ok(succeeded) => return if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE },
+            Err(error) => Err(error),
+        },
+        None => task(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn task() -> Result<()> {
+    match Arguments::parse().task {
         Task::Test(options) => test::run_all(&options),
         Task::Install => install::run_all(),
         Task::Tidy => tidy::run(),
@@ -65,13 +84,6 @@ fn main() -> ExitCode {
         Task::Dist => dist::run_all(),
         Task::Front(options) => front::run_all(&options),
         Task::Site(options) => site::run(&options),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }
 

@@ -124,22 +124,6 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The command for a time when others need the CPUs more.
-pub(crate) fn patient(command: &Command) -> Command {
-    let mut patient = Command::new("nice");
-    patient.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
-    if let Some(folder) = command.get_current_dir() {
-        patient.current_dir(folder);
-    }
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => patient.env(name, value),
-            None => patient.env_remove(name),
-        };
-    }
-    patient
-}
-
 /// Runs a command whose output goes where ours goes.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let words: Vec<_> =

@@ -14,10 +14,15 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::lints::with_lints;
 use crate::steps::cargo;
 
 /// The programs of all tests, compiled.
-pub(crate) struct Suites(Vec<Program>);
+pub(crate) struct Suites {
+    programs: Vec<Program>,
+    /// Of the compiler and its lints, in all crates of the workspace.
+    pub(crate) warnings: usize,
+}
 
 /// The tests of one file, or the unit tests of one crate.
 struct Program {
@@ -32,12 +37,16 @@ struct Program {
     source: u64,
 }
 
-/// Compiles all tests.
+/// Compiles and lints all tests and what they test, and shows warnings and errors.
 pub(crate) fn compile() -> Result<Suites> {
-    let mut cargo = cargo(&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    let mut cargo = with_lints(cargo(&["test", "--workspace", "--no-run", "--message-format=json"]))?;
     let output = cargo.stderr(Stdio::inherit()).output().context("running cargo test --no-run")?;
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let messages: Vec<serde_json::Value> =
+        messages.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("reading what cargo said")?;
+    said(&messages).iter().for_each(|(_, text)| eprint!("{text}"));
     ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
-    suites(&String::from_utf8_lossy(&output.stdout))
+    suites(&messages)
 }
 
 /// The tests that take minutes, longest first. The first two use CPUs, the others wait for what is due.
@@ -45,11 +54,10 @@ const LONGEST: [&str; 4] = ["cli", "tpcc", "live_postgres", "live_mysql"];
 
 /// Of the messages of `cargo test --no-run`: the longest first, then other test files, longest sources first; then the
 /// unit tests.
-fn suites(messages: &str) -> Result<Suites> {
+fn suites(messages: &[serde_json::Value]) -> Result<Suites> {
     let mut programs = Vec::new();
-    for line in messages.lines() {
-        let message: serde_json::Value = serde_json::from_str(line).context("reading what cargo said")?;
-        programs.extend(program(&message)?);
+    for message in messages {
+        programs.extend(program(message)?);
     }
     programs.sort_by(|one, other| {
         let longest = |program: &Program| LONGEST.iter().position(|file| program.file.as_deref() == Some(*file));
@@ -59,7 +67,21 @@ fn suites(messages: &str) -> Result<Suites> {
         key(one).cmp(&key(other)).then_with(|| one.name.cmp(&other.name))
     });
     ensure!(!programs.is_empty(), "cargo test --no-run made no programs");
-    Ok(Suites(programs))
+    let warnings = said(messages).iter().filter(|(level, _)| *level == "warning").count();
+    Ok(Suites { programs, warnings })
+}
+
+/// Levels and texts of what the compiler said, each once: a file is compiled for its tests and for those of others.
+fn said(messages: &[serde_json::Value]) -> Vec<(&str, &str)> {
+    let mut said = Vec::new();
+    for message in messages.iter().map(|message| &message["message"]) {
+        if let (Some(level), Some(text)) = (message["level"].as_str(), message["rendered"].as_str())
+            && !said.contains(&(level, text))
+        {
+            said.push((level, text));
+        }
+    }
+    said
 }
 
 /// `None`: the message is about something else.
@@ -91,8 +113,10 @@ impl Suites {
     /// The suites that failed, with what their failed tests said, after all have run.
     pub(crate) fn run(self, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
         let lanes = 1 + thread::available_parallelism().map_or(1, usize::from);
-        let mut commands: Vec<(String, Command)> = self.0.into_iter().map(Program::command).collect();
-        commands.push(("--doc".to_owned(), cargo(&["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"])));
+        let mut commands: Vec<(String, Command)> = self.programs.into_iter().map(Program::command).collect();
+        // As the tests were compiled, or everything would be compiled again.
+        let documentation = with_lints(cargo(&["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?;
+        commands.push(("--doc".to_owned(), documentation));
         let outcome = Mutex::new(Outcome { count: commands.len(), ..Outcome::default() });
         let left = Mutex::new(commands.into_iter());
         let next = || left.lock().expect("nobody panics with it").next();
@@ -227,7 +251,10 @@ mod tests {
                 "reason": "compiler-artifact", "manifest_path": manifest, "executable": executable,
                 "target": {"name": name, "src_path": source, "kind": [kind]}, "profile": {"test": is_test},
             })
-            .to_string()
+        };
+        let heard = |level: &str| {
+            let message = serde_json::json!({"level": level, "rendered": "unused"});
+            serde_json::json!({"reason": "compiler-message", "message": message})
         };
         let messages = [
             said("short", "test", 10, "/t/short-1".into(), true),
@@ -237,9 +264,14 @@ mod tests {
             said("tpcc", "test", 2, "/t/tpcc-1".into(), true),
             said("assay", "bin", 3000, "/t/assay".into(), false),
             said("dependency", "lib", 10, serde_json::Value::Null, false),
-            r#"{"reason": "build-finished", "success": true}"#.to_owned(),
+            heard("warning"),
+            heard("warning"),
+            // Counts the warnings.
+            heard("failure-note"),
+            serde_json::json!({"reason": "build-finished", "success": true}),
         ];
-        let found = suites(&messages.join("\n")).unwrap().0;
+        let Suites { programs: found, warnings } = suites(&messages).unwrap();
+        assert_eq!(warnings, 1);
         let names: Vec<&str> = found.iter().map(|program| program.name.as_str()).collect();
         assert_eq!(
             names,
@@ -247,10 +279,9 @@ mod tests {
         );
         assert_eq!(found[0].path, Path::new("/t/tpcc-1"));
         assert_eq!(found[0].folder, folder.path().join("assay"));
-        assert!(suites("").is_err());
-        assert!(suites("error").is_err());
-        let unknown = r#"{"executable": "/t/x", "profile": {"test": true}}"#;
-        assert_eq!(suites(unknown).err().unwrap().to_string(), "cargo did not say what /t/x is");
+        assert!(suites(&[]).is_err());
+        let unknown = serde_json::json!({"executable": "/t/x", "profile": {"test": true}});
+        assert_eq!(suites(&[unknown]).err().unwrap().to_string(), "cargo did not say what /t/x is");
     }
 
     #[test]
