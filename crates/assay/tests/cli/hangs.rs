@@ -118,7 +118,7 @@ fn an_inherited_decision_to_ignore_interrupts_is_respected() {
     folder.write("it.lua", "function event() end\n");
     let assay = env!("CARGO_BIN_EXE_assay");
     let shell = std::process::Command::new("sh")
-        .args(["-c", &format!("trap '' INT; exec {assay} run ./it.lua --time 3s --interval 1s --no-record")])
+        .args(["-c", &format!("trap '' INT; exec {assay} run ./it.lua --time 3s --rate 10 --interval 1s --no-record")])
         .current_dir(folder.path())
         .env("TMPDIR", folder.path())
         .stdout(std::process::Stdio::piped())

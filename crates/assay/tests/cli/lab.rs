@@ -203,8 +203,8 @@ fn every_version_runs_the_workloads_directly_and_through_each_front() {
         for (place, url) in urls.enumerate() {
             // The server itself comes first in the list: its name is the shortest.
             let first = if place == 0 { "--prepare" } else { "--prepared off" };
-            for workload in ["oltp_read_write --table-size 1000", "tpcc --warehouses 1"] {
-                run(&format!("run {workload} --db {url} {first} --sessions 4 --time 500ms --no-record"));
+            for workload in ["oltp_read_write --table-size 1000", "tpcc --customers 40 --items 1000"] {
+                run(&format!("run {workload} --db {url} {first} --sessions 4 --transactions 100 --no-record"));
             }
         }
         run(&format!("server stop {name} --remove"));

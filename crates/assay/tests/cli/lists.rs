@@ -127,10 +127,10 @@ fn the_examples_of_every_help_work() {
     const SMALLER: [(&str, &str); 7] = [
         ("postgres://app@localhost/bench", "sqlite:bench.db"),
         ("--warehouses 10", "--warehouses 1 --customers 20 --items 100"),
-        ("--time 5m", "--time 1s"),
+        ("--time 5m", "--time 200ms"),
         ("--time 10s", "--transactions 20"),
         ("--sessions 1,2,4,8,16", "--sessions 1,2 --transactions 20"),
-        ("'new_order.p95 < 50ms'", "'new_order.p95 < 50ms' --time 1s"),
+        ("'new_order.p95 < 50ms'", "'new_order.p95 < 50ms' --time 200ms"),
         ("--size 8G --direct", "--size 1M --time 100ms"),
     ];
     const PARSED: [&str; 14] = [

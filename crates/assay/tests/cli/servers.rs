@@ -69,8 +69,8 @@ fn every_workload_lives_on(kind: Kind) {
             }
             let more = match (command, name.as_str()) {
                 // It writes on one server and reads on another.
-                ("run", "read_after_write") => &format!("--time 200ms --sessions 2 --db {url}"),
-                ("run", _) => "--time 200ms --sessions 2",
+                ("run", "read_after_write") => &format!("--transactions 50 --sessions 2 --db {url}"),
+                ("run", _) => "--transactions 50 --sessions 2",
                 // A table for each session.
                 (_, "bulk_insert") => "--sessions 2",
                 _ => "",
