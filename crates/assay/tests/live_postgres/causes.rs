@@ -181,8 +181,8 @@ fn drive(_: &Server, is_over: &AtomicBool) {
     });
 }
 
-/// The first two pieces of evidence, and the whole explanation.
-fn evidence(planted: &Planted, server: &Server) -> (Vec<String>, String) {
+/// The first two pieces of evidence from trials of this length, and the whole explanation.
+fn evidence(planted: &Planted, server: &Server, length: &str) -> (Vec<String>, String) {
     let folder = Folder::new();
     folder.write(
         "one.lua",
@@ -210,9 +210,7 @@ fn evidence(planted: &Planted, server: &Server) -> (Vec<String>, String) {
                     if side == "before" { 20 } else { 1 }
                 ),
             };
-            let run = format!(
-                "run ./one.lua {target} --sessions 8 --warmup 500ms --time 3s --record {side}-{trial}.json.zst --quiet"
-            );
+            let run = format!("run ./one.lua {target} --sessions 8 {length} --record {side}-{trial}.json.zst --quiet");
             let is_over = &AtomicBool::new(false);
             std::thread::scope(|scope| {
                 if let Some(beside) = planted.beside.filter(|_| side == "after") {
@@ -258,7 +256,7 @@ fn large_planted_causes_are_among_the_first_two() {
     }
     let server = server();
     for planted in PLANTED.iter().filter(|planted| planted.is_large) {
-        let (found, text) = evidence(planted, &server);
+        let (found, text) = evidence(planted, &server, "--warmup 200ms --time 1s");
         assert!(is_named(planted, &found), "{}: {found:?}\n{text}", planted.name);
     }
 }
@@ -272,7 +270,7 @@ fn nine_of_ten_planted_causes_are_among_the_first_two() {
     let server = server();
     let (mut table, mut named) = (String::new(), 0);
     for planted in &PLANTED {
-        let (found, text) = evidence(planted, &server);
+        let (found, text) = evidence(planted, &server, "--warmup 500ms --time 3s");
         let is_named = is_named(planted, &found);
         named += u32::from(is_named);
         let mark = if is_named { "found" } else { "MISSED" };
