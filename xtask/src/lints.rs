@@ -16,19 +16,29 @@ const IS_WRAPPER: &str = "ASSAY_XTASK_WRAPS_RUSTC";
 /// Of this program's copy. Compiling it replaces the original, and another name would compile everything anew.
 const COPY: &str = "xtask-lints";
 
-/// A cargo command that compiles the workspace and lints what it compiles.
-///
-/// # Errors
-/// This program cannot be copied.
-pub(crate) fn with_lints(mut cargo: Command) -> Result<Command> {
-    let program = std::env::current_exe().context("where this program lies")?;
-    let copy = program.with_file_name(COPY);
-    let aside = program.with_file_name(format!("{COPY}.{}", std::process::id()));
-    fs::copy(&program, &aside)
-        .and_then(|_| fs::rename(&aside, &copy))
-        .with_context(|| format!("copying {} to {}", program.display(), copy.display()))?;
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", copy).env(IS_WRAPPER, "1");
-    Ok(cargo)
+/// This program as the wrapper of the compiler.
+pub(crate) struct Wrapper(PathBuf);
+
+impl Wrapper {
+    /// Copies this program.
+    ///
+    /// # Errors
+    /// It cannot be copied: it was replaced already, or the disk is full.
+    pub(crate) fn new() -> Result<Wrapper> {
+        let program = std::env::current_exe().context("where this program lies")?;
+        let copy = program.with_file_name(COPY);
+        let aside = program.with_file_name(format!("{COPY}.{}", std::process::id()));
+        fs::copy(&program, &aside)
+            .and_then(|_| fs::rename(&aside, &copy))
+            .with_context(|| format!("copying {} to {}", program.display(), copy.display()))?;
+        Ok(Wrapper(copy))
+    }
+
+    /// The command of cargo that lints what it compiles of the workspace.
+    pub(crate) fn around(&self, mut cargo: Command) -> Command {
+        cargo.env("RUSTC_WORKSPACE_WRAPPER", &self.0).env(IS_WRAPPER, "1");
+        cargo
+    }
 }
 
 /// The compiler and its arguments, if cargo called us for them.

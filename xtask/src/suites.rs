@@ -14,12 +14,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::lints::with_lints;
+use crate::lints::Wrapper;
 use crate::steps::cargo;
 
 /// The programs of all tests, compiled.
 pub(crate) struct Suites {
     programs: Vec<Program>,
+    /// With which they were compiled.
+    wrapper: Wrapper,
     /// Of the compiler and its lints, in all crates of the workspace.
     pub(crate) warnings: usize,
 }
@@ -39,14 +41,16 @@ struct Program {
 
 /// Compiles and lints all tests and what they test, and shows warnings and errors.
 pub(crate) fn compile() -> Result<Suites> {
-    let mut cargo = with_lints(cargo(&["test", "--workspace", "--no-run", "--message-format=json"]))?;
+    let wrapper = Wrapper::new()?;
+    let mut cargo = wrapper.around(cargo(&["test", "--workspace", "--no-run", "--message-format=json"]));
     let output = cargo.stderr(Stdio::inherit()).output().context("running cargo test --no-run")?;
     let messages = String::from_utf8_lossy(&output.stdout);
     let messages: Vec<serde_json::Value> =
         messages.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("reading what cargo said")?;
     said(&messages).iter().for_each(|(_, text)| eprint!("{text}"));
     ensure!(output.status.success(), "cargo test --no-run: {}", output.status);
-    suites(&messages)
+    let warnings = said(&messages).iter().filter(|(level, _)| *level == "warning").count();
+    Ok(Suites { programs: programs(&messages)?, wrapper, warnings })
 }
 
 /// The tests that take minutes, longest first. The first two use CPUs, the others wait for what is due.
@@ -54,7 +58,7 @@ const LONGEST: [&str; 4] = ["cli", "tpcc", "live_postgres", "live_mysql"];
 
 /// Of the messages of `cargo test --no-run`: the longest first, then other test files, longest sources first; then the
 /// unit tests.
-fn suites(messages: &[serde_json::Value]) -> Result<Suites> {
+fn programs(messages: &[serde_json::Value]) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
     for message in messages {
         programs.extend(program(message)?);
@@ -67,8 +71,7 @@ fn suites(messages: &[serde_json::Value]) -> Result<Suites> {
         key(one).cmp(&key(other)).then_with(|| one.name.cmp(&other.name))
     });
     ensure!(!programs.is_empty(), "cargo test --no-run made no programs");
-    let warnings = said(messages).iter().filter(|(level, _)| *level == "warning").count();
-    Ok(Suites { programs, warnings })
+    Ok(programs)
 }
 
 /// Levels and texts of what the compiler said, each once: a file is compiled for its tests and for those of others.
@@ -115,7 +118,8 @@ impl Suites {
         let lanes = 1 + thread::available_parallelism().map_or(1, usize::from);
         let mut commands: Vec<(String, Command)> = self.programs.into_iter().map(Program::command).collect();
         // As the tests were compiled, or everything would be compiled again.
-        let documentation = with_lints(cargo(&["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]))?;
+        let documentation = cargo(&["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]);
+        let documentation = self.wrapper.around(documentation);
         commands.push(("--doc".to_owned(), documentation));
         let outcome = Mutex::new(Outcome { count: commands.len(), ..Outcome::default() });
         let left = Mutex::new(commands.into_iter());
@@ -244,7 +248,7 @@ mod tests {
     fn programs_of_tests_are_found_and_the_longest_files_come_first() {
         let folder = tempfile::tempdir().unwrap();
         let manifest = folder.path().join("assay/Cargo.toml");
-        let said = |name: &str, kind: &str, bytes: usize, executable: serde_json::Value, is_test: bool| {
+        let made = |name: &str, kind: &str, bytes: usize, executable: serde_json::Value, is_test: bool| {
             let source = folder.path().join(format!("{name}.rs"));
             fs::write(&source, "x".repeat(bytes)).unwrap();
             serde_json::json!({
@@ -257,21 +261,21 @@ mod tests {
             serde_json::json!({"reason": "compiler-message", "message": message})
         };
         let messages = [
-            said("short", "test", 10, "/t/short-1".into(), true),
-            said("assay_stats", "lib", 1000, "/t/assay_stats-1".into(), true),
-            said("long", "test", 20, "/t/long-1".into(), true),
-            said("live_mysql", "test", 1, "/t/live_mysql-1".into(), true),
-            said("tpcc", "test", 2, "/t/tpcc-1".into(), true),
-            said("assay", "bin", 3000, "/t/assay".into(), false),
-            said("dependency", "lib", 10, serde_json::Value::Null, false),
+            made("short", "test", 10, "/t/short-1".into(), true),
+            made("assay_stats", "lib", 1000, "/t/assay_stats-1".into(), true),
+            made("long", "test", 20, "/t/long-1".into(), true),
+            made("live_mysql", "test", 1, "/t/live_mysql-1".into(), true),
+            made("tpcc", "test", 2, "/t/tpcc-1".into(), true),
+            made("assay", "bin", 3000, "/t/assay".into(), false),
+            made("dependency", "lib", 10, serde_json::Value::Null, false),
             heard("warning"),
             heard("warning"),
             // Counts the warnings.
             heard("failure-note"),
             serde_json::json!({"reason": "build-finished", "success": true}),
         ];
-        let Suites { programs: found, warnings } = suites(&messages).unwrap();
-        assert_eq!(warnings, 1);
+        let found = programs(&messages).unwrap();
+        assert_eq!(said(&messages), [("warning", "unused"), ("failure-note", "unused")]);
         let names: Vec<&str> = found.iter().map(|program| program.name.as_str()).collect();
         assert_eq!(
             names,
@@ -279,9 +283,9 @@ mod tests {
         );
         assert_eq!(found[0].path, Path::new("/t/tpcc-1"));
         assert_eq!(found[0].folder, folder.path().join("assay"));
-        assert!(suites(&[]).is_err());
+        assert!(programs(&[]).is_err());
         let unknown = serde_json::json!({"executable": "/t/x", "profile": {"test": true}});
-        assert_eq!(suites(&[unknown]).err().unwrap().to_string(), "cargo did not say what /t/x is");
+        assert_eq!(programs(&[unknown]).err().unwrap().to_string(), "cargo did not say what /t/x is");
     }
 
     #[test]
