@@ -729,6 +729,25 @@ fn an_outage_while_assay_itself_did_not_run_says_so() {
 }
 
 #[test]
+fn an_embedded_database_has_no_log_in_which_to_look_for_an_outage() {
+    for (place, expected) in [
+        (Place::Local, "look for restarts, checkpoints and locks in the server's log at that time"),
+        (Place::Embedded, "look for statements that took that long, checkpoints and locks of the file at that time"),
+    ] {
+        let mut record = example();
+        record.stages.truncate(1);
+        let mut each = vec![(1000, 1, 999), (1000, 1001, 1999)];
+        each.extend([(0, 0, 0)].repeat(5));
+        each.extend([(1000, 7001, 7999), (1000, 8001, 8999)]);
+        seconds(&mut record, &each, 1_000_000);
+        record.stages[0].halts_ns = Some(Vec::new());
+        record.environment.servers.iter_mut().for_each(|server| server.place = place);
+        let said = text(&findings(&record)).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(expected), "{place:?}: {said}");
+    }
+}
+
+#[test]
 fn an_outage_comes_before_every_figure_and_its_percentiles_are_lower_bounds() {
     let mut record = example();
     record.stages.truncate(1);

@@ -226,15 +226,13 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
                 }
             ),
             match longest.halted_ns {
-                Some(0) => "look for restarts, checkpoints and locks in the server's log at that time".into(),
+                Some(0) => outage_causes(findings).into(),
                 Some(_) => {
-                    "assay or its machine was suspended, or had no CPU for it: the server may have been fine".into()
+                    "assay or its machine was suspended, or had no CPU for it: the database may have been fine".into()
                 }
-                None => concat!(
-                    "look for restarts, checkpoints and locks in the server's log at that time; whether assay itself ",
-                    "was running then is not known"
-                )
-                .into(),
+                None => {
+                    format!("{}; whether assay itself was running then is not known", outage_causes(findings))
+                }
             },
         ),
         Warning::LowerBounds { stage: number, unfinished: 0 } => {
@@ -341,6 +339,14 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
 fn server_name(findings: &Findings, target: u32) -> String {
     let server = findings.targets.get(target as usize);
     server.map_or(format!("server {}", target + 1), |server| clean(&server.url, SERVER_WIDTH))
+}
+
+/// Where to look for the cause of an outage. An embedded database has no log.
+fn outage_causes(findings: &Findings) -> &'static str {
+    match findings.is_embedded() {
+        true => "look for statements that took that long, checkpoints and locks of the file at that time",
+        false => "look for restarts, checkpoints and locks in the server's log at that time",
+    }
 }
 
 /// The subject of a warning about lag.
