@@ -39,12 +39,14 @@ pub struct Presence {
     pub busy: Option<String>,
 }
 
-/// An agent's answer to a ping.
+/// An agent's answer to a ping. An agent of an older protocol says only its clocks, and is told apart by its entry.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Pong {
     /// Its clocks.
+    #[serde(flatten)]
     pub(crate) reading: ClockReading,
     /// The run that it is busy with.
+    #[serde(default)]
     pub(crate) busy: Option<String>,
 }
 
@@ -195,4 +197,20 @@ pub struct ShareEnded {
     pub loaded: u64,
     /// The record of the share is stored.
     pub stored: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So that the version of an agent is refused, and not its silence.
+    #[test]
+    fn the_answer_of_an_older_agent_is_understood_and_an_older_coordinator_understands_ours() {
+        let older = ClockReading { monotonic_ns: -5, wall_ns: 1_700_000_000_000_000_000 };
+        let heard: Pong = serde_json::from_slice(&serde_json::to_vec(&older).unwrap()).unwrap();
+        assert_eq!((heard.reading, heard.busy), (older, None));
+        let ours = Pong { reading: older, busy: Some("r".to_owned()) };
+        let heard: ClockReading = serde_json::from_slice(&serde_json::to_vec(&ours).unwrap()).unwrap();
+        assert_eq!(heard, older);
+    }
 }
