@@ -22,5 +22,6 @@ pub use lead::{Lead, LeadEvent, Leading};
 pub use leader::Leader;
 pub use messages::{
     Answer, Database, File, Gate, LEASE_MIN, OpenGate, Order, Orders, PROTOCOL, Presence, Refusal, Report, ShareEnded,
+    mismatch,
 };
 pub use pattern::Pattern;

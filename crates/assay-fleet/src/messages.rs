@@ -7,6 +7,20 @@ use crate::clock::ClockReading;
 /// Version of these messages. Both sides must have the same, and the same version of the program.
 pub const PROTOCOL: u32 = 3;
 
+/// The program of another process and this one in words, such as `assay 0.1.0`, if they cannot work together. Of builds
+/// between releases only the protocol may differ.
+pub fn mismatch(version: &str, protocol: u32) -> Option<(String, String)> {
+    let ours = env!("CARGO_PKG_VERSION");
+    match (version == ours, protocol == PROTOCOL) {
+        (true, true) => None,
+        (true, false) => {
+            let said = |protocol: u32| format!("a build of assay {ours} with fleet protocol {protocol}");
+            Some((said(protocol), said(PROTOCOL)))
+        }
+        (false, _) => Some((format!("assay {version}"), format!("assay {ours}"))),
+    }
+}
+
 /// The shortest lease: a coordinator sends its orders every second.
 pub const LEASE_MIN: std::time::Duration = std::time::Duration::from_secs(3);
 
@@ -202,6 +216,18 @@ pub struct ShareEnded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_differs_is_said() {
+        let ours = env!("CARGO_PKG_VERSION");
+        assert_eq!(mismatch(ours, PROTOCOL), None);
+        assert_eq!(mismatch("0.0.9", 1), Some(("assay 0.0.9".to_owned(), format!("assay {ours}"))));
+        let (theirs, here) = mismatch(ours, 1).unwrap();
+        assert!(
+            theirs.ends_with(" with fleet protocol 1") && here.ends_with(&format!(" {PROTOCOL}")),
+            "{theirs}, {here}"
+        );
+    }
 
     /// So that the version of an agent is refused, and not its silence.
     #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use assay_engine::{End, Outcome, Plan};
 use assay_fleet::{
     Answer, Bus, Database, Gate, LeadEvent, Leader, Nats, Offsets, Order, PROTOCOL, Presence, Refusal, ShareEnded,
+    mismatch,
 };
 use assay_io::Clock;
 use assay_process::diagnostics::{Exit, Trouble};
@@ -493,9 +494,9 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
             busy.fold(trouble, |trouble, (name, run)| trouble.detail(format!("agent {name} is busy with run {run}")));
         return Err(trouble.hint(format!("start more agents: assay agent --nats {}", bus.url())));
     }
-    let ours = env!("CARGO_PKG_VERSION");
-    if let Some(other) = free.iter().find(|agent| agent.version != ours || agent.protocol != PROTOCOL) {
-        let cause = format!("agent {} runs assay {}, but the coordinator runs assay {ours}", other.name, other.version);
+    let other = |agent: &Presence| Some((agent.name.clone(), mismatch(&agent.version, agent.protocol)?));
+    if let Some((name, (theirs, ours))) = free.iter().find_map(other) {
+        let cause = format!("agent {name} runs {theirs}, but the coordinator runs {ours}");
         return Err(Trouble::new(Exit::Fleet, cause).hint("install the same version everywhere"));
     }
     let sessions = work.plan.setup.sessions;

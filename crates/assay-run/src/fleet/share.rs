@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assay_engine::{Agent, Control, End, Outcome, Plan};
-use assay_fleet::{Answer, Arrived, Bus, Database, Order, PROTOCOL, Part, Pattern, ShareEnded};
+use assay_fleet::{Answer, Arrived, Bus, Database, Order, Part, Pattern, ShareEnded, mismatch};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
@@ -114,9 +114,8 @@ pub fn serve(host: &AgentHost<'_>, arrived: Arrived) -> bool {
 
 /// Finds every error that can be found before the first connect.
 fn prepare(host: &AgentHost<'_>, order: &Order, folder: &Path) -> Result<ReadyShare, Trouble> {
-    let ours = env!("CARGO_PKG_VERSION");
-    if order.version != ours || order.protocol != PROTOCOL {
-        let cause = format!("the coordinator runs assay {}, but this agent runs assay {ours}", order.version);
+    if let Some((theirs, ours)) = mismatch(&order.version, order.protocol) {
+        let cause = format!("the coordinator runs {theirs}, but this agent runs {ours}");
         return Err(Trouble::new(Exit::Fleet, cause).hint("install the same version everywhere"));
     }
     if order.number >= order.agents {

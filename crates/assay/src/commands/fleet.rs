@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_fleet::{Bus, PROTOCOL, Presence};
+use assay_fleet::{Bus, Presence, mismatch};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_record::{AgentPart, DEFAULT_FOLDER, Record, Share, Status};
@@ -65,7 +65,6 @@ fn table(agents: &[Presence]) -> String {
 /// Checks for everything that would prevent a run.
 fn doctor(nats: &NatsOptions) -> Result<Exit, Trouble> {
     let bus = Bus::connect(&nats.nats(), NAME)?;
-    let ours = env!("CARGO_PKG_VERSION");
     let privacy =
         if bus.is_private() { "encrypted or local" } else { "not encrypted: database passwords are not sent" };
     let mut text = format!("NATS {} at {}, {privacy}\n", bus.server_version(), bus.url());
@@ -80,8 +79,8 @@ fn doctor(nats: &NatsOptions) -> Result<Exit, Trouble> {
     let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
     for (agent, clock) in agents.iter().zip(bus.clocks(&ids)) {
         let name = &agent.name;
-        if agent.version != ours || agent.protocol != PROTOCOL {
-            wrong.push(format!("agent {name} runs assay {}, but this is assay {ours}", agent.version));
+        if let Some((theirs, ours)) = mismatch(&agent.version, agent.protocol) {
+            wrong.push(format!("agent {name} runs {theirs}, but this is {ours}"));
         }
         let Some(clock) = clock else {
             wrong.push(format!("agent {name} does not answer"));
