@@ -107,7 +107,7 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pings of each agent; the shortest round trip counts.
 const PINGS: usize = 10;
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
-/// The client waits forever for the end of a list of results of which one is replaced meanwhile: it is asked for again.
+/// The client never sees the end of a list of results if one is replaced meanwhile, so the list is requested again.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 const LISTS: usize = 5;
 
@@ -196,15 +196,15 @@ impl Bus {
         self.wire.reading()
     }
 
-    /// Agents that are there, by name. Whether one is busy is what it says now: its entry in the list may be some
-    /// seconds old, but is all there is of one that does not answer.
+    /// Agents that are there, by name, and which of them answer. Whether one is busy is what it says now; its entry in
+    /// the list may be some seconds old.
     pub fn agents(&self) -> Result<Vec<Presence>, BusError> {
         self.runtime.block_on(async {
             let mut agents = self.wire.agents().await?;
             let pongs = join_all(agents.iter().map(|agent| self.wire.ping(&agent.id))).await;
             for (agent, pong) in agents.iter_mut().zip(pongs) {
                 if let Some(pong) = pong {
-                    agent.busy = pong.busy;
+                    (agent.busy, agent.answers) = (pong.busy, true);
                 }
             }
             Ok(agents)
@@ -442,7 +442,7 @@ impl Wire {
 
     async fn agents(&self) -> Result<Vec<Presence>, BusError> {
         let store = self.members().await?;
-        // The client's own list of keys has one twice, or no end, if its entry is replaced meanwhile.
+        // The client's own list of keys names a key twice, or never ends, if its entry is replaced meanwhile.
         let mut subjects = store
             .stream
             .info_with_subjects(format!("{}>", store.prefix))

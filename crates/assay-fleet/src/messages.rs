@@ -7,8 +7,8 @@ use crate::clock::ClockReading;
 /// Version of these messages. Both sides must have the same, and the same version of the program.
 pub const PROTOCOL: u32 = 3;
 
-/// The program of another process and this one in words, such as `assay 0.1.0`, if they cannot work together. Of builds
-/// between releases only the protocol may differ.
+/// Another process's program and ours in words, such as `assay 0.1.0`; `None`: they can work together. Unreleased
+/// builds may differ only in their protocol.
 pub fn mismatch(version: &str, protocol: u32) -> Option<(String, String)> {
     let ours = env!("CARGO_PKG_VERSION");
     match (version == ours, protocol == PROTOCOL) {
@@ -51,16 +51,19 @@ pub struct Presence {
     pub is_private: bool,
     /// The run that it is busy with.
     pub busy: Option<String>,
+    /// It answered when the list was read.
+    #[serde(skip)]
+    pub answers: bool,
 }
 
-/// An agent's answer to a ping. An agent of an older protocol says only its clocks, and is told apart by its entry.
+/// An agent's answer to a ping. One with an older protocol sends only its clocks; its entry in the list says which
+/// protocol it has.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Pong {
     /// Its clocks.
     #[serde(flatten)]
     pub(crate) reading: ClockReading,
     /// The run that it is busy with.
-    #[serde(default)]
     pub(crate) busy: Option<String>,
 }
 
@@ -229,7 +232,7 @@ mod tests {
         );
     }
 
-    /// So that the version of an agent is refused, and not its silence.
+    /// Otherwise an agent of another version would be treated as one that does not answer.
     #[test]
     fn the_answer_of_an_older_agent_is_understood_and_an_older_coordinator_understands_ours() {
         let older = ClockReading { monotonic_ns: -5, wall_ns: 1_700_000_000_000_000_000 };

@@ -476,7 +476,9 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
     let mut told = false;
     let (all, free) = loop {
         let all = bus.agents()?;
-        let free = responsive(bus, all.iter().filter(|agent| agent.busy.is_none()).cloned().collect());
+        // One that was killed is still listed for a while.
+        let is_free = |agent: &&Presence| agent.answers && agent.busy.is_none();
+        let free: Vec<Presence> = all.iter().filter(is_free).cloned().collect();
         let enough = free.len() >= wanted.unwrap_or(1) as usize;
         if enough || begun.elapsed() >= GATHER_TIME || interrupt::control().is_stopped() {
             break (all, free);
@@ -505,12 +507,6 @@ fn choose(bus: &Bus, wanted: Option<u32>, work: &Work<'_>) -> Result<Vec<Presenc
             .hint("use more --sessions or fewer --agents"));
     }
     by_share(free, number)
-}
-
-/// Agents that answer. One that was killed is still listed for a while.
-fn responsive(bus: &Bus, agents: Vec<Presence>) -> Vec<Presence> {
-    let ids: Vec<String> = agents.iter().map(|agent| agent.id.clone()).collect();
-    agents.into_iter().zip(bus.clocks(&ids)).filter_map(|(agent, clock)| clock.map(|_| agent)).collect()
 }
 
 /// Agents by the number of their share: those that want a certain share get it, the others get the rest by name.

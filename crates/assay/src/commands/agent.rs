@@ -38,6 +38,7 @@ pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
         has_database: std::env::var_os(DATABASE_VARIABLE).is_some_and(|url| !url.is_empty()),
         is_private: bus.is_private(),
         busy: None,
+        answers: true,
     };
     let member = bus.join(presence)?;
     terminal::say(&format!("agent {name} is ready at {}\n", bus.url()));

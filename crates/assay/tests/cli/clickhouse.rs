@@ -325,7 +325,7 @@ fn the_servers_own_log_counts_the_statements_of_a_run() {
     let found = folder.expect(&format!("sql '{sum}' --runs 2 --no-record --db {url}"), 0);
     assert!(!found.stdout.contains("rows read"), "{}", found.shown());
     // Calculated once per minute, for the first time within two minutes of the start.
-    // The server waits, since asking all the time took a CPU of the other tests.
+    // The server does the waiting: asking without a pause kept a CPU busy.
     let sql = "SELECT sleep(2), throwIf(present = 0) FROM (SELECT count() AS present FROM system.asynchronous_metrics)";
     let begun = Instant::now();
     while folder.run(&format!("sql '{sql}' --runs 1 --no-record --db {}", server.url("app"))).code != Some(0) {
