@@ -7,13 +7,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// Set for cargo: the program is the wrapper of the compiler.
 const IS_WRAPPER: &str = "ASSAY_XTASK_WRAPS_RUSTC";
-/// Of this program's copy. Compiling it replaces the original, and another name would compile everything anew.
+/// Name of this program's copy: compiling the workspace replaces the program itself. Under another name, everything
+/// would be compiled again.
 const COPY: &str = "xtask-lints";
 
 /// This program as the wrapper of the compiler.
@@ -47,21 +48,33 @@ pub(crate) fn wrapped() -> Option<Vec<OsString>> {
     Some(std::env::args_os().skip(1).collect())
 }
 
-/// Compiles, and lints what was compiled. Returns whether both went well; warnings are no errors.
-pub(crate) fn compile(arguments: &[OsString]) -> Result<bool> {
-    let [compiler, arguments @ ..] = arguments else { anyhow::bail!("cargo named no compiler") };
-    let folder = tempfile::tempdir().context("a folder for what Clippy writes")?;
-    let Some(to_lint) = for_lints(arguments, folder.path()) else {
-        // A question about the compiler.
-        return Ok(status(Command::new(compiler).args(arguments))?.success());
+/// Compiles, and lints what was compiled. Returns whether both succeeded; warnings are not failures.
+pub(crate) fn compile(arguments: &[OsString]) -> Result<ExitCode> {
+    let [compiler, arguments @ ..] = arguments else { bail!("cargo named no compiler") };
+    let run = |program: &OsStr, arguments: &mut dyn Iterator<Item = &OsString>| {
+        let status = Command::new(program).args(arguments).status();
+        status.with_context(|| format!("running {}", program.display()))
     };
+    if !compiles(arguments) {
+        return Ok(code(run(compiler, &mut arguments.iter())?));
+    }
     // Clippy says what the compiler would, too.
-    let compiled = status(Command::new(compiler).args(arguments).args(["--cap-lints", "allow"]))?;
-    Ok(compiled.success() && status(Command::new(clippy(compiler)?).args(to_lint))?.success())
+    let quiet = ["--cap-lints", "allow"].map(OsString::from);
+    let compiled = run(compiler, &mut arguments.iter().chain(&quiet))?;
+    if !compiled.success() {
+        return Ok(code(compiled));
+    }
+    let folder = tempfile::tempdir().context("a folder for what Clippy writes")?;
+    Ok(code(run(clippy(compiler)?.as_os_str(), &mut for_lints(arguments, folder.path()).iter())?))
 }
 
-fn status(command: &mut Command) -> Result<ExitStatus> {
-    command.status().with_context(|| format!("running {}", command.get_program().display()))
+/// Whether these compile a crate; otherwise cargo asks about the compiler.
+fn compiles(arguments: &[OsString]) -> bool {
+    arguments.windows(2).any(|pair| pair[0] == "--crate-name" && pair[1] != "___")
+}
+
+fn code(status: ExitStatus) -> ExitCode {
+    if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The program beside the compiler itself, as `cargo clippy` finds it.
@@ -71,35 +84,31 @@ fn clippy(compiler: &OsStr) -> Result<PathBuf> {
     Ok(Path::new(String::from_utf8_lossy(&said.stdout).trim()).join("bin/clippy-driver"))
 }
 
-/// The arguments with which Clippy reads what these compile, and writes to this folder only. `None`: they compile
-/// nothing.
-fn for_lints(arguments: &[OsString], folder: &Path) -> Option<Vec<OsString>> {
-    let is_crate = arguments.windows(2).any(|pair| pair[0] == "--crate-name" && pair[1] != "___");
+/// The arguments with which Clippy reads what these compile, and writes to this folder only.
+fn for_lints(arguments: &[OsString], folder: &Path) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let text = argument.to_string_lossy();
+        if text.starts_with("--emit=") {
+            continue;
+        }
         if text == "--out-dir" {
             rest.next();
         } else if text == "-C" {
             // What was compiled incrementally is the compiler's own.
-            kept.extend(rest.next().filter(|option| !option.to_string_lossy().starts_with("incremental=")).map(
-                |option| {
-                    let mut both = OsString::from("-C");
-                    both.push(option);
-                    both
-                },
-            ));
+            let option = rest.next().filter(|option| !option.to_string_lossy().starts_with("incremental="));
+            kept.extend(option.into_iter().flat_map(|option| [argument.clone(), option.clone()]));
         } else if let Some(formats) = text.strip_prefix("--json=") {
-            // Cargo is told only of the compiler's files.
+            // Cargo would take Clippy's files for the compiler's.
             let formats: Vec<&str> = formats.split(',').filter(|format| *format != "artifacts").collect();
             kept.push(format!("--json={}", formats.join(",")).into());
-        } else if !text.starts_with("--emit=") {
+        } else {
             kept.push(argument.clone());
         }
     }
     kept.extend(["--emit=metadata".into(), "--out-dir".into(), folder.into()]);
-    is_crate.then_some(kept)
+    kept
 }
 
 #[cfg(test)]
@@ -119,11 +128,12 @@ mod tests {
         );
         let expected = words(
             "--crate-name assay_io --edition=2024 src/lib.rs --error-format=json --json=diagnostic-rendered-ansi --crate-type \
-             lib -Copt-level=1 -L dependency=/t/deps --extern nix=/t/deps/libnix-1.rmeta --emit=metadata --out-dir /aside",
+             lib -C opt-level=1 -L dependency=/t/deps --extern nix=/t/deps/libnix-1.rmeta --emit=metadata --out-dir /aside",
         );
-        assert_eq!(for_lints(&compiler, Path::new("/aside")), Some(expected));
+        assert_eq!(for_lints(&compiler, Path::new("/aside")), expected);
         for question in ["-vV", "- --crate-name ___ --print=file-names --crate-type bin"] {
-            assert_eq!(for_lints(&words(question), Path::new("/aside")), None, "{question}");
+            assert!(!compiles(&words(question)), "{question}");
         }
+        assert!(compiles(&compiler));
     }
 }

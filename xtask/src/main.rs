@@ -57,19 +57,13 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match lints::wrapped() {
-        Some(arguments) => match lints::compile(&arguments) {
-            Ok(succeeded) => return if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE },
-            Err(error) => Err(error),
-        },
-        None => task(),
+        Some(arguments) => lints::compile(&arguments),
+        None => task().map(|()| ExitCode::SUCCESS),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 fn task() -> Result<()> {

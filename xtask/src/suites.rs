@@ -20,9 +20,9 @@ use crate::steps::cargo;
 /// The programs of all tests, compiled.
 pub(crate) struct Suites {
     programs: Vec<Program>,
-    /// With which they were compiled.
+    /// The compiler's wrapper that they were compiled with.
     wrapper: Wrapper,
-    /// Of the compiler and its lints, in all crates of the workspace.
+    /// Warnings of the compiler and of Clippy.
     pub(crate) warnings: usize,
 }
 
@@ -270,7 +270,7 @@ mod tests {
             made("dependency", "lib", 10, serde_json::Value::Null, false),
             heard("warning"),
             heard("warning"),
-            // Counts the warnings.
+            // Only says how many warnings there were.
             heard("failure-note"),
             serde_json::json!({"reason": "build-finished", "success": true}),
         ];
