@@ -51,6 +51,7 @@ fn status(nats: &NatsOptions) -> Result<Exit, Trouble> {
 fn table(agents: &[Presence]) -> String {
     let row = |agent: &Presence| {
         let state = match (&agent.busy, agent.share) {
+            _ if !agent.answers => "does not answer".to_owned(),
             (Some(run), _) => format!("busy with run {run}"),
             (None, Some(share)) => format!("free, share {share}"),
             (None, None) => "free".to_owned(),

@@ -383,6 +383,10 @@ fn an_agent_that_is_killed_or_frozen_leaves_a_partial_result_that_says_so() {
             lab.folder.start(&lab.short_lease("run sleepy.lua --sessions 4 --time 8s --record x.json --force"));
         run.wait_for_interval(4);
         other.signal(signal);
+        // Its entry stays for some seconds, in which it is neither free nor busy.
+        let listed = lab.folder.expect(&format!("fleet status --nats {}", lab.nats), 0).stdout;
+        let line = listed.lines().find(|line| line.starts_with(name));
+        assert!(line.is_none_or(|line| line.ends_with("does not answer")), "{listed}");
         run.wait_for(&format!("agent {name} is lost"));
         let ran = run.finish();
         assert_eq!(ran.code, Some(6), "{}", ran.shown());
