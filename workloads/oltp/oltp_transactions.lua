@@ -189,7 +189,10 @@ function thread_init()
   end
   if oltp.is_redshift() then sysbench.opt.delete_inserts = 0 end
   prepare_statements()
-  if program then stmt = oltp.one_of_each(stmt) end
+  if program then
+    stmt = oltp.one_of_each(stmt)
+    if opt("reconnect") == 0 then assay.run_straight(stmt) end
+  end
 end
 
 function close_statements()

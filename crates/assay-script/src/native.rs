@@ -301,6 +301,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("plain_bind", plain_bind as *const c_void),
     ("plain_value", plain_value as *const c_void),
     ("plain_left", plain_left as *const c_void),
+    ("plain_take_back", plain_take_back as *const c_void),
     ("result_label", result_label as *const c_void),
     ("mark_line", mark_line as *const c_void),
     ("acknowledge", acknowledge as *const c_void),
@@ -533,6 +534,15 @@ unsafe extern "C" fn plain_value(shared: *mut Shared, variable: u32) -> i64 {
 unsafe extern "C" fn plain_left(shared: *mut Shared) -> f64 {
     // SAFETY: see `parts`.
     unsafe { parts(shared) }.1.plain.as_ref().map_or(0.0, |run| run.left as f64)
+}
+
+/// The random numbers of the transaction that the session's program is in will be drawn again.
+unsafe extern "C" fn plain_take_back(shared: *mut Shared) {
+    // SAFETY: see `parts`.
+    let native = unsafe { parts(shared) }.1;
+    if let Some(run) = &native.plain {
+        run.take_back(&mut native.rng);
+    }
 }
 
 unsafe extern "C" fn counter_add(shared: *mut Shared, kind: c_int, amount: u64) {

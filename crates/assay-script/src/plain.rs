@@ -1,20 +1,28 @@
-//! Transactions that need no Lua: they compute integers and send statements.
+//! Transactions that need no Lua: they compute integers, draw texts and send statements.
 //!
-//! A compiled script registers a program and asks to run it (`Ask::Plain`). From then on the session's requests come
-//! from here, and Lua waits until it is needed: the loop has ended, a statement failed, or a value does not fit into an
-//! integer of 64 bits. Lua then finds the variables and the random numbers as they were before that command and runs
-//! the command itself, so that every error is detected and worded there.
+//! A script of pgbench, or a transaction that always does the same (`lua/straight.lua`), registers a program and asks
+//! to run it (`Ask::Plain`). From then on the session's requests come from here, and Lua waits until it is needed: the
+//! loop has ended, a statement failed, or a value does not fit into an integer of 64 bits. Lua then runs that command
+//! itself, so that every error is detected and worded there. For that, it finds the variables and the random numbers as
+//! they were before the command, or takes back all random numbers of the transaction and runs it again.
 //!
-//! The text of a program is a list of words, each followed by a separator. A command begins with its name: `set
-//! VARIABLE WORD…` computes a value (operands first, then the operator), `execute VARIABLE…` runs the prepared
-//! statement of this command, `query PIECE…` sends a text. Variables are numbers after a `$`; a piece of text follows a
-//! `'`. `begins`, before everything else, means that a transaction may be left open.
+//! The text of a program is a list of words, each followed by a separator. A command begins with its name:
+//!
+//! * `set VARIABLE WORD…` computes a value, operands first, then the operator.
+//! * `text TEXT FORMAT` draws a text as `sysbench.rand.string` does, for the next statement.
+//! * `execute PARAMETER…` runs the prepared statement of this command. With `#ID…` before the parameters, it runs a
+//!   statement of that list: its only one, or the one that a variable chooses from 1 on, given as `?VARIABLE`.
+//! * `query PIECE…` sends a text. Several of them, with `|` in between, are a list like that of statements, and the
+//!   variable that chooses comes first.
+//!
+//! Variables are numbers after a `$`, texts numbers after a `@`; a piece of text and a format follow a `'`. `begins`,
+//! before everything else, means that a transaction may be left open.
 
 use std::rc::Rc;
 
 use assay_seam::{RowsPool, StatementId, Value, write_decimal};
 
-use crate::random::Rng;
+use crate::random::{Distribution, Rng, Zipf};
 use crate::request::Answer;
 
 /// Follows each word of a program's text.
@@ -23,20 +31,44 @@ const SEPARATOR: char = '\u{1f}';
 /// Maximum number of intermediate values in an expression.
 const DEPTH_MAX: usize = 8;
 
+/// Maximum number of texts of a statement.
+const TEXTS_MAX: usize = 8;
+
 /// A program, shared by all sessions that run it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Program {
     commands: Box<[PlainCommand]>,
     /// Number of variables.
     variables: usize,
+    /// Whether a command executes the statement that its session prepared for it.
+    is_bound: bool,
     may_begin: bool,
 }
 
 #[derive(Debug, PartialEq)]
 enum PlainCommand {
     Set { variable: usize, value: Vec<PlainWord> },
-    Execute { parameters: Vec<usize> },
-    Query { pieces: Vec<PlainPiece> },
+    Text { text: usize, format: Box<[u8]> },
+    Execute { statement: PlainStatement, parameters: Box<[PlainParameter]> },
+    Query { by: Option<usize>, from: Box<[Box<[PlainPiece]>]> },
+}
+
+#[derive(Debug, PartialEq)]
+enum PlainStatement {
+    /// What the session prepared for this command.
+    Bound,
+    One(StatementId),
+    /// One of these, by the value of a variable.
+    Chosen {
+        by: usize,
+        from: Box<[StatementId]>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum PlainParameter {
+    Variable(usize),
+    Text(usize),
 }
 
 /// Part of an expression.
@@ -49,13 +81,31 @@ enum PlainWord {
     Multiply,
     Divide,
     Remainder,
+    /// As pgbench's `random`.
     Random,
+    /// As `sysbench.rand.uniform` and `sysbench.rand.default`.
+    Uniform,
+    Default,
 }
+
+/// What random values are drawn from and into.
+pub(crate) struct PlainDraws<'a> {
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) distribution: &'a Distribution,
+    pub(crate) zipf: &'a mut Zipf,
+    /// Texts of the next statement.
+    pub(crate) texts: &'a mut PlainTexts,
+}
+
+/// Room for the texts of a statement, by number; used for one session after the other.
+#[derive(Debug, Default)]
+pub(crate) struct PlainTexts([Vec<u8>; TEXTS_MAX]);
 
 #[derive(Debug, PartialEq)]
 enum PlainPiece {
     Text(Box<[u8]>),
     Variable(usize),
+    Drawn(usize),
 }
 
 /// A session's next request.
@@ -90,17 +140,22 @@ pub(crate) struct PlainRun {
     pub(crate) left: u64,
     /// The current command. 0 <= at <= commands.len()
     at: usize,
-    /// Its variables, then for each command the number of its prepared statement.
+    /// Its variables, then, in a program with bound statements, the statement of each command.
     slots: Box<[i64]>,
+    /// The random numbers as they were before the transaction.
+    before: Option<Rng>,
 }
 
 impl Program {
     /// Parses a program's text; `None`: it is not one.
     pub(crate) fn parse(text: &str) -> Option<Program> {
-        let mut program = Program { commands: Box::default(), variables: 0, may_begin: false };
+        let mut program = Program { commands: Box::default(), variables: 0, is_bound: false, may_begin: false };
         let mut commands = Vec::new();
         let variable = |word: &str| word.strip_prefix('$')?.parse::<u16>().ok().map(usize::from);
+        let text_number = |word: &str| word.strip_prefix('@')?.parse().ok().filter(|text| *text < TEXTS_MAX);
         let mut most = 0;
+        // Those drawn since the last statement: what others are is not known.
+        let mut drawn = [false; TEXTS_MAX];
         let mut used = |variable: usize| {
             most = most.max(variable + 1);
             variable
@@ -108,7 +163,7 @@ impl Program {
         let mut words = text.strip_suffix(SEPARATOR)?.split(SEPARATOR).peekable();
         while let Some(name) = words.next() {
             let mut arguments =
-                std::iter::from_fn(|| words.next_if(|word| !matches!(*word, "set" | "execute" | "query")));
+                std::iter::from_fn(|| words.next_if(|word| !matches!(*word, "set" | "text" | "execute" | "query")));
             commands.push(match name {
                 "begins" => {
                     program.may_begin = true;
@@ -124,16 +179,57 @@ impl Program {
                     check_depth(&value)?;
                     PlainCommand::Set { variable: target, value }
                 }
+                "text" => {
+                    let (text, format) = (text_number(arguments.next()?)?, arguments.next()?.strip_prefix('\'')?);
+                    drawn[text] = true;
+                    PlainCommand::Text { text, format: format.as_bytes().into() }
+                }
                 "execute" => {
-                    let parameters = arguments.map(|word| Some(used(variable(word)?)));
-                    PlainCommand::Execute { parameters: parameters.collect::<Option<_>>()? }
+                    let (mut by, mut from, mut parameters) = (None, Vec::new(), Vec::new());
+                    for word in arguments {
+                        if let Some(chooser) = word.strip_prefix('?') {
+                            by = Some(used(variable(chooser)?));
+                        } else if let Some(id) = word.strip_prefix('#') {
+                            from.push(StatementId(id.parse().ok()?));
+                        } else if let Some(text) = text_number(word) {
+                            parameters.push(PlainParameter::Text(drawn[text].then_some(text)?));
+                        } else {
+                            parameters.push(PlainParameter::Variable(used(variable(word)?)));
+                        }
+                    }
+                    let statement = match (by, &from[..]) {
+                        (None, []) => PlainStatement::Bound,
+                        (None, [one]) => PlainStatement::One(*one),
+                        (Some(by), [_, ..]) => PlainStatement::Chosen { by, from: from.into() },
+                        _ => return None,
+                    };
+                    program.is_bound |= statement == PlainStatement::Bound;
+                    drawn = [false; TEXTS_MAX];
+                    PlainCommand::Execute { statement, parameters: parameters.into() }
                 }
                 "query" => {
-                    let read = |word: &str| match word.strip_prefix('\'') {
-                        Some(text) => Some(PlainPiece::Text(text.as_bytes().into())),
-                        None => Some(PlainPiece::Variable(used(variable(word)?))),
-                    };
-                    PlainCommand::Query { pieces: arguments.map(read).collect::<Option<_>>()? }
+                    let (mut by, mut from) = (None, vec![Vec::new()]);
+                    for word in arguments {
+                        let piece = if let Some(text) = word.strip_prefix('\'') {
+                            PlainPiece::Text(text.as_bytes().into())
+                        } else if let Some(text) = text_number(word) {
+                            PlainPiece::Drawn(drawn[text].then_some(text)?)
+                        } else if let Some(chooser) = word.strip_prefix('?') {
+                            by = Some(used(variable(chooser)?));
+                            continue;
+                        } else if word == "|" {
+                            from.push(Vec::new());
+                            continue;
+                        } else {
+                            PlainPiece::Variable(used(variable(word)?))
+                        };
+                        from.last_mut()?.push(piece);
+                    }
+                    if by.is_some() != (from.len() > 1) {
+                        return None;
+                    }
+                    drawn = [false; TEXTS_MAX];
+                    PlainCommand::Query { by, from: from.into_iter().map(Vec::into).collect() }
                 }
                 _ => return None,
             });
@@ -167,13 +263,15 @@ impl PlainWord {
             "/" => PlainWord::Divide,
             "%" => PlainWord::Remainder,
             "random" => PlainWord::Random,
+            "uniform" => PlainWord::Uniform,
+            "default" => PlainWord::Default,
             _ => PlainWord::Integer(word.parse().ok()?),
         })
     }
 
     /// `None`: Lua has to compute it.
     #[inline]
-    fn apply(self, a: i64, b: i64, rng: &mut Rng) -> Option<i64> {
+    fn apply(self, a: i64, b: i64, draws: &mut PlainDraws<'_>) -> Option<i64> {
         match self {
             PlainWord::Add => a.checked_add(b),
             PlainWord::Subtract => a.checked_sub(b),
@@ -184,17 +282,25 @@ impl PlainWord {
             PlainWord::Random => {
                 // As `R.random` in runtime.lua draws, and from no larger range.
                 let span = b.checked_sub(a).filter(|span| (0..(1 << 50) - 1).contains(span))?;
-                Some(a + (rng.double() * (span + 1) as f64) as i64)
+                Some(a + (draws.rng.double() * (span + 1) as f64) as i64)
             }
+            PlainWord::Uniform => Some(draws.rng.uniform(bound(a)?, bound(b)?).into()),
+            PlainWord::Default => Some(draws.rng.draw(bound(a)?, bound(b)?, draws.distribution, draws.zipf).into()),
             PlainWord::Integer(_) | PlainWord::Variable(_) => None,
         }
     }
 }
 
+/// A bound of a range to draw from.
+fn bound(value: i64) -> Option<u32> {
+    u32::try_from(value).ok()
+}
+
 impl PlainRun {
     pub(crate) fn new(program: &Rc<Program>) -> PlainRun {
-        let slots = vec![0; program.variables + program.commands.len()].into();
-        PlainRun { program: Rc::clone(program), connection: 0, left: 0, at: 0, slots }
+        let bound = if program.is_bound { program.commands.len() } else { 0 };
+        let slots = vec![0; program.variables + bound].into();
+        PlainRun { program: Rc::clone(program), connection: 0, left: 0, at: 0, slots, before: None }
     }
 
     /// A variable's value; 0 where there is no such variable.
@@ -220,6 +326,13 @@ impl PlainRun {
         self.at
     }
 
+    /// Random numbers from here on are those of the transaction that was begun last, once more.
+    pub(crate) fn take_back(&self, rng: &mut Rng) {
+        if let Some(before) = &self.before {
+            *rng = before.clone();
+        }
+    }
+
     /// Asks for the next transaction.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<PlainStep, Leave> {
@@ -234,7 +347,7 @@ impl PlainRun {
     pub(crate) fn resume(
         &mut self,
         answer: Answer,
-        rng: &mut Rng,
+        draws: &mut PlainDraws<'_>,
         pool: &mut RowsPool,
     ) -> Result<PlainStep, (Leave, Answer)> {
         match answer {
@@ -247,29 +360,45 @@ impl PlainRun {
                 }
                 self.at += 1;
             }
-            Answer::Begin(_) => {}
+            Answer::Begin(_) => self.before = Some(draws.rng.clone()),
             Answer::Proceed(false) if self.at == self.program.commands.len() => {
                 return self.next().map_err(|leave| (leave, Answer::Done));
             }
             Answer::Proceed(true) => return Err((Leave::Open, Answer::Done)),
             _ => return Err((Leave::Over, Answer::Done)),
         }
-        self.go_on(rng).map_err(|leave| (leave, Answer::Done))
+        self.go_on(draws).map_err(|leave| (leave, Answer::Done))
     }
 
-    fn go_on(&mut self, rng: &mut Rng) -> Result<PlainStep, Leave> {
+    fn go_on(&mut self, draws: &mut PlainDraws<'_>) -> Result<PlainStep, Leave> {
         loop {
             match self.program.commands.get(self.at) {
                 Some(PlainCommand::Set { variable, value }) => {
-                    let before = rng.clone();
-                    let Some(value) = self.compute(value, rng) else {
-                        *rng = before;
+                    let before = draws.rng.clone();
+                    let Some(value) = self.compute(value, draws) else {
+                        *draws.rng = before;
                         return Err(Leave::Do);
                     };
                     self.slots[*variable] = value;
                     self.at += 1;
                 }
+                Some(PlainCommand::Text { text, format }) => {
+                    let target = &mut draws.texts.0[*text];
+                    target.resize(format.len(), 0);
+                    draws.rng.fill(format, target);
+                    self.at += 1;
+                }
+                Some(PlainCommand::Execute { statement: PlainStatement::Chosen { by, from }, .. })
+                    if !(1..=from.len() as i64).contains(&self.slots[*by]) =>
+                {
+                    return Err(Leave::Do);
+                }
                 Some(PlainCommand::Execute { .. }) => return Ok(PlainStep::Execute),
+                Some(PlainCommand::Query { by: Some(by), from })
+                    if !(1..=from.len() as i64).contains(&self.slots[*by]) =>
+                {
+                    return Err(Leave::Do);
+                }
                 Some(PlainCommand::Query { .. }) => return Ok(PlainStep::Query),
                 None if self.program.may_begin => return Ok(PlainStep::InTransaction),
                 None => return self.next(),
@@ -278,7 +407,7 @@ impl PlainRun {
     }
 
     #[inline]
-    fn compute(&self, value: &[PlainWord], rng: &mut Rng) -> Option<i64> {
+    fn compute(&self, value: &[PlainWord], draws: &mut PlainDraws<'_>) -> Option<i64> {
         let (mut stack, mut depth) = ([0; DEPTH_MAX], 0);
         for word in value {
             match *word {
@@ -292,31 +421,42 @@ impl PlainRun {
                 }
                 operator => {
                     depth -= 1;
-                    stack[depth - 1] = operator.apply(stack[depth - 1], stack[depth], rng)?;
+                    stack[depth - 1] = operator.apply(stack[depth - 1], stack[depth], draws)?;
                 }
             }
         }
         Some(stack[0])
     }
 
-    /// The prepared statement of the command that runs, and its parameters.
+    /// The prepared statement of the command that runs, and its parameters; `texts`: those that `resume` drew.
     #[inline]
-    pub(crate) fn statement(&self, parameters: &mut Vec<Value<'static>>) -> StatementId {
+    pub(crate) fn statement<'a>(&self, texts: &'a PlainTexts, parameters: &mut Vec<Value<'a>>) -> StatementId {
         parameters.clear();
-        if let Some(PlainCommand::Execute { parameters: variables }) = self.program.commands.get(self.at) {
-            parameters.extend(variables.iter().map(|variable| Value::Int(self.slots[*variable])));
+        let Some(PlainCommand::Execute { statement, parameters: given }) = self.program.commands.get(self.at) else {
+            return StatementId(0);
+        };
+        parameters.extend(given.iter().map(|parameter| match *parameter {
+            PlainParameter::Variable(variable) => Value::Int(self.slots[variable]),
+            PlainParameter::Text(text) => Value::Text(&texts.0[text]),
+        }));
+        match statement {
+            PlainStatement::One(one) => *one,
+            PlainStatement::Chosen { by, from } => from[self.slots[*by] as usize - 1],
+            PlainStatement::Bound => StatementId(self.slots[self.program.variables + self.at] as u32),
         }
-        StatementId(self.slots[self.program.variables + self.at] as u32)
     }
 
-    /// The text of the command that runs; false where it is none.
-    pub(crate) fn write_text(&self, text: &mut Vec<u8>) -> bool {
-        text.clear();
-        let Some(PlainCommand::Query { pieces }) = self.program.commands.get(self.at) else { return false };
+    /// The text of the command that runs; false where it is none. `texts`: those that `resume` drew.
+    pub(crate) fn write_text(&self, texts: &PlainTexts, target: &mut Vec<u8>) -> bool {
+        target.clear();
+        let Some(PlainCommand::Query { by, from }) = self.program.commands.get(self.at) else { return false };
+        let chosen = by.map_or(Some(0), |by| usize::try_from(self.slots[by] - 1).ok());
+        let Some(pieces) = chosen.and_then(|chosen| from.get(chosen)) else { return false };
         for piece in pieces {
             match piece {
-                PlainPiece::Text(piece) => text.extend_from_slice(piece),
-                PlainPiece::Variable(variable) => write_decimal(self.slots[*variable], text),
+                PlainPiece::Text(piece) => target.extend_from_slice(piece),
+                PlainPiece::Variable(variable) => write_decimal(self.slots[*variable], target),
+                PlainPiece::Drawn(text) => target.extend_from_slice(&texts.0[*text]),
             }
         }
         true
@@ -326,6 +466,7 @@ impl PlainRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::DistributionKind;
     use crate::request::Verdict;
     use assay_seam::{Class, Nanos, Reply, StatementError};
 
@@ -340,16 +481,43 @@ mod tests {
     struct Session {
         run: PlainRun,
         rng: Rng,
+        zipf: Zipf,
+        texts: PlainTexts,
         pool: RowsPool,
     }
 
     impl Session {
         fn new(text: &str, left: u64) -> Session {
-            Session { run: run(text, left), rng: Rng::new(1, 1), pool: RowsPool::default() }
+            Session {
+                run: run(text, left),
+                rng: Rng::new(1, 1),
+                zipf: Zipf::new(0.8),
+                texts: PlainTexts::default(),
+                pool: RowsPool::default(),
+            }
         }
 
         fn resume(&mut self, answer: Answer) -> Result<PlainStep, Leave> {
-            self.run.resume(answer, &mut self.rng, &mut self.pool).map_err(|(leave, _)| leave)
+            let distribution = Distribution { kind: DistributionKind::Zipfian, ..Distribution::default() };
+            let mut draws = PlainDraws {
+                rng: &mut self.rng,
+                distribution: &distribution,
+                zipf: &mut self.zipf,
+                texts: &mut self.texts,
+            };
+            self.run.resume(answer, &mut draws, &mut self.pool).map_err(|(leave, _)| leave)
+        }
+
+        fn text(&self) -> String {
+            let mut text = Vec::new();
+            assert!(self.run.write_text(&self.texts, &mut text));
+            String::from_utf8(text).unwrap()
+        }
+
+        fn statement(&self) -> String {
+            let mut parameters = Vec::new();
+            let statement = self.run.statement(&self.texts, &mut parameters);
+            format!("{} {parameters:?}", statement.0)
         }
 
         fn replied(&mut self) -> Result<PlainStep, Leave> {
@@ -364,13 +532,9 @@ mod tests {
         session.run.bind(1, 9);
         assert_eq!(session.run.next(), Ok(PlainStep::Next));
         assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Execute));
-        let mut parameters = Vec::new();
-        assert_eq!(session.run.statement(&mut parameters), StatementId(9));
-        assert_eq!(parameters, [Value::Int(40), Value::Int(6)]);
+        assert_eq!(session.statement(), "9 [Int(40), Int(6)]");
         assert_eq!(session.replied(), Ok(PlainStep::Query));
-        let mut text = Vec::new();
-        assert!(session.run.write_text(&mut text));
-        assert_eq!(String::from_utf8(text).unwrap(), "a= 40");
+        assert_eq!(session.text(), "a= 40");
         assert_eq!(session.replied(), Ok(PlainStep::Next));
         assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Execute));
         assert_eq!((session.replied(), session.replied()), (Ok(PlainStep::Query), Err(Leave::Over)));
@@ -389,7 +553,7 @@ mod tests {
         session.run.set(2, drawn);
         assert_eq!((session.replied(), session.run.at()), (Err(Leave::Do), 2), "a division by zero");
         session.run.set(2, drawn + 1);
-        assert_eq!(session.run.go_on(&mut session.rng), Ok(PlainStep::InTransaction));
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::InTransaction));
         assert_eq!(session.run.value(1), -1);
         assert_eq!(session.resume(Answer::Proceed(true)), Err(Leave::Open));
         assert_eq!(session.resume(Answer::Proceed(false)), Ok(PlainStep::Next));
@@ -405,6 +569,66 @@ mod tests {
     }
 
     #[test]
+    fn a_statement_may_be_one_of_a_list_and_have_texts() {
+        let program = "set $0 1 2 uniform set $1 1 100 default text @0 '##-@ execute ?$0 #4 #7 @0 $1 execute #5";
+        let mut session = Session::new(program, u64::MAX);
+        let (mut rng, mut zipf) = (Rng::new(1, 1), Zipf::new(0.8));
+        let mut seen = [false; 2];
+        for _ in 0..50 {
+            assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Execute));
+            let (chosen, id) = (rng.uniform(1, 2), rng.zipfian(1, 100, &mut zipf));
+            let mut text = [0; 4];
+            rng.fill(b"##-@", &mut text);
+            let statement = [4, 7][chosen as usize - 1];
+            seen[chosen as usize - 1] = true;
+            assert_eq!(session.statement(), format!("{statement} [Text({:?}), Int({id})]", text.as_slice()));
+            assert_eq!(session.replied(), Ok(PlainStep::Execute));
+            assert_eq!(session.statement(), "5 []");
+            assert_eq!(session.replied(), Ok(PlainStep::Next));
+        }
+        assert_eq!(seen, [true; 2]);
+    }
+
+    #[test]
+    fn a_text_may_be_one_of_a_list_and_have_texts() {
+        for (choice, text) in [(1, "a --- b 1"), (2, "2 --- c")] {
+            let program = format!("set $0 {choice} text @0 '--- query ?$0 'a_ @0 '_b_ $0 | $0 '_ @0 '_c query 'd");
+            let mut session = Session::new(&program, 1);
+            assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Query));
+            assert_eq!(session.text(), text);
+            assert_eq!(session.replied(), Ok(PlainStep::Query));
+            assert_eq!(session.text(), "d");
+        }
+        let mut session = Session::new("set $0 3 query ?$0 'a | 'b", 1);
+        assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Err(Leave::Do));
+    }
+
+    #[test]
+    fn random_numbers_of_a_transaction_can_be_taken_back() {
+        let mut session =
+            Session::new("set $0 1 1000000 uniform execute #0 $0 set $0 1 1000000 uniform execute #0 $0", 9);
+        let mut statements = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Ok(PlainStep::Execute));
+            statements.push(session.statement());
+            assert_eq!(session.replied(), Ok(PlainStep::Execute));
+            statements.push(session.statement());
+            session.run.take_back(&mut session.rng);
+            session.run.at = 0;
+        }
+        assert_eq!(statements[..2], statements[2..]);
+        assert_ne!(statements[0], statements[1]);
+    }
+
+    #[test]
+    fn a_choice_outside_of_its_list_is_left_to_lua() {
+        for choice in [0, 3, -1] {
+            let mut session = Session::new(&format!("set $0 {choice} execute ?$0 #4 #7"), 1);
+            assert_eq!(session.resume(Answer::Begin(Nanos::ZERO)), Err(Leave::Do));
+        }
+    }
+
+    #[test]
     fn texts_that_are_no_programs_are_refused() {
         assert!(Program::parse("").is_none());
         for text in [
@@ -417,6 +641,17 @@ mod tests {
             "set $0 1.5",
             "run",
             "execute 5",
+            "execute @0",
+            "text @0 '# execute #1 execute #1 @0",
+            "text @8 '#",
+            "text @0",
+            "text $0 '#",
+            "execute ?$0 $1",
+            "execute #1 #2",
+            "execute #x",
+            "query 'a | 'b",
+            "query ?$0 'a",
+            "query @0",
             "query a",
         ] {
             assert_eq!(program(text), None, "{text}");

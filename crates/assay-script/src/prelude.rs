@@ -19,7 +19,7 @@ const CORE: [LuaChunk; 2] =
     [(c"=assay/core", include_str!("lua/core.lua")), (c"=assay/mark", include_str!("lua/mark.lua"))];
 
 /// The other parts, in the order they run.
-const REST: [LuaChunk; 10] = [
+const REST: [LuaChunk; 11] = [
     (c"=assay/foreign", include_str!("lua/foreign.lua")),
     (c"=assay/rand", include_str!("lua/rand.lua")),
     (c"=assay/sql", include_str!("lua/sql.lua")),
@@ -27,6 +27,7 @@ const REST: [LuaChunk; 10] = [
     (c"=assay/lean", include_str!("lua/lean.lua")),
     (c"=assay/load", include_str!("lua/load.lua")),
     (c"=assay/plain", include_str!("lua/plain.lua")),
+    (c"=assay/straight", include_str!("lua/straight.lua")),
     (c"=assay/legacy", include_str!("lua/legacy.lua")),
     (c"=assay/report", include_str!("lua/report.lua")),
     (c"=assay/session", include_str!("lua/session.lua")),

@@ -20,7 +20,7 @@ use crate::failure::ScriptError;
 use crate::front::ScriptFront;
 use crate::guard::{Guard, GuardWatch};
 use crate::native::{FUNCTIONS, Key, Marks, Native, Shared};
-use crate::plain::{Leave, PlainStep};
+use crate::plain::{Leave, PlainDraws, PlainStep, PlainTexts};
 use crate::prelude;
 use crate::random::Distribution;
 use crate::request::{Answer, ConnectionNumber, Failure, Request, Slot};
@@ -41,6 +41,8 @@ pub struct LuaState {
     parameters: Vec<Value<'static>>,
     /// The text that a plain program handed out last.
     text: Vec<u8>,
+    /// The texts that a plain program drew for its statement.
+    texts: PlainTexts,
     generation: u64,
     pub(crate) seed: u64,
     /// Declarations of the program.
@@ -111,6 +113,7 @@ impl LuaState {
                 sessions: Vec::new(),
                 parameters: Vec::new(),
                 text: Vec::new(),
+                texts: PlainTexts::default(),
                 generation: 0,
                 seed: opening.seed,
                 declared: Arc::default(),
@@ -274,10 +277,17 @@ impl LuaState {
     pub fn resume(&mut self, slot: Slot, answer: Answer, pool: &mut RowsPool) -> Request<'_> {
         let session = self.sessions[slot.0 as usize].as_mut().expect("the slot came from add_session");
         let asked = if session.is_plain {
-            // SAFETY: no Lua code runs; `native` lives as long as the session, and nothing else refers to it.
-            let native = unsafe { &mut *session.native };
+            // SAFETY: no Lua code runs; `shared` and `native` live as long as the state and the session, and nothing
+            // else refers to them.
+            let (shared, native) = unsafe { (&mut *self.shared, &mut *session.native) };
             let run = native.plain.as_mut().expect("a plain program runs");
-            match run.resume(answer, &mut native.rng, pool) {
+            let mut draws = PlainDraws {
+                rng: &mut native.rng,
+                distribution: &shared.distribution,
+                zipf: &mut shared.zipf,
+                texts: &mut self.texts,
+            };
+            match run.resume(answer, &mut draws, pool) {
                 Ok(step) => return self.plain_request(slot, step),
                 Err((leave, answer)) => self.leave_plain(slot, leave, answer, pool),
             }
@@ -327,7 +337,7 @@ impl LuaState {
             let run = (*native).plain.as_ref().expect("it runs");
             lua::lua_pushnumber(thread, f64::from(leave as u32));
             lua::lua_pushnumber(thread, run.at() as f64);
-            match run.write_text(&mut self.text) {
+            match run.write_text(&self.texts, &mut self.text) {
                 true => push_bytes(thread, &self.text),
                 false => lua::lua_pushnil(thread),
             }
@@ -346,14 +356,17 @@ impl LuaState {
             PlainStep::Next => Request::Next,
             PlainStep::InTransaction => Request::InTransaction(connection),
             PlainStep::Execute => {
-                let statement = run.statement(&mut self.parameters);
+                // SAFETY: `texts` lives as long as `self`. Parameters are read while the request borrows `self`, and
+                // not any more when the next one is made.
+                let texts = unsafe { &*(&raw const self.texts) };
+                let statement = run.statement(texts, &mut self.parameters);
                 Request::Operation(
                     connection,
                     Operation::Execute { statement, parameters: &self.parameters, rows: RowsWanted::Count },
                 )
             }
             PlainStep::Query => {
-                run.write_text(&mut self.text);
+                run.write_text(&self.texts, &mut self.text);
                 Request::Operation(connection, Operation::Query { text: &self.text, rows: RowsWanted::Count })
             }
         }

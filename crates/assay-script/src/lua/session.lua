@@ -593,6 +593,13 @@ function assay.run_plain(form)
   if not core.terminals then current().plain = form end
 end
 
+--- For a script whose `event` always executes the same statements, those in `list`, but for its random numbers: it runs
+--- without Lua then (`straight.lua`).
+function assay.run_straight(list)
+  local session = current()
+  if not core.terminals then session.plain = core.straight(core.global(session, "event"), list) end
+end
+
 --- Lets the command of a plain form that the server refused raise that, where it stands in the script.
 local function refuse_at(form, at, text, ...)
   local answer, count = { ... }, select("#", ...)
@@ -616,8 +623,13 @@ local function run_plain(session, tid, form)
     end
     form:restore(what == plain.OVER and 0 or at)
     if what == plain.OVER then return false end
-    if what == plain.REFUSED then refuse_at(form, at, text, ...) end
+    if form.replay then
+      form:replay(at, what == plain.REFUSED, ...)
+    elseif what == plain.REFUSED then
+      refuse_at(form, at, text, ...)
+    end
     transaction(session, tid)
+    if form.end_replay then form:end_replay() end
     return true
   end
   return after(plain.run(form.program, form.connection, form.statements, values, math.huge))

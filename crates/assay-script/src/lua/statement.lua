@@ -294,6 +294,13 @@ function Statement:perform(...)
   return finish_unread(connection, self, execute(self, PERFORM))
 end
 
+--- A text as written in the text of a statement.
+local function quoted(driver, text)
+  text = text:gsub("'", "''")
+  if driver.backslash_escapes then text = text:gsub("\\", "\\\\") end
+  return "'" .. text .. "'"
+end
+
 --- A value as written in the text of a statement.
 local function literal(driver, kind, value, i)
   if value == nil then return "NULL" end
@@ -305,30 +312,35 @@ local function literal(driver, kind, value, i)
   end
   if kind == "b" then raise("parameter " .. i .. ": binary values need prepared statements") end
   if kind ~= "t" and tonumber(value) then return value end
-  value = value:gsub("'", "''")
-  if driver.backslash_escapes then value = value:gsub("\\", "\\\\") end
-  return "'" .. value .. "'"
+  return quoted(driver, value)
+end
+
+--- The text of a statement with `count` placeholders: what comes before each of them, and what comes after the last.
+local function parts_of(text, count)
+  local parts, start, quote = {}, 1, nil
+  for position, mark in text:gmatch("()(['\"`?])") do
+    if mark ~= "?" then
+      if not quote then quote = mark elseif quote == mark then quote = nil end
+    elseif not quote and #parts < count then
+      parts[#parts + 1] = text:sub(start, position - 1)
+      start = position + 1
+    end
+  end
+  parts[#parts + 1] = text:sub(start)
+  return parts
 end
 
 --- The text with the placeholders replaced by values: those given, or those of the parameters.
 local function substituted(statement, ...)
-  local values = { ... }
-  if select("#", ...) == 0 then
-    for i = 1, #statement.kinds do values[i] = statement[i][1] end
+  local kinds, given = statement.kinds, select("#", ...) > 0
+  if #kinds == 0 then return statement.text end
+  local parts = parts_of(statement.text, #kinds)
+  for i = 1, #kinds do
+    local value
+    if given then value = select(i, ...) else value = statement[i][1] end
+    parts[i] = parts[i] .. literal(statement[0].driver, kinds:sub(i, i), value, i)
   end
-  if #statement.kinds == 0 then return statement.text end
-  local parts, start, i, quote = {}, 1, 0, nil
-  for position, mark in statement.text:gmatch("()(['\"`?])") do
-    if mark ~= "?" then
-      if not quote then quote = mark elseif quote == mark then quote = nil end
-    elseif not quote and i < #statement.kinds then
-      i = i + 1
-      parts[#parts + 1] = statement.text:sub(start, position - 1)
-        .. literal(statement[0].driver, statement.kinds:sub(i, i), values[i], i)
-      start = position + 1
-    end
-  end
-  return table.concat(parts) .. statement.text:sub(start)
+  return table.concat(parts)
 end
 
 function Substituted:execute(...)
@@ -439,5 +451,8 @@ function ValueStatement:close()
   return 0
 end
 
--- Used by lean.lua.
-core.statements = { values = ValueStatement, substituted = Substituted, usable_with = usable_with, deferred = deferred }
+-- Used by lean.lua and straight.lua.
+core.statements = {
+  values = ValueStatement, substituted = Substituted, usable_with = usable_with, deferred = deferred,
+  quoted = quoted, parts_of = parts_of, text_with = substituted,
+}

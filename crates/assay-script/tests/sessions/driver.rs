@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use assay_options::*;
 use assay_script::*;
-use assay_seam::{Class, Code, Dialect, Operation, Origin, Reply, Retry, Rows, RowsPool, StatementError};
+use assay_seam::{Class, Code, Dialect, Nanos, Operation, Origin, Reply, Retry, Rows, RowsPool, StatementError};
 
 /// A `Program` from a text called `test.lua`.
 pub(crate) fn program(text: &str) -> Program {
@@ -167,7 +167,7 @@ impl Driver {
             Request::Next => {
                 let proceed = *left > 0;
                 *left = left.saturating_sub(1);
-                ("next".into(), Some(Answer::Proceed(proceed)))
+                ("next".into(), Some(if proceed { Answer::Begin(Nanos::ZERO) } else { Answer::Proceed(false) }))
             }
             Request::Type(number) => (format!("type {number}"), Some(Answer::Done)),
             Request::Failed(failure) => (

@@ -10,4 +10,5 @@ mod legacy;
 mod lifecycle;
 mod randomness;
 mod sql;
+mod straight;
 mod watchdog;

@@ -269,6 +269,40 @@ fn warmup_says_where_it_exists() {
     }
 }
 
+/// The built-in workloads run without Lua, the same text as a script of the user's does not.
+#[test]
+fn a_workload_executes_the_same_statements_with_and_without_lua() {
+    let file = sqlite();
+    for (workload, options) in [
+        ("oltp_point_select", &[][..]),
+        ("oltp_point_select", &["tables=3"]),
+        ("oltp_read_only", &["tables=3", "sum_ranges=2"]),
+        ("oltp_read_write", &["tables=2", "delete_inserts=2"]),
+        ("oltp_read_write", &["tables=2", "skip_trx=on", "range_selects=off"]),
+        ("oltp_write_only", &[]),
+        ("oltp_update_index", &["tables=2"]),
+        ("oltp_update_non_index", &["tables=2"]),
+        ("oltp_delete", &["tables=2"]),
+        ("oltp_read_write", &["tables=2", "db_ps_mode=disable"]),
+        ("oltp_write_only", &["db_ps_mode=disable"]),
+    ] {
+        let builtin = assay_workloads::builtin().iter().find(|builtin| builtin.name == workload).unwrap();
+        let run = |workload, every| {
+            let run = Run { database: &*file.database, workload, options, sessions: 3 };
+            succeeds(run.command("prepare"));
+            let outcome = succeeds(run.transactions_with_deadlocks(130, every));
+            succeeds(run.command("cleanup"));
+            (outcome.executed, outcome.transactions, outcome.restarts)
+        };
+        // More statements than in a transaction, which would never be complete otherwise.
+        for every in [0, 41, 64] {
+            let (here, theirs) = (run(workload, every), run(builtin.text, every));
+            assert_eq!(here, theirs, "{workload} {options:?}, a deadlock every {every}");
+            assert_eq!((here.1, here.2 > 0), (130, every > 0), "{workload}");
+        }
+    }
+}
+
 /// Published scripts take `oltp_common` and replace parts of it.
 #[test]
 fn a_script_may_replace_any_part() {

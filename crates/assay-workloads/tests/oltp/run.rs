@@ -14,8 +14,8 @@ use assay_script::{
     Verdict,
 };
 use assay_seam::{
-    Cell, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Progress,
-    Reply, Retry, RowsPool, RowsWanted,
+    Cell, Class, ConnectOptions, Connection, Database, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation,
+    Progress, Reply, Retry, RowsPool, RowsWanted, StatementError,
 };
 
 const SEED: u64 = 42;
@@ -43,6 +43,8 @@ pub(crate) struct Outcome {
     pub(crate) expected: u64,
     pub(crate) loaded: u64,
     pub(crate) log: Vec<String>,
+    /// Statements once the sessions were ready: prepared ones with their values.
+    pub(crate) executed: Vec<String>,
     /// Sessions that ended with an error, or returned `false` ("failed").
     pub(crate) failures: Vec<String>,
 }
@@ -53,6 +55,8 @@ struct World {
     outcome: Outcome,
     claims: HashMap<Vec<u8>, u64>,
     transactions_left: u64,
+    /// Every so many statements, one is answered with a deadlock; 0: none.
+    deadlock_every: usize,
     pool: RowsPool,
     now: Nanos,
 }
@@ -84,12 +88,18 @@ impl Run<'_> {
     pub(crate) fn command(&self, command: &str) -> Outcome {
         let parallel = self.program(command).commands().iter().any(|known| known.name == command && known.parallel);
         let sessions = if parallel { self.sessions } else { 1 };
-        self.go(command, Entry::Function(command.into()), sessions, 0)
+        self.go(command, Entry::Function(command.into()), sessions, World::default())
     }
 
     /// `assay run NAME`, until this many transactions have begun.
     pub(crate) fn transactions(&self, count: u64) -> Outcome {
-        self.go("run", Entry::Thread, self.sessions, count)
+        self.transactions_with_deadlocks(count, 0)
+    }
+
+    /// The same; of every so many statements, one is answered with a deadlock.
+    pub(crate) fn transactions_with_deadlocks(&self, count: u64, every: usize) -> Outcome {
+        let world = World { transactions_left: count, deadlock_every: every, ..World::default() };
+        self.go("run", Entry::Thread, self.sessions, world)
     }
 
     fn program(&self, command: &str) -> Program {
@@ -108,12 +118,15 @@ impl Run<'_> {
         Program::load(&Arc::new(library), self.workload, &top).unwrap()
     }
 
-    fn go(&self, command: &str, entry: Entry, sessions: u32, transactions: u64) -> Outcome {
+    fn go(&self, command: &str, entry: Entry, sessions: u32, mut world: World) -> Outcome {
         let program = self.program(command);
         let mut options = vec![
             ("threads".to_owned(), OptionValue::Number(self.sessions.into())),
             ("rand_seed".to_owned(), OptionValue::Number(SEED as f64)),
         ];
+        if self.options.contains(&"db_ps_mode=disable") {
+            options.push(("db_ps_mode".to_owned(), OptionValue::Text("disable".to_owned())));
+        }
         for declared in program.options() {
             let given = self.options.iter().find_map(|option| option.strip_prefix(&declared.key())?.strip_prefix('='));
             let value = given.map_or(Ok(declared.default.clone()), |text| declared.kind.parse(Some(text)));
@@ -137,7 +150,6 @@ impl Run<'_> {
             let session = Session { slot, links: Vec::new(), ready: false, in_event: false };
             queue.push_back((session, Turn::Resume(Answer::Done)));
         }
-        let mut world = World { transactions_left: transactions, ..World::default() };
         while let Some((mut session, turn)) = queue.pop_front() {
             let mut answer = match turn {
                 Turn::Resume(answer) => answer,
@@ -197,7 +209,22 @@ impl Session {
             | Request::Defer(number, operation)
             | Request::Pipe(number, operation) => {
                 let link = number.0 as usize;
-                let progress = self.links[link].begin(&operation, world);
+                let mut progress = self.links[link].begin(&operation, world);
+                let executed = match operation {
+                    Operation::Execute { statement, parameters, .. } => Some(format!("{} {parameters:?}", statement.0)),
+                    Operation::Query { text, .. } => Some(String::from_utf8_lossy(text).into_owned()),
+                    _ => None,
+                };
+                if let Some(executed) = executed
+                    && self.ready
+                {
+                    world.outcome.executed.push(executed);
+                    let is_due = world.outcome.executed.len().checked_rem(world.deadlock_every) == Some(0);
+                    if let (Progress::Reply(reply), true) = (&mut progress, is_due) {
+                        let error = StatementError::client(Class::Deadlock, "deadlock");
+                        *reply = Reply::failed(StatementError { retry: Retry::Now, ..error });
+                    }
+                }
                 return self.progress(link, progress, world);
             }
             Request::Flush(_) | Request::Synchronize(_) => Answer::Done,
@@ -211,7 +238,8 @@ impl Session {
                 world.outcome.transactions += u64::from(self.in_event);
                 self.in_event = world.transactions_left > 0;
                 world.transactions_left -= u64::from(self.in_event);
-                return Outward::Yields(Turn::Resume(Answer::Proceed(self.in_event)));
+                let answer = if self.in_event { Answer::Begin(Nanos::ZERO) } else { Answer::Proceed(false) };
+                return Outward::Yields(Turn::Resume(answer));
             }
             Request::Failed(failure) => {
                 assert!(failure.restart, "{failure:?}");
