@@ -433,4 +433,4 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
 /// How long the script's `done` may take after an interrupt, and a script beside the run to stop.
 const LEAVE_WITHIN: Nanos = Nanos::from_secs(2);
 /// How often the coordinator looks for an interrupt when no message comes.
-const LOOK_AROUND: Duration = Duration::from_millis(50);
+const LOOK_AROUND: Duration = Duration::from_millis(100);

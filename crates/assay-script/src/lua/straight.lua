@@ -258,9 +258,6 @@ end
 --- After that `event`.
 function Straight:end_replay() set_perform(self.classes) end
 
-local forms = setmetatable({}, { __mode = "k" }) -- by the list of statements; false: not straight
-local programs = {} -- the same forms by their text
-
 --- What was found in a trace, as a form.
 local function form_of(found, classes)
   renumbered(found.commands)
@@ -270,21 +267,37 @@ local function form_of(found, classes)
     if command[1] == "execute" or command[1] == "query" then count = count + 1 end
   end
   executed[#executed + 1] = count
-  local text = table.concat(texts)
-  if programs[text] == nil then
-    local program = plain.program(text)
-    programs[text] = program and setmetatable({ program = program, executed = executed, classes = classes }, Straight)
-      or false
-  end
-  return programs[text]
+  local program = plain.program(table.concat(texts))
+  return program and setmetatable({ program = program, executed = executed, classes = classes }, Straight)
 end
 
---- The form of `event` that executes the statements in `list`; nil if it is not straight.
-function core.straight(event, list)
-  if forms[list] == nil then
-    local classes = add_classes({}, list)
-    local found = traced(event, list, classes)
-    forms[list] = found and form_of(found, classes) or false
+local forms = setmetatable({}, { __mode = "k" }) -- by the list of statements; false: not straight
+local traces = {} -- what was traced: the `classes` of its statements, and its `form` or false
+
+local function are_equal(classes, others)
+  for class in next, classes do
+    if not others[class] then return false end
   end
-  return forms[list] or nil
+  for class in next, others do
+    if not classes[class] then return false end
+  end
+  return true
+end
+
+--- The form of `event` that executes the statements in `list`; nil if it is not straight. All sessions of a state have
+--- the same `event`, so it is traced once for the same statements.
+function core.straight(event, list)
+  if forms[list] ~= nil then return forms[list] or nil end
+  local classes = add_classes({}, list)
+  local form
+  for _, earlier in ipairs(traces) do
+    if are_equal(earlier.classes, classes) then form = earlier.form end
+  end
+  if form == nil then
+    local found = traced(event, list, classes)
+    form = found and form_of(found, classes) or false
+    traces[#traces + 1] = { classes = classes, form = form }
+  end
+  forms[list] = form
+  return form or nil
 end
