@@ -46,15 +46,13 @@ impl Bus {
         tasks.push(self.spawn(async move {
             while let Some(message) = reports.next().await {
                 let Ok(report) = serde_json::from_slice::<Report>(&message.payload) else { continue };
-                let events = {
-                    let mut lead = lock(&of_task);
-                    let before = lead.orders().clone();
-                    let events = lead.on_report(report, wire.now());
-                    if *lead.orders() != before {
-                        news.notify_one();
-                    }
-                    events
-                };
+                let mut lead = lock(&of_task);
+                let before = lead.orders().clone();
+                let events = lead.on_report(report, wire.now());
+                if *lead.orders() != before {
+                    news.notify_one();
+                }
+                // Before anybody sees what the report has changed.
                 events.into_iter().for_each(|event| drop(told.send(event)));
             }
         }));

@@ -146,15 +146,24 @@ pub fn exists(home: &Home, contents: &Contents) -> bool {
 
 /// Removes an image.
 pub fn remove(home: &Home, key: &str) -> Result<()> {
+    if discard(home, key)? {
+        return Ok(());
+    }
+    Err(Fault::usage(format!("image {key} does not exist")).hint("`assay server images` lists them"))
+}
+
+/// Removes an image; false if there is none, for example because another process has just removed it.
+fn discard(home: &Home, key: &str) -> Result<bool> {
     let _lock = lock(home, key)?;
     let folder = home.images().join(key);
-    if !folder.join(MANIFEST).is_file() {
-        return Err(Fault::usage(format!("image {key} does not exist")).hint("`assay server images` lists them"));
+    let manifest = folder.join(MANIFEST);
+    if !manifest.is_file() {
+        return Ok(false);
     }
     // Without its manifest it is not an image, even if the rest cannot be removed.
-    let manifest = folder.join(MANIFEST);
     fs::remove_file(&manifest).at("remove", &manifest)?;
-    fs::remove_dir_all(&folder).at("remove", &folder)
+    fs::remove_dir_all(&folder).at("remove", &folder)?;
+    Ok(true)
 }
 
 /// Makes an image of a data directory whose server was stopped cleanly. An existing image with the same contents is
@@ -271,7 +280,7 @@ fn make_room(home: &Home, bytes: u64, bound: u64, say: &dyn Fn(&str)) -> Result<
     while sum + bytes > bound {
         let Some(oldest) = images.pop() else { break };
         say(&format!("removing image {}, {} MB, to stay below {} MB", oldest.key, oldest.bytes >> 20, bound >> 20));
-        remove(home, &oldest.key)?;
+        discard(home, &oldest.key)?;
         sum -= oldest.bytes;
     }
     Ok(())

@@ -197,10 +197,14 @@ fn remove_leftovers(home: &Home, is_over: impl Fn(u32) -> bool) {
 /// Whether this process makes no more servers.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
+/// Held while a server's folder is being made: `remove_own` finds it as a whole, or not at all.
+static MAKING: Mutex<()> = Mutex::new(());
+
 /// Kills and removes the servers that end with this process, whether they run or are being started. It makes no more
 /// of them: for an exit while other threads go on.
 pub fn remove_own(home: &Home) {
     ENDS.store(true, Ordering::SeqCst);
+    drop(MAKING.lock().unwrap_or_else(PoisonError::into_inner));
     for server in all(home).into_iter().filter(Server::is_own).rev() {
         // Another thread may start its process after `kill` has looked for one: `remove` then refuses.
         let _ = wait::until(LAST_PATIENCE, || {
@@ -223,7 +227,7 @@ impl Server {
     pub(crate) fn create(home: &Home, state: ServerState) -> Result<Server> {
         home.make()?;
         remove_leftovers(home, |pid| Identity::of(pid).is_none());
-        // From here on `remove_own` may come at any time.
+        let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = || ENDS.load(Ordering::SeqCst).then(|| Fault::usage("this process is ending"));
         if let Some(fault) = ends() {
             return Err(fault);
@@ -242,6 +246,7 @@ impl Server {
                 _ => Fault::file("create", &folder, &error),
             });
         }
+        drop(making);
         let server = Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) };
         match ends() {
             None => Ok(server),

@@ -356,9 +356,10 @@ impl LuaState {
             PlainStep::Next => Request::Next,
             PlainStep::InTransaction => Request::InTransaction(connection),
             PlainStep::Execute => {
+                let texts: *const PlainTexts = &raw const self.texts;
                 // SAFETY: `texts` lives as long as `self`. Parameters are read while the request borrows `self`, and
                 // not any more when the next one is made.
-                let texts = unsafe { &*(&raw const self.texts) };
+                let texts = unsafe { &*texts };
                 let statement = run.statement(texts, &mut self.parameters);
                 Request::Operation(
                     connection,

@@ -41,7 +41,7 @@ pub fn listen() -> Result<(), Trouble> {
 /// How long the program may take to end after an interrupt.
 const END_WITHIN: Duration = Duration::from_secs(9);
 /// How long removing what this process has made may take when it quits.
-const REMOVE_WITHIN: Duration = Duration::from_secs(3);
+const REMOVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Whether the process removes what it has made, to end then.
 static QUITS: AtomicBool = AtomicBool::new(false);
@@ -72,8 +72,13 @@ fn quit(signal: i32) -> ! {
         lab::remove();
         done.send(())
     });
-    let _ = is_done.recv_timeout(REMOVE_WITHIN);
+    let is_removed = is_done.recv_timeout(REMOVE_WITHIN).is_ok();
     screen::restore();
+    if !is_removed {
+        terminal::say(
+            "error: what this process had made could not be removed within 10 s; `assay server list` shows servers\n",
+        );
+    }
     std::process::exit(interrupt::exit_of(signal) as i32);
 }
 

@@ -210,6 +210,8 @@ impl Crew {
             if let Some(gate) = self.leader.with(|lead| lead.gate()) {
                 self.open(gate, plan, (clock, started), screen, &mut course);
             }
+            // Asked first: an end that comes while nothing is heard has an event that is still to be heard.
+            let is_over = self.leader.with(|lead| lead.is_over());
             let event = self.leader.next_event(LOOK_AROUND);
             let is_quiet = event.is_none();
             if let Some(event) = event {
@@ -224,7 +226,7 @@ impl Crew {
             for agent in table.laggards(&out) {
                 screen.warning(&format!("agent {} lags behind: its intervals are late", self.agents[agent].name));
             }
-            if is_quiet && self.leader.with(|lead| lead.is_over()) {
+            if is_quiet && is_over {
                 table.show(&vec![true; self.agents.len()], screen);
                 return course;
             }

@@ -190,12 +190,15 @@ local function traced(event, list, classes)
   return ok and result == nil and coroutine.status(body) == "dead" and found.executed > 0 and found or nil
 end
 
+--- The variables in a word; there are none in a text.
+local function variables_in(word) return word:sub(1, 1) == "'" and function() end or word:gmatch("%$%d+") end
+
 --- The variables of each command are numbered anew, so that one whose value is no longer needed makes room.
-local function renumbered(commands)
+local function renumber(commands)
   local last = {} -- by variable: the last command that it occurs in
   for i, command in ipairs(commands) do
     for _, word in ipairs(command) do
-      for name in word:gmatch("%$%d+") do last[name] = i end
+      for name in variables_in(word) do last[name] = i end
     end
   end
   local numbers, free, count = {}, {}, 0
@@ -209,10 +212,8 @@ local function renumbered(commands)
   for i, command in ipairs(commands) do
     local names = {}
     for j, word in ipairs(command) do
-      if word:sub(1, 1) ~= "'" then
-        for name in word:gmatch("%$%d+") do names[name] = true end
-        command[j] = word:gsub("%$%d+", number)
-      end
+      for name in variables_in(word) do names[name] = true end
+      if word:sub(1, 1) ~= "'" then command[j] = word:gsub("%$%d+", number) end
     end
     for name in next, names do
       if last[name] == i then free[#free + 1] = numbers[name] end
@@ -260,7 +261,7 @@ function Straight:end_replay() set_perform(self.classes) end
 
 --- What was found in a trace, as a form.
 local function form_of(found, classes)
-  renumbered(found.commands)
+  renumber(found.commands)
   local texts, executed, count = {}, {}, 0
   for i, command in ipairs(found.commands) do
     texts[i], executed[i] = table.concat(command, SEPARATOR) .. SEPARATOR, count
