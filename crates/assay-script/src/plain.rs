@@ -47,22 +47,43 @@ pub(crate) struct Program {
 
 #[derive(Debug, PartialEq)]
 enum PlainCommand {
-    Set { variable: usize, value: Vec<PlainWord> },
-    Text { text: usize, format: Box<[u8]> },
-    Execute { statement: PlainStatement, parameters: Box<[PlainParameter]> },
-    Query { by: Option<usize>, from: Box<[Box<[PlainPiece]>]> },
+    Set {
+        variable: usize,
+        value: Vec<PlainWord>,
+    },
+    Text {
+        text: usize,
+        format: Box<[u8]>,
+    },
+    /// Without a choice, the statement that the session prepared for this command.
+    Execute {
+        statement: Option<PlainChoice<StatementId>>,
+        parameters: Box<[PlainParameter]>,
+    },
+    Query {
+        text: PlainChoice<Box<[PlainPiece]>>,
+    },
 }
 
+/// The only member of a list, or the one that a variable chooses, from 1 on.
 #[derive(Debug, PartialEq)]
-enum PlainStatement {
-    /// What the session prepared for this command.
-    Bound,
-    One(StatementId),
-    /// One of these, by the value of a variable.
-    Chosen {
-        by: usize,
-        from: Box<[StatementId]>,
-    },
+struct PlainChoice<T> {
+    by: Option<usize>,
+    from: Box<[T]>,
+}
+
+impl<T> PlainChoice<T> {
+    /// `None`: nothing says which of several, or there is only one.
+    fn new(by: Option<usize>, from: Vec<T>) -> Option<PlainChoice<T>> {
+        (by.is_some() == (from.len() > 1)).then(|| PlainChoice { by, from: from.into() })
+    }
+
+    /// `None`: there is no such member.
+    #[inline]
+    fn of(&self, slots: &[i64]) -> Option<&T> {
+        let index = self.by.map_or(0, |by| slots[by].wrapping_sub(1));
+        usize::try_from(index).ok().and_then(|index| self.from.get(index))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -197,13 +218,9 @@ impl Program {
                             parameters.push(PlainParameter::Variable(used(variable(word)?)));
                         }
                     }
-                    let statement = match (by, &from[..]) {
-                        (None, []) => PlainStatement::Bound,
-                        (None, [one]) => PlainStatement::One(*one),
-                        (Some(by), [_, ..]) => PlainStatement::Chosen { by, from: from.into() },
-                        _ => return None,
-                    };
-                    program.is_bound |= statement == PlainStatement::Bound;
+                    let is_bound = by.is_none() && from.is_empty();
+                    program.is_bound |= is_bound;
+                    let statement = if is_bound { None } else { Some(PlainChoice::new(by, from)?) };
                     drawn = [false; TEXTS_MAX];
                     PlainCommand::Execute { statement, parameters: parameters.into() }
                 }
@@ -225,11 +242,8 @@ impl Program {
                         };
                         from.last_mut()?.push(piece);
                     }
-                    if by.is_some() != (from.len() > 1) {
-                        return None;
-                    }
                     drawn = [false; TEXTS_MAX];
-                    PlainCommand::Query { by, from: from.into_iter().map(Vec::into).collect() }
+                    PlainCommand::Query { text: PlainChoice::new(by, from.into_iter().map(Vec::into).collect())? }
                 }
                 _ => return None,
             });
@@ -388,17 +402,11 @@ impl PlainRun {
                     draws.rng.fill(format, target);
                     self.at += 1;
                 }
-                Some(PlainCommand::Execute { statement: PlainStatement::Chosen { by, from }, .. })
-                    if !(1..=from.len() as i64).contains(&self.slots[*by]) =>
-                {
+                Some(PlainCommand::Execute { statement: Some(choice), .. }) if choice.of(&self.slots).is_none() => {
                     return Err(Leave::Do);
                 }
                 Some(PlainCommand::Execute { .. }) => return Ok(PlainStep::Execute),
-                Some(PlainCommand::Query { by: Some(by), from })
-                    if !(1..=from.len() as i64).contains(&self.slots[*by]) =>
-                {
-                    return Err(Leave::Do);
-                }
+                Some(PlainCommand::Query { text }) if text.of(&self.slots).is_none() => return Err(Leave::Do),
                 Some(PlainCommand::Query { .. }) => return Ok(PlainStep::Query),
                 None if self.program.may_begin => return Ok(PlainStep::InTransaction),
                 None => return self.next(),
@@ -440,18 +448,16 @@ impl PlainRun {
             PlainParameter::Text(text) => Value::Text(&texts.0[text]),
         }));
         match statement {
-            PlainStatement::One(one) => *one,
-            PlainStatement::Chosen { by, from } => from[self.slots[*by] as usize - 1],
-            PlainStatement::Bound => StatementId(self.slots[self.program.variables + self.at] as u32),
+            Some(choice) => *choice.of(&self.slots).expect("`resume` has looked"),
+            None => StatementId(self.slots[self.program.variables + self.at] as u32),
         }
     }
 
     /// The text of the command that runs; false where it is none. `texts`: those that `resume` drew.
     pub(crate) fn write_text(&self, texts: &PlainTexts, target: &mut Vec<u8>) -> bool {
         target.clear();
-        let Some(PlainCommand::Query { by, from }) = self.program.commands.get(self.at) else { return false };
-        let chosen = by.map_or(Some(0), |by| usize::try_from(self.slots[by] - 1).ok());
-        let Some(pieces) = chosen.and_then(|chosen| from.get(chosen)) else { return false };
+        let Some(PlainCommand::Query { text }) = self.program.commands.get(self.at) else { return false };
+        let Some(pieces) = text.of(&self.slots) else { return false };
         for piece in pieces {
             match piece {
                 PlainPiece::Text(piece) => target.extend_from_slice(piece),
@@ -648,6 +654,7 @@ mod tests {
             "text $0 '#",
             "execute ?$0 $1",
             "execute #1 #2",
+            "execute ?$0 #1",
             "execute #x",
             "query 'a | 'b",
             "query ?$0 'a",

@@ -193,7 +193,7 @@ end
 --- The variables in a word; there are none in a text.
 local function variables_in(word) return word:sub(1, 1) == "'" and function() end or word:gmatch("%$%d+") end
 
---- The variables of each command are numbered anew, so that one whose value is no longer needed makes room.
+--- Gives variables new numbers: one whose value is no longer needed hands its number on.
 local function renumber(commands)
   local last = {} -- by variable: the last command that it occurs in
   for i, command in ipairs(commands) do
