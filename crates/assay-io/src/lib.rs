@@ -71,7 +71,7 @@ pub trait Io {
     /// Sleeps until something happened or `until` has come (`None`: without limit).
     fn wait(&mut self, until: Option<Nanos>) -> std::io::Result<()>;
 
-    /// How long `wait` has looked for events in vain instead of sleeping, since the beginning.
+    /// How long `wait` has looked for events again and again instead of sleeping, since the beginning.
     fn polled(&self) -> Nanos {
         Nanos::ZERO
     }

@@ -70,7 +70,7 @@ pub struct Readiness {
     timer_at: Option<Nanos>,
     /// How long it looks for events before it sleeps.
     pub(crate) polls: Nanos,
-    /// How long it has looked in vain.
+    /// How long it has looked instead of sleeping.
     polled: Nanos,
     received_at: Nanos,
     slots: Vec<Slot>,
@@ -342,13 +342,21 @@ impl Readiness {
     /// As `sleep`, but awake for the first while.
     fn poll_then_sleep(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<()> {
         let end = now + self.polls;
+        // What the first look finds was there: that look is work. Each later one is polling, whatever it finds, and
+        // however long the worker was without a CPU meanwhile.
+        let mut is_work = true;
         while now < end && until.is_none_or(|until| until > now) {
             self.ask(Some(Duration::ZERO))?;
-            if !self.events.is_empty() {
+            let found = !self.events.is_empty();
+            if found && is_work {
                 return Ok(());
             }
             let before = std::mem::replace(&mut now, self.clock.now());
             self.polled += now - before;
+            if found {
+                return Ok(());
+            }
+            is_work = false;
         }
         if until.is_none_or(|until| until > now) { self.sleep(until, now) } else { Ok(()) }
     }

@@ -73,7 +73,7 @@ pub struct Uring {
     received_at: Nanos,
     /// How long it looks for completions before it sleeps.
     pub(crate) polls: Nanos,
-    /// How long it has looked in vain.
+    /// How long it has looked instead of sleeping.
     polled: Nanos,
     slots: Vec<Slot>,
     /// Indices of empty slots.
@@ -371,20 +371,24 @@ impl Uring {
     /// `until` has come.
     fn poll(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<Option<Nanos>> {
         let end = now + self.polls;
+        // The first look may send, and what it finds was there: that look is work, unless it was in vain. Each later one
+        // is polling, whatever it finds, and however long the worker was without a CPU meanwhile.
+        let mut is_work = true;
         while now < end {
-            // The first call sends.
-            let idle = self.ring.submission().is_empty();
+            let sends = !self.ring.submission().is_empty();
             match self.look_for_completions() {
                 Err(error) if !is_passing(&error) => return Err(error),
                 _ => {}
             }
             let before = std::mem::replace(&mut now, self.clock.now());
-            if !self.ring.completion().is_empty() || until.is_some_and(|until| until <= now) {
-                return Ok(None);
-            }
-            if idle {
+            let found = !self.ring.completion().is_empty();
+            if !(sends || found && is_work) {
                 self.polled += now - before;
             }
+            if found || until.is_some_and(|until| until <= now) {
+                return Ok(None);
+            }
+            is_work = false;
         }
         Ok(Some(now))
     }

@@ -481,7 +481,7 @@ impl Recorder {
         }
     }
 
-    /// The event loop slept from `asleep_from` to `at`, or polled in vain for `polled` of that.
+    /// The event loop slept from `asleep_from` to `at`, or polled for `polled` of that.
     pub(super) fn slept(&mut self, asleep_from: Nanos, at: Nanos, polled: Nanos) {
         if self.is_measuring(at) {
             self.usage.turns += 1;
