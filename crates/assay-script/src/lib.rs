@@ -5,6 +5,7 @@
 //! `Answer` and gets its next `Request`. This is a script's only way to the outside world.
 
 mod asked;
+mod bytecode;
 mod declared;
 pub mod failure;
 pub mod front;
