@@ -93,16 +93,21 @@ impl EncodedHistogram {
         }
     }
 
-    /// A histogram with these counts, of buckets that ascend.
-    pub(crate) fn of_buckets(counts: &[(usize, u64)]) -> EncodedHistogram {
+    /// A histogram with these counts, of buckets that ascend: the bytes that hdrhistogram would write.
+    pub(crate) fn of_buckets(counts: impl Iterator<Item = (usize, u64)>) -> EncodedHistogram {
         let mut bytes = OUR_HEADER.to_vec();
         let mut next = 0;
         for (bucket, count) in counts {
-            if *bucket > next {
-                put_number(&mut bytes, 2 * (bucket - next) as u64 - 1);
+            match (bucket - next) as u64 {
+                0 => {}
+                1 => put_number(&mut bytes, 0),
+                empty => put_number(&mut bytes, 2 * empty - 1),
             }
             put_number(&mut bytes, count.saturating_mul(2));
             next = bucket + 1;
+        }
+        if next == 0 {
+            put_number(&mut bytes, 0);
         }
         EncodedHistogram::with_length(bytes)
     }
@@ -283,6 +288,7 @@ fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bucket::bucket_of;
 
     /// As the deserializer of hdrhistogram has it.
     fn theirs(of: &EncodedHistogram) -> Vec<(u64, u64)> {
@@ -310,6 +316,23 @@ mod tests {
             hdrhistogram::serialization::V2DeflateSerializer::new().serialize(&histogram, &mut deflated).unwrap();
             assert_eq!(text, format!("\"{}\"", STANDARD.encode(deflated)), "the form of earlier versions");
             assert_eq!(serde_json::from_str::<EncodedHistogram>(&text).unwrap(), encoded);
+        }
+    }
+
+    #[test]
+    fn counts_by_bucket_are_encoded_as_by_hdrhistogram() {
+        let lists: [&[(u64, u64)]; 6] = [
+            &[],
+            &[(0, 1)],
+            &[(1, 1), (2, 5), (4, 70_000)],
+            &[(3, 1 << 40), (2047, 1), (2048, 1), (2050, 2), (9_000_000, 1)],
+            &[(HIGHEST_NS, 1 << 61)],
+            &[(0, 9), (1, 1), (1_000_000, 3), (HIGHEST_NS - 1, 1)],
+        ];
+        for list in lists {
+            let by_bucket = list.iter().map(|(value, count)| (bucket_of(*value), *count));
+            let of_values = EncodedHistogram::of(list.iter().copied());
+            assert_eq!(EncodedHistogram::of_buckets(by_bucket), of_values, "{list:?}");
         }
     }
 

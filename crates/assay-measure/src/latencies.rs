@@ -205,8 +205,7 @@ impl Latencies {
         if self.counts.is_empty() {
             return self.histogram.as_ref().map(Cow::Borrowed);
         }
-        let values = self.filled().map(|(bucket, count)| (bounds_of(bucket).1, count));
-        (self.count > 0).then(|| Cow::Owned(EncodedHistogram::of(values)))
+        (self.count > 0).then(|| Cow::Owned(EncodedHistogram::of_buckets(self.filled())))
     }
 
     /// The smallest value that at least a share `q` (0 … 1) of all values do not exceed; zero when empty. Values above

@@ -66,7 +66,7 @@ impl Thinner {
             }
             begins = ends;
         }
-        Some(of.with_histogram(Some(EncodedHistogram::of_buckets(&thinned))))
+        Some(of.with_histogram(Some(EncodedHistogram::of_buckets(thinned.into_iter()))))
     }
 }
 
