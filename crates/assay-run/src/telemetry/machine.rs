@@ -1,12 +1,11 @@
 //! The machine that a local server and the generator share.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use assay_telemetry::facts::{chosen, field};
 use assay_telemetry::procfs;
 
-use super::process::{Device, facts_of, line};
+use super::process::{Device, contents, facts_of, line};
 use super::sampler::{Moment, Readings, SampleSource};
 
 /// A machine to sample.
@@ -51,7 +50,7 @@ impl SampleSource for Machine {
 
     fn sample(&mut self, _: Moment, readings: &mut Readings) {
         for (path, read, metrics) in FILES {
-            match fs::read_to_string(path) {
+            match contents(path) {
                 Ok(text) => read(&text).into_iter().for_each(|(metric, value)| readings.put(metric, path, value)),
                 Err(error) => metrics.iter().for_each(|metric| readings.lack(metric, &format!("{path}: {error}"))),
             }
