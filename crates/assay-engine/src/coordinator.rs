@@ -89,6 +89,10 @@ enum StageCourse {
 
 /// Between the decision to start a stage and its start, so that every worker knows of it in time.
 const BEGIN_AHEAD: Nanos = Nanos::from_millis(2);
+/// How often the coordinator looks for what is due, and for an interrupt, when no message comes.
+pub(crate) const LOOK_AROUND: Nanos = Nanos::from_millis(100);
+/// As `LOOK_AROUND`, while nothing can be due.
+const LOOK_RARELY: Nanos = Nanos::from_millis(500);
 /// Between two progress notices.
 const PROGRESS_EVERY: Nanos = Nanos::from_millis(100);
 /// How late workers may report what time and grace period oblige them to report.
@@ -205,11 +209,15 @@ impl<'a> Coordinator<'a> {
         (0..self.workers.len()).filter(|worker| self.workers[*worker].is_lost).collect()
     }
 
-    /// When `step` must be called even without a message; `MAX` for never.
-    pub(crate) fn deadline(&self) -> Nanos {
+    /// How long to wait for a message before `step` is called without one. `told_of_stops`: an interrupt is a message.
+    pub(crate) fn pause(&self, now: Nanos, told_of_stops: bool) -> Nanos {
         match &self.course {
-            StageCourse::Running(sums) if sums.awaits_start() => sums.measured_from(),
-            _ => Nanos::MAX,
+            StageCourse::Running(sums) if sums.awaits_start() => LOOK_AROUND.min(sums.measured_from() - now),
+            // Nothing is due before the limit. A thread that wakes up takes CPU time from the load.
+            StageCourse::Running(_) if told_of_stops && self.stopping.is_none() && now < self.limit() => {
+                LOOK_RARELY.min(self.limit() - now)
+            }
+            _ => LOOK_AROUND,
         }
     }
 
@@ -374,6 +382,8 @@ impl<'a> Coordinator<'a> {
                     self.observer.notice(Notice::Warning(warning));
                 }
             }
+            // Whoever hears this asks `control`.
+            Message::Stopped => {}
             Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
             Message::Warning(warning) => {
                 let news = match &warning {

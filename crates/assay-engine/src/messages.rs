@@ -83,6 +83,8 @@ pub(crate) enum Message {
         text: String,
     },
     Warning(Warning),
+    /// From the watchdog: the run was interrupted (`Control::stop`).
+    Stopped,
     /// The answer to `Explain`.
     Waiting {
         /// What its sessions have waited for longest; `None`: for no server.

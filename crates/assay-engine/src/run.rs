@@ -5,13 +5,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use assay_io::process::{Scheduler, Usage};
+use assay_io::process::{Scheduler, Usage, keep_freed_memory};
 use assay_io::{Clock, Io, Kernel, Waker};
 use assay_script::{Declaration, Entry, Report};
 use assay_seam::Nanos;
 
 use crate::control::Control;
-use crate::coordinator::Coordinator;
+use crate::coordinator::{self, Coordinator};
 use crate::fleet::Gate;
 use crate::messages::{Message, WorkerCommand};
 use crate::observer::{Notice, Observer};
@@ -27,6 +27,7 @@ use crate::worker::Worker;
 /// worker. `init` and `done` of the script run before and after, in an environment of their own; in a fleet, the first
 /// agent alone runs them. Returns when the run is over, for whatever reason.
 pub fn run(plan: Plan, control: &Control, observer: &mut dyn Observer) -> Outcome {
+    keep_freed_memory();
     let clock = Clock::start();
     let (mut main, before) = match open_main_session(&plan, clock, control, observer) {
         Ok(Some((main, before))) => (Some(main), before),
@@ -111,7 +112,8 @@ fn run_workers(
     }
     // All or none: what the kernel does not report for one thread, it reports for none.
     let schedulers: Arc<[Scheduler]> = schedulers.into_iter().collect::<Option<_>>().unwrap_or_default();
-    let watchdog = Watchdog::start(shared.clone(), schedulers.clone(), outbox.clone(), plan.hold_max, clock);
+    let watchdog =
+        Watchdog::start(shared.clone(), control.clone(), schedulers.clone(), outbox.clone(), plan.hold_max, clock);
     drop(outbox);
 
     let mut consumption = || {
@@ -123,8 +125,8 @@ fn run_workers(
         coordinator.step(clock.now(), Some(Message::Failed(Box::new(error))));
     } else {
         loop {
-            let pause = LOOK_AROUND.min(Duration::from_nanos((coordinator.deadline() - clock.now()).0));
-            let message = match messages.recv_timeout(pause) {
+            let pause = coordinator.pause(clock.now(), watchdog.is_awake());
+            let message = match messages.recv_timeout(Duration::from_nanos(pause.0)) {
                 Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => {
                     // A thread sends everything before it ends: one that ends without `Finished` has panicked.
@@ -218,7 +220,8 @@ impl Aside {
         let (outbox, messages) = mpsc::channel();
         let mut worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
         let schedulers = worker.scheduler.take().into_iter().collect();
-        let watchdog = Watchdog::start(shared.clone(), schedulers, outbox, hold_max, clock);
+        // Whoever waits for the session looks for interrupts.
+        let watchdog = Watchdog::start(shared.clone(), Control::default(), schedulers, outbox, hold_max, clock);
         let aside = Aside { worker, messages, watchdog, shared, clock, totals: Vec::new() };
         aside.order(WorkerCommand::Stage { index: 0, stage: Stage::of(1) });
         Ok(aside)
@@ -432,5 +435,5 @@ pub fn run_inline<I: Io>(mut plan: Plan, io: I, control: &Control, observer: &mu
 
 /// How long the script's `done` may take after an interrupt, and a script beside the run to stop.
 const LEAVE_WITHIN: Nanos = Nanos::from_secs(2);
-/// How often the coordinator looks for an interrupt when no message comes.
-const LOOK_AROUND: Duration = Duration::from_millis(100);
+/// How often whoever waits for a session apart or for other agents looks for an interrupt.
+const LOOK_AROUND: Duration = Duration::from_nanos(coordinator::LOOK_AROUND.0);

@@ -1,7 +1,8 @@
 //! Scripts that block their worker: a separate thread detects them, reports them, and finally interrupts them.
 //!
 //! It also notices when the whole process was halted: it was suspended, or got no CPU, and the thread, which waits for
-//! nothing, was not woken up in time.
+//! nothing, was not woken up in time. And it tells the coordinator of an interrupt, so that only one thread of a run
+//! looks around all the time.
 //!
 //! A session that computes without waiting blocks every other session of its worker. Only time in which the worker
 //! could run counts: while it waits for a CPU on a busy machine, no script holds it. Once the time of the run and its
@@ -17,6 +18,7 @@ use assay_io::Clock;
 use assay_io::process::Scheduler;
 use assay_seam::Nanos;
 
+use crate::control::Control;
 use crate::messages::Message;
 use crate::observer::Warning;
 use crate::shared::Shared;
@@ -41,6 +43,7 @@ impl Watchdog {
     /// holding.
     pub(crate) fn start(
         shared: Arc<Shared>,
+        control: Control,
         schedulers: Arc<[Scheduler]>,
         outbox: mpsc::Sender<Message>,
         hold_max: Nanos,
@@ -51,12 +54,16 @@ impl Watchdog {
         // halts.
         let thread = thread::Builder::new().name("watchdog".into()).spawn(move || {
             let mut holds: Vec<Hold> = Vec::new();
+            let mut has_told_stop = false;
             shared.look(clock.now());
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_nanos(WATCH_EVERY.0)) {
                 let waited: Vec<Nanos> =
                     schedulers.iter().map(|one| one.turns().map_or(Nanos::ZERO, |turns| turns.waited)).collect();
                 let now = clock.now();
                 shared.look(now);
+                if control.is_stopped() && !std::mem::replace(&mut has_told_stop, true) {
+                    let _ = outbox.send(Message::Stopped);
+                }
                 let is_overdue = shared.is_overdue(now);
                 let guards = shared.guards();
                 holds.resize_with(guards.len(), Hold::default);
@@ -85,6 +92,11 @@ impl Watchdog {
             }
         });
         Watchdog { stop, thread: thread.ok() }
+    }
+
+    /// Whether there is such a thread.
+    pub(crate) fn is_awake(&self) -> bool {
+        self.thread.is_some()
     }
 
     pub(crate) fn stop(mut self) {
