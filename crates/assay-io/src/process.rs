@@ -116,8 +116,7 @@ fn turns_of(schedstat: &str) -> Option<Turns> {
 }
 
 /// Keeps up to 64 MiB of freed memory for the next use instead of returning it to the kernel: a run frees and needs
-/// some MiB again in each interval, and a page returned costs a page fault and its zeroing. Only glibc returns it that
-/// early.
+/// some MiB again in each interval, and a page returned costs a page fault and its zeroing. musl has no such setting.
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: sets two thresholds of the allocator; no pointers are passed.

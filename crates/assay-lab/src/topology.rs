@@ -411,7 +411,10 @@ impl Start<'_> {
         if data.is_dir() {
             fs::remove_dir(data).at("replace", data)?;
         }
-        if let Some(parent) = data.parent() {
+        // The server's own folder is there, unless another thread has removed it to end the process.
+        if !data.starts_with(server.folder())
+            && let Some(parent) = data.parent()
+        {
             fs::create_dir_all(parent).at("create", parent)?;
         }
         image::restore(self.home, image, data, &self.account, self.say).map(Some)

@@ -227,9 +227,11 @@ function core.compile(text, display, built_in)
     factory = function() return loadstring(text, "@" .. display) end
   else
     local source = text:gsub("^\239\187\191", ""):gsub("^#[^\n]*", "")
-    -- What is wrong is said of the text itself; what is ours has no errors.
-    local plain, message = built_in or loadstring(source, "@" .. display)
-    if not plain then return nil, message end
+    local message
+    if not built_in then -- What is wrong is said of the text itself; what is ours has no errors.
+      factory, message = loadstring(source, "@" .. display)
+      if not factory then return nil, message end
+    end
     factory, message = loadstring("return function(...) " .. source .. "\nend", "@" .. display)
     if not factory then return nil, message end
   end
