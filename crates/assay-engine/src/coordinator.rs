@@ -382,7 +382,7 @@ impl<'a> Coordinator<'a> {
                     self.observer.notice(Notice::Warning(warning));
                 }
             }
-            // Whoever hears this asks `control`.
+            // `step` looks at `control` after every message.
             Message::Stopped => {}
             Message::Log { session, text } => self.observer.notice(Notice::Log { session, text: &text }),
             Message::Warning(warning) => {

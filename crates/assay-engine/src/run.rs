@@ -220,7 +220,7 @@ impl Aside {
         let (outbox, messages) = mpsc::channel();
         let mut worker = WorkerThread::start(0, Arc::new(plan), shared.clone(), outbox.clone(), clock)?;
         let schedulers = worker.scheduler.take().into_iter().collect();
-        // Whoever waits for the session looks for interrupts.
+        // Without our control: whoever waits for the session looks for interrupts.
         let watchdog = Watchdog::start(shared.clone(), Control::default(), schedulers, outbox, hold_max, clock);
         let aside = Aside { worker, messages, watchdog, shared, clock, totals: Vec::new() };
         aside.order(WorkerCommand::Stage { index: 0, stage: Stage::of(1) });

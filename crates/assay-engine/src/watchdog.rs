@@ -94,7 +94,7 @@ impl Watchdog {
         Watchdog { stop, thread: thread.ok() }
     }
 
-    /// Whether there is such a thread.
+    /// Whether the thread could be started.
     pub(crate) fn is_awake(&self) -> bool {
         self.thread.is_some()
     }

@@ -342,8 +342,8 @@ impl Readiness {
     /// As `sleep`, but awake for the first while.
     fn poll_then_sleep(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<()> {
         let end = now + self.polls;
-        // What the first look finds was there: that look is work. Each later one is polling, whatever it finds, and
-        // however long the worker was without a CPU meanwhile.
+        // What the first look finds was already there, so that look counts as work. Every later one is polling,
+        // whatever it finds, and however long the worker had no CPU meanwhile.
         let mut is_work = true;
         while now < end && until.is_none_or(|until| until > now) {
             self.ask(Some(Duration::ZERO))?;

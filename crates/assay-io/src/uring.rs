@@ -371,8 +371,8 @@ impl Uring {
     /// `until` has come.
     fn poll(&mut self, until: Option<Nanos>, mut now: Nanos) -> io::Result<Option<Nanos>> {
         let end = now + self.polls;
-        // The first look may send, and what it finds was there: that look is work, unless it was in vain. Each later
-        // one is polling, whatever it finds, and however long the worker was without a CPU meanwhile.
+        // A look that sends is work, and so is the first one if it finds something, which was already there. Every
+        // other one is polling, whatever it finds, and however long the worker had no CPU meanwhile.
         let mut is_work = true;
         while now < end {
             let sends = !self.ring.submission().is_empty();

@@ -48,15 +48,6 @@ const DEFLATED_COOKIE: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 pub struct BadHistogram(&'static str);
 
 impl EncodedHistogram {
-    /// Encodes a histogram of these values: nanoseconds up to an hour, with their counts, kept with three digits.
-    pub fn of(counts: impl Iterator<Item = (u64, u64)>) -> EncodedHistogram {
-        let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS_MAX).expect("the bounds are in range");
-        for (value, count) in counts {
-            histogram.saturating_record_n(value, count);
-        }
-        EncodedHistogram::new(&histogram)
-    }
-
     /// Encodes `histogram`, whose values are nanoseconds with at most 3 significant digits.
     pub fn new(histogram: &Histogram<u64>) -> EncodedHistogram {
         assert!(histogram.sigfig() <= DIGITS_MAX, "the format holds histograms of at most 3 digits");
@@ -290,6 +281,13 @@ mod tests {
     use super::*;
     use crate::bucket::bucket_of;
 
+    /// Encoded by hdrhistogram: values with their counts.
+    fn encoded(values: &[(u64, u64)]) -> EncodedHistogram {
+        let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS_MAX).unwrap();
+        values.iter().for_each(|(value, count)| histogram.saturating_record_n(*value, *count));
+        EncodedHistogram::new(&histogram)
+    }
+
     /// As the deserializer of hdrhistogram has it.
     fn theirs(of: &EncodedHistogram) -> Vec<(u64, u64)> {
         of.decode().iter_recorded().map(|one| (one.value_iterated_to(), one.count_at_value())).collect()
@@ -331,14 +329,13 @@ mod tests {
         ];
         for list in lists {
             let by_bucket = list.iter().map(|(value, count)| (bucket_of(*value), *count));
-            let of_values = EncodedHistogram::of(list.iter().copied());
-            assert_eq!(EncodedHistogram::of_buckets(by_bucket), of_values, "{list:?}");
+            assert_eq!(EncodedHistogram::of_buckets(by_bucket), encoded(list), "{list:?}");
         }
     }
 
     #[test]
     fn counts_are_accepted_as_by_hdrhistogram() {
-        let good = EncodedHistogram::of([(70_000, 9)].into_iter()).0;
+        let good = encoded(&[(70_000, 9)]).0;
         let with = |payload: &[u8]| {
             let mut bytes = good[..HEADER_BYTES].to_vec();
             bytes[4..8].copy_from_slice(&(payload.len() as u32).to_be_bytes());
@@ -382,7 +379,7 @@ mod tests {
     #[test]
     fn a_histogram_whose_header_lies_is_refused() {
         let mut inner = Vec::new();
-        let good = EncodedHistogram::of([(5_000, 1)].into_iter());
+        let good = encoded(&[(5_000, 1)]);
         let good = STANDARD.decode(good.text()).unwrap();
         std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(&good[8..]), &mut inner).unwrap();
         let refuse = |inner: &[u8]| {

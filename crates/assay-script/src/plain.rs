@@ -78,7 +78,7 @@ impl<T> PlainChoice<T> {
         (by.is_some() == (from.len() > 1)).then(|| PlainChoice { by, from: from.into() })
     }
 
-    /// `None`: there is no such member.
+    /// The chosen one; `None` if the variable holds no number in the list.
     #[inline]
     fn of(&self, slots: &[i64]) -> Option<&T> {
         let index = self.by.map_or(0, |by| slots[by].wrapping_sub(1));

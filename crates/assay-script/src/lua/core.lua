@@ -228,7 +228,7 @@ function core.compile(text, display, built_in)
   else
     local source = text:gsub("^\239\187\191", ""):gsub("^#[^\n]*", "")
     local message
-    if not built_in then -- What is wrong is said of the text itself; what is ours has no errors.
+    if not built_in then -- First by itself, so that messages are about the text as it is. Ours have no errors.
       factory, message = loadstring(source, "@" .. display)
       if not factory then return nil, message end
     end

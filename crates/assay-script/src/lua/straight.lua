@@ -193,7 +193,7 @@ end
 --- The variables in a word; there are none in a text.
 local function variables_in(word) return word:sub(1, 1) == "'" and function() end or word:gmatch("%$%d+") end
 
---- Gives variables new numbers: one whose value is no longer needed hands its number on.
+--- Renumbers the variables: the number of a variable that is no longer needed is used again.
 local function renumber(commands)
   local last = {} -- by variable: the last command that it occurs in
   for i, command in ipairs(commands) do
