@@ -3,7 +3,7 @@
 //! `Fold` turns them into a `Record`, and `WrittenSoFar` finds out which events a growing `Record` adds to those
 //! already written. Events are tagged from outside (`{"interval": {…}}`), because serde's inner tags lose 128-bit sums.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_measure::{Generator, Interval, Tally, TransactionTally, Work};
 use serde::{Deserialize, Serialize};
@@ -128,6 +128,8 @@ pub struct Connected {
     pub options: BTreeMap<String, OptionValue>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked: BTreeMap<String, OptionValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<BTreeSet<String>>,
     #[serde(default)]
     pub sessions: Vec<u32>,
     #[serde(default)]
@@ -469,10 +471,11 @@ impl Totals {
 
 impl Connected {
     fn put_into(self, record: &mut Record) {
-        let Connected { types, rules, rates, options, asked, sessions, servers } = self;
+        let Connected { types, rules, rates, options, asked, found, sessions, servers } = self;
         (record.types, record.rules, record.rates) = (types, rules, rates);
         let manifest = &mut record.manifest;
-        (manifest.options, manifest.asked, manifest.sessions) = (options, asked, sessions);
+        (manifest.options, manifest.asked, manifest.found) = (options, asked, found);
+        manifest.sessions = sessions;
         for (server, name) in record.environment.servers.iter_mut().zip(servers) {
             (server.product, server.version, server.tls) = (name.product, name.version, name.tls);
         }
@@ -628,6 +631,7 @@ impl Connected {
             rates: record.rates.clone(),
             options: record.manifest.options.clone(),
             asked: record.manifest.asked.clone(),
+            found: record.manifest.found.clone(),
             sessions: record.manifest.sessions.clone(),
             servers: record.environment.servers.iter().map(name).collect(),
         }

@@ -52,6 +52,9 @@ impl Record {
             for (name, value) in &record.manifest.options {
                 self.manifest.options.entry(name.clone()).or_insert_with(|| value.clone());
             }
+            if let Some(found) = &record.manifest.found {
+                self.manifest.found.get_or_insert_default().extend(found.iter().cloned());
+            }
             for (name, asked) in &record.manifest.asked {
                 self.manifest.asked.insert(name.clone(), asked.clone());
                 self.manifest

@@ -3,7 +3,7 @@
 //! Fields that a reader can do without have defaults, so that records stay readable when fields are added; a field
 //! never changes its meaning under the same format number.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use assay_measure::Work;
@@ -113,6 +113,9 @@ pub struct Manifest {
     /// Requested values of options that the tables do not match, by option; `options` has the actual ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked: BTreeMap<String, OptionValue>,
+    /// Options about the tables that the workload compared with them; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<BTreeSet<String>>,
     /// Seed of the random numbers. Full 64-bit range: parse it as an integer.
     pub seed: u64,
     /// Distribution of the row numbers drawn (`uniform`, `special`, …); `None` if the workload draws none.

@@ -142,14 +142,10 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
     record.types.clone_from(&outcome.types);
     record.rules = outcome.declarations.iter().filter_map(rule).collect();
     record.rates = outcome.declarations.iter().filter_map(rate).collect();
-    for (name, actual) in found(&outcome.declarations) {
-        // 0 asks for what there is, and a negative number for what the workload decides.
-        let asked = record.manifest.options.insert(name.clone(), actual.clone());
-        if let Some(asked) = asked.filter(|asked| *asked != actual && !matches!(asked, record::OptionValue::Int(..=0)))
-        {
-            record.manifest.asked.entry(name).or_insert(asked);
-        }
+    if record.manifest.task.is_empty() || record.manifest.task == "run" {
+        record.manifest.found.get_or_insert_default();
     }
+    put_found(record, found(&outcome.declarations));
     record.work = work(record, outcome);
     servers(record, outcome);
     if record.manifest.search.is_some() {
@@ -243,6 +239,11 @@ fn load(load: &Load, time: Option<Nanos>) -> record::Load {
             backlog_max: *backlog_max,
         },
     }
+}
+
+/// Options with their values.
+pub fn options(all: Vec<(String, OptionValue)>) -> BTreeMap<String, record::OptionValue> {
+    all.into_iter().filter_map(option).collect()
 }
 
 /// `None` for an option without a value.
@@ -353,6 +354,23 @@ fn rule(declaration: &Declaration) -> Option<record::Rule> {
     let finite = |bound: Option<f64>| bound.filter(|bound| bound.is_finite());
     let (name, clause) = (rule.name.clone(), rule.clause.clone());
     Some(record::Rule { name, clause, measure, low: finite(rule.low), high: finite(rule.high) })
+}
+
+/// The actual values of tables, by option, are those of the run; what was asked for otherwise is kept beside them.
+pub fn put_found(record: &mut Record, found: BTreeMap<String, record::OptionValue>) {
+    // 0 asks for what there is, a negative number or an empty text for what the workload decides.
+    let asks = |asked: &record::OptionValue| match asked {
+        record::OptionValue::Int(number) => *number > 0,
+        record::OptionValue::Text(text) => !text.is_empty(),
+        _ => true,
+    };
+    for (name, actual) in found {
+        let asked = record.manifest.options.insert(name.clone(), actual.clone());
+        if let Some(asked) = asked.filter(|asked| *asked != actual && asks(asked)) {
+            record.manifest.asked.entry(name.clone()).or_insert(asked);
+        }
+        record.manifest.found.get_or_insert_default().insert(name);
+    }
 }
 
 /// The actual values of tables, by option: one, or a list if servers differ.

@@ -199,6 +199,7 @@ fn manifest() -> Manifest {
             ("table".into(), OptionValue::Text("orders".into())),
         ]),
         asked: BTreeMap::new(),
+        found: None,
         seed: u64::MAX,
         distribution: Some("uniform".into()),
         sessions: vec![16, 64],

@@ -3,7 +3,7 @@
 //! Figures that cannot be derived from what was measured are `None`, never zero: a mean of nothing, a p99.9 of few
 //! values. Sums saturate, so that no file can make a report panic.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_record as record;
 use assay_record::{
@@ -42,6 +42,9 @@ pub struct Findings {
     /// Requested values of options that differ from the tables.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub asked: BTreeMap<String, OptionValue>,
+    /// Options about the tables that the workload compared with them; `None`: not known.
+    #[serde(skip)]
+    pub found: Option<BTreeSet<String>>,
     /// Seed of the random numbers.
     pub seed: u64,
     /// Distribution of the row numbers.
@@ -284,6 +287,7 @@ fn found(record: &Record, over_time: bool) -> Findings {
         task: Task::of(&record.manifest.task),
         options: record.manifest.options.clone(),
         asked: record.manifest.asked.clone(),
+        found: record.manifest.found.clone(),
         seed: record.manifest.seed,
         distribution: record.manifest.distribution.clone(),
         load: record.manifest.load,

@@ -229,9 +229,11 @@ pub(crate) fn growth(findings: &Findings) -> Option<String> {
 }
 
 /// `10 warehouses`, `4 tables of 10,000 rows`, `scale 50`: the size of the tables, if the workload has the usual
-/// options.
+/// options and has looked.
 pub(crate) fn size(findings: &Findings) -> Option<String> {
-    let number = |name: &str| match findings.options.get(name) {
+    // What a script only says of itself is among its options.
+    let is_known = |name: &str| findings.found.as_ref().is_none_or(|found| found.contains(name));
+    let number = |name: &str| match findings.options.get(name).filter(|_| is_known(name)) {
         Some(OptionValue::Int(value)) => u64::try_from(*value).ok().filter(|value| *value > 0),
         _ => None,
     };
