@@ -12,9 +12,9 @@ local foreign = assay.share("flights_foreign")
 
 sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = {
-  flights = { "Flights to generate", 100000 },
-  first_year = { "First year of the data", 2014 },
-  years = { "Years of data", 10 },
+  flights = { "Flights to generate; 0: as loaded, or 100,000 for prepare", 0, low = 0, whole = true },
+  first_year = { "First year of the data", 2014, low = 1900, high = 2200, whole = true },
+  years = { "Years of data", 10, low = 1, high = 100, whole = true },
   indexes = { "Create indexes on what the queries select and group by", false },
   foreign = { "PostgreSQL: foreign tables instead of rows, of the flights at this URL; self: of flights in the same "
     .. "database, loaded as usual", "" },
@@ -54,9 +54,6 @@ end
 
 local function options()
   local opt = sysbench.opt
-  if opt.flights < 1 then error("--flights is at least 1", 0) end
-  if opt.years < 1 or opt.years > 100 then error("--years is a number from 1 to 100", 0) end
-  if opt.first_year < 1900 or opt.first_year > 2200 then error("--first-year is a year from 1900 to 2200", 0) end
   if sysbench.sql.driver():name() == "clickhouse" then
     if opt.indexes then error("--indexes: ClickHouse has none; it sorts the table by carrier and day", 0) end
     if opt.first_year < 1970 then error("--first-year: ClickHouse's dates begin in 1970", 0) end
@@ -76,7 +73,30 @@ local function all_queries()
   return make_queries(opt.first_year, opt.years)
 end
 
-function queries() common.declare(all_queries(), LOADED) end
+local QUESTIONS = { first_year = "SELECT MIN(Year) FROM ontime", last_year = "SELECT MAX(Year) FROM ontime" }
+
+--- Compares what options say about the table with what it holds. The queries need the years.
+local function compare(held)
+  local opt = sysbench.opt
+  if not held.ontime or not held.first_year then return end
+  local first, last = opt.first_year, opt.first_year + opt.years - 1
+  -- In a few flights, a year may be missing.
+  local is_full = held.ontime >= 100 * (held.last_year - held.first_year + 1)
+  if first > held.last_year or last < held.first_year
+    or is_full and (first < held.first_year or last > held.last_year) then
+    error(("--first-year %d: the table has flights of the years %d to %d, and not to %d: give --first-year %d --years %d")
+      :format(first, held.first_year, held.last_year, last, held.first_year, held.last_year - held.first_year + 1), 0)
+  end
+  assay.found("flights", held.ontime)
+  if not is_full and first <= held.first_year and last >= held.last_year then return end
+  assay.found("first_year", held.first_year)
+  assay.found("years", held.last_year - held.first_year + 1)
+end
+
+function queries()
+  common.declare(all_queries(), LOADED, QUESTIONS)
+  compare(common.held())
+end
 
 -- Generating ----------------------------------------------------------------------------------------------------------
 
@@ -142,7 +162,7 @@ local function calendar(opt)
   end
   local before = 0
   for _, day in ipairs(days) do
-    local upto = round(opt.flights * day.sum / sum)
+    local upto = round((opt.flights > 0 and opt.flights or 100000) * day.sum / sum)
     day.flights, before = upto - before, upto
   end
   return days
@@ -472,6 +492,11 @@ end
 
 local next_query
 
-function thread_init() next_query = common.stream(common.connect(), all_queries()) end
+function thread_init()
+  local con = common.connect()
+  -- In one session: this may read the whole table.
+  if sysbench.tid == 0 then compare(common.ask(con, LOADED, QUESTIONS)) end
+  next_query = common.stream(con, all_queries())
+end
 
 function event(_, attempt) next_query(attempt) end

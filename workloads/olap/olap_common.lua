@@ -7,10 +7,31 @@ function common.connect()
   return driver:connect(), driver:name()
 end
 
---- Declares for `assay olap` the queries and where the numbers of rows are.
-function common.declare(queries, loaded)
+--- Declares for `assay olap` the queries, where the numbers of rows are, and what else to ask about the tables.
+function common.declare(queries, loaded, questions)
   for _, query in ipairs(queries) do assay.query(query) end
-  assay.loaded(loaded)
+  assay.loaded(loaded, questions)
+end
+
+--- In `queries()`: the rows of each table, and answers, by name; empty before `assay olap` has looked.
+function common.held()
+  local held = {}
+  for _, one in ipairs(sysbench.opt.loaded or {}) do
+    local name, value = one:match("^(.-)=(.*)$")
+    held[name] = tonumber(value)
+  end
+  return held
+end
+
+--- The same, asked by a session.
+function common.ask(con, loaded, questions)
+  local held, found = {}, con:query("SELECT table_name, row_count FROM " .. loaded)
+  for _ = 1, found.nrows do
+    local row = found:fetch_row()
+    held[row[1]] = tonumber(row[2])
+  end
+  for name, text in pairs(questions or {}) do held[name] = tonumber((con:query_row(text))) end
+  return held
 end
 
 --- A function that executes one query per call: all of them once, in random order, then all of them again.

@@ -12,7 +12,10 @@ local clickhouse = assay.share("tpch_like_clickhouse")
 
 sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = {
-  scale = { "Scale factor: 1 has 6 million positions of orders, 0.01 sixty thousand", 0.01 },
+  scale = {
+    "Scale factor: 1 has 6 million positions of orders, 0.01 sixty thousand; 0: as loaded, or 0.01 for prepare", 0, low = 0,
+    high = 1000,
+  },
   parameters = { "Parameters of the queries: 0 for the standard ones, or a number from which they are drawn", 0 },
   foreign_key_indexes = { "Create indexes on foreign keys, besides the primary keys", true },
 }
@@ -57,7 +60,7 @@ local FOREIGN_KEYS = {
 
 local function options()
   local opt = sysbench.opt
-  if opt.scale < 0.001 or opt.scale > 1000 then error("--scale is a number from 0.001 to 1000", 0) end
+  if opt.scale ~= 0 and opt.scale < 0.001 then error("--scale is a number from 0.001 to 1000", 0) end
   if opt.parameters < 0 or opt.parameters % 1 ~= 0 then error("--parameters is a whole number from 0 on", 0) end
   return opt
 end
@@ -69,23 +72,43 @@ local function columns_of(name)
   return table.concat(list, ", ")
 end
 
---- The queries of a stream, whose parameters are its own unless they are the standard ones.
-local function all_queries(product)
-  local opt = options()
-  return make_queries(opt.scale, opt.parameters == 0 and 0 or opt.parameters + (opt.stream or 0), product)
-end
-
-function queries()
-  common.declare(all_queries(sysbench.sql.driver():name()), LOADED)
-  assay.scale(sysbench.opt.scale)
-end
-
--- Rows ----------------------------------------------------------------------------------------------------------------
-
 -- Rows of the tables at scale 1, but for partsupp, which has four per part, and lineitem: one to seven per order.
 local BASE = { supplier = 10000, part = 200000, customer = 150000, orders = 1500000 }
 
 local function rows_of(name, scale) return math.max(1, floor(BASE[name] * scale + 0.5)) end
+
+--- The scale for prepare.
+local function scale_to_load() return sysbench.opt.scale ~= 0 and sysbench.opt.scale or 0.01 end
+
+--- The scale of the tables, which an option may only repeat. `held`: their rows; without, it is not known yet.
+local function scale_of(held)
+  if not held.orders then return scale_to_load() end
+  local asked, found = options().scale, held.orders / BASE.orders
+  if asked == 0 then return found end
+  for name in pairs(BASE) do
+    if held[name] ~= rows_of(name, asked) then
+      error(format("--scale %g: the tables were loaded at scale %.6g: %s has %.0f rows, not %.0f", asked, found, name,
+        held[name] or 0, rows_of(name, asked)), 0)
+    end
+  end
+  return asked
+end
+
+--- The queries of a stream, whose parameters are its own unless they are the standard ones.
+local function all_queries(product, scale)
+  local opt = options()
+  return make_queries(scale, opt.parameters == 0 and 0 or opt.parameters + (opt.stream or 0), product)
+end
+
+function queries()
+  local held = common.held()
+  local scale = scale_of(held)
+  common.declare(all_queries(sysbench.sql.driver():name(), scale), LOADED)
+  assay.scale(scale)
+  if held.orders then assay.found("scale", scale) end
+end
+
+-- Rows ----------------------------------------------------------------------------------------------------------------
 
 local function any(list) return list[uniform(1, #list)] end
 
@@ -243,6 +266,7 @@ end
 
 local function load()
   local opt = options()
+  local scale = scale_to_load()
   local con, product = common.connect()
   if sysbench.tid == 0 then
     for _, name in ipairs(TABLES) do
@@ -258,15 +282,15 @@ local function load()
   -- One session at a time may write to an embedded database.
   if product ~= "sqlite" or sysbench.tid == 0 then
     local all = {
-      text = text_source(), day = day_source(), suppliers = rows_of("supplier", opt.scale),
-      parts = rows_of("part", opt.scale), customers = rows_of("customer", opt.scale),
-      clerks = math.max(1, floor(opt.scale * 1000 + 0.5)),
+      text = text_source(), day = day_source(), suppliers = rows_of("supplier", scale),
+      parts = rows_of("part", scale), customers = rows_of("customer", scale),
+      clerks = math.max(1, floor(scale * 1000 + 0.5)),
     }
     if sysbench.tid == 0 then
       assay.seed(opt.rand_seed, "tpch_like", "small")
       load_small(con, all.text)
     end
-    local work, counts = chunks(opt.scale), {}
+    local work, counts = chunks(scale), {}
     local loaders = setmetatable({}, { __index = function(known, name)
       known[name] = con:loader(name, columns_of(name))
       return known[name]
@@ -313,15 +337,16 @@ end
 function check()
   local con, product = common.connect()
   local opt = options()
-  local ok = common.complete(con, LOADED)
+  local ok, held = common.complete(con, LOADED), common.ask(con, LOADED)
+  local scale = opt.scale ~= 0 and opt.scale or held.orders and held.orders / BASE.orders or scale_to_load()
   for _, name in ipairs { "supplier", "part", "customer", "orders" } do
-    local rows, expected = tonumber((con:query_row("SELECT COUNT(*) FROM " .. name))), rows_of(name, opt.scale)
+    local rows, expected = tonumber((con:query_row("SELECT COUNT(*) FROM " .. name))), rows_of(name, scale)
     if rows ~= expected then
-      assay.log(format("%s has %.0f rows, and %.0f at scale %g", name, rows, expected, opt.scale))
+      assay.log(format("%s has %.0f rows, and %.0f at scale %g", name, rows, expected, scale))
       ok = false
     end
   end
-  local suppliers = rows_of("supplier", opt.scale)
+  local suppliers = rows_of("supplier", scale)
   local rules = {
     { "positions without an order", "SELECT COUNT(*) FROM lineitem LEFT JOIN orders ON o_orderkey = l_orderkey WHERE o_orderkey IS NULL" },
     { "orders without a position", "SELECT COUNT(*) FROM orders WHERE NOT EXISTS (SELECT 1 FROM lineitem WHERE l_orderkey = o_orderkey)" },
@@ -347,7 +372,9 @@ local next_query
 
 function thread_init()
   local con, product = common.connect()
-  next_query = common.stream(con, all_queries(product))
+  local scale = scale_of(common.ask(con, LOADED))
+  if sysbench.tid == 0 then assay.found("scale", scale) end
+  next_query = common.stream(con, all_queries(product, scale))
 end
 
 function event(_, attempt) next_query(attempt) end

@@ -13,9 +13,12 @@ local TELLERS, ACCOUNTS, PART = 10, 100000, 10000
 -- The branch, teller and account of a transaction are uniform, as in TPC-B.
 sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = sysbench.cmdline.options or {}
-sysbench.cmdline.options.scale = { "Number of branches, each with 10 tellers and 100,000 accounts", 1 }
+sysbench.cmdline.options.scale = {
+  "Number of branches, each with 10 tellers and 100,000 accounts; 0: as prepared, or 1 for prepare", 0, low = 0, whole = true,
+}
 
-local function scale() return sysbench.opt.scale end
+--- For prepare.
+local function scale() return math.max(1, sysbench.opt.scale) end
 
 local function connect() return sysbench.sql.driver():connect() end
 
@@ -41,6 +44,18 @@ local function create(con)
   local tellers = con:loader("pgbench_tellers", "tid, bid, tbalance")
   for tid = 1, TELLERS * scale() do tellers:row(tid, math.floor((tid - 1) / TELLERS) + 1, 0) end
   tellers:done()
+end
+
+--- The number of branches, which the transactions draw from; an option may only repeat it.
+function scale_of_tables(con)
+  local branches, asked = tonumber((con:query_row("SELECT COUNT(*) FROM pgbench_branches"))), sysbench.opt.scale
+  if asked ~= 0 and asked ~= branches then
+    error(("--scale %d: the tables have %d branches: leave out --scale, or prepare them again"):format(asked, branches), 0)
+  elseif branches == 0 then
+    error("pgbench_branches is empty: the tables are not prepared", 0)
+  end
+  if sysbench.tid == 0 then assay.found("scale", branches) end
+  return branches
 end
 
 --- All sessions together create and fill the tables.
@@ -78,7 +93,9 @@ function check()
     assay.log(string.format(...))
     return false
   end
-  local rows = { pgbench_branches = scale(), pgbench_tellers = TELLERS * scale(), pgbench_accounts = ACCOUNTS * scale() }
+  local branches = sysbench.opt.scale > 0 and sysbench.opt.scale or number("SELECT COUNT(*) FROM pgbench_branches")
+  if branches == 0 then return complain("pgbench_branches is empty") end
+  local rows = { pgbench_branches = branches, pgbench_tellers = TELLERS * branches, pgbench_accounts = ACCOUNTS * branches }
   for _, name in ipairs { "pgbench_branches", "pgbench_tellers", "pgbench_accounts" } do
     local found = number("SELECT COUNT(*) FROM " .. name)
     if found ~= rows[name] then return complain("%s has %d rows instead of %d", name, found, rows[name]) end

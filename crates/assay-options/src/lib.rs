@@ -24,8 +24,36 @@ pub struct OptionDeclaration {
     pub choices: Vec<String>,
     /// Accepted, because the workload shares its options with others, but it does nothing here.
     pub unused: bool,
+    /// The numbers that a user may give.
+    pub bounds: Bounds,
     /// What the script sees if the user does not set it: the declared default, else an empty text, 0 or an empty list.
     pub default: OptionValue,
+}
+
+/// The numbers that a user may give to an option.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// Only whole numbers.
+    pub whole: bool,
+    /// The smallest.
+    pub low: Option<f64>,
+    /// The largest.
+    pub high: Option<f64>,
+}
+
+impl Bounds {
+    /// What is wrong with a number; `None`: it is within the bounds.
+    pub fn refuse(self, value: f64) -> Option<String> {
+        if self.whole && value.fract() != 0.0 {
+            return Some("expected a whole number, such as 250, 10k or 1M".to_owned());
+        }
+        let is_within = self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high);
+        (!is_within).then(|| match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("must be from {low} to {high}"),
+            (Some(low), None) => format!("must be at least {low}"),
+            (None, high) => format!("must be at most {}", high.unwrap_or(f64::INFINITY)),
+        })
+    }
 }
 
 /// How an option's text is read.

@@ -22,7 +22,7 @@ pub mod script;
 
 pub use arguments::{Arguments, Mode, RefusedArguments};
 pub use fuzz::fuzz_script;
-pub use program::{PgbenchFront, check_parameters, compile, workload};
+pub use program::{PgbenchFront, builtin_workloads, check_parameters, compile, workload};
 pub use script::{Command, Script, ScriptError};
 
 /// pgbench's own part of what sessions see, in Lua: for `assay_script::PgbenchFront::overlay`.
@@ -35,17 +35,6 @@ pub const MODULES: &[(&str, &str)] = &[
     ("pgbench_client", include_str!("lua/client.lua")),
     ("pgbench_setup", include_str!("lua/setup.lua")),
 ];
-
-/// The built-in scripts as workloads of `assay run`, for every database: Lua modules that set up a session and define
-/// its transaction, by name. `COMMIT` is understood everywhere, `END` is not.
-pub fn builtin_workloads() -> Vec<(String, String)> {
-    let module = |builtin: &builtin::Builtin| {
-        let text = builtin.text.replace("END;", "COMMIT;");
-        let script = Script::parse(&builtin.shown(), &text).expect("a test translates them all");
-        (format!("pgbench_{}", builtin.name.replace('-', "_")), workload(&script))
-    };
-    builtin::BUILTINS.iter().map(module).collect()
-}
 
 /// The version whose interface this implements: the banner, `--version`.
 pub const VERSION: &str = "15.18";

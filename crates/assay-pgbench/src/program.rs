@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::arguments::Mode;
+use crate::builtin::{BUILTINS, Builtin};
 use crate::expression::{Expression, ExpressionWord, Lua, quoted};
 use crate::script::{Command, Doing, Keep, Script, SqlPart};
 
@@ -213,20 +214,47 @@ fn names(script: &Script) -> String {
 /// A workload of `assay run`: errors and retries as for any workload. Variables that the script uses before setting
 /// them are options.
 pub fn workload(script: &Script) -> String {
+    translated(script, "")
+}
+
+/// The built-in scripts as workloads of `assay run`, for every database: Lua modules that set up a session and define
+/// its transaction, by name. `COMMIT` is understood everywhere, `END` is not.
+pub fn builtin_workloads() -> Vec<(String, String)> {
+    let module = |builtin: &Builtin| {
+        let text = builtin.text.replace("END;", "COMMIT;");
+        let script = Script::parse(&builtin.shown(), &text).expect("a test translates them all");
+        (format!("pgbench_{}", builtin.name.replace('-', "_")), builtin_workload(&script))
+    };
+    BUILTINS.iter().map(module).collect()
+}
+
+/// One of the built-in scripts, whose tables say what `:scale` is: a function of its workload asks them.
+fn builtin_workload(script: &Script) -> String {
+    translated(script, "given.scale = scale_of_tables(c) ")
+}
+
+/// `connected`: Lua that runs once a session is connected.
+fn translated(script: &Script, connected: &str) -> String {
     let mut lua = "local R = assay.share(\"pgbench_runtime\") local v, c, S local self = { from = 0 } \
                    sysbench.cmdline.options = { "
         .to_owned();
-    let plain = plain(script, Mode::Prepared);
-    let open = open_variables(script);
-    for name in &open {
+    let uses = VariableUses::of(script);
+    let plain = if uses.carries { None } else { plain(script, Mode::Prepared) };
+    for OpenVariable { name, line } in &uses.open {
         let default = if name == "scale" { "1" } else { "\"\"" };
-        let _ = write!(lua, "[{}] = {{ \"Value of :{name}\", {default} }}, ", quoted(name));
+        let needed = line.filter(|_| name != "scale").map(|line| format!("{}:{line}", script.name));
+        let needed = needed.map(|place| format!(", needed = {}", quoted(&place))).unwrap_or_default();
+        let _ = write!(lua, "[{}] = {{ \"Value of :{name}\", {default}{needed} }}, ", quoted(name));
     }
     lua.push_str("} function thread_init(tid) c, S = sysbench.sql.driver():connect(), {} local given = {} ");
-    for name in &open {
+    for OpenVariable { name, line } in &uses.open {
         let option = quoted(name);
-        let _ = write!(lua, "if sysbench.opt[{option}] ~= \"\" then given[{option}] = sysbench.opt[{option}] end ");
+        // What may stand in a text for something else is replaced only if it is given.
+        let condition = if line.is_some() { "nil" } else { "\"\"" };
+        let _ =
+            write!(lua, "if sysbench.opt[{option}] ~= {condition} then given[{option}] = sysbench.opt[{option}] end ");
     }
+    lua.push_str(connected);
     lua.push_str(
         "given.random_seed = sysbench.opt.rand_seed given.default_seed = sysbench.opt.rand_seed \
          v = R.variables(tid, given) ",
@@ -239,46 +267,85 @@ pub fn workload(script: &Script) -> String {
     let _ = writeln!(
         lua,
         "end local commands = assay.constant(\"pgbench commands\", function() return {} end) \
-         function event() local from = self.from self.from = 0 R.run(commands, {}, from, self, v, c, S) end",
+         function event(_, attempt) local from = R.attempt(self, v, attempt, {}) \
+         R.run(commands, {}, from, self, v, c, S) end",
         commands(&mut place),
+        uses.carries,
         script.commands.len()
     );
     lua
 }
 
-/// Variables that a script may use before it has set them, except those that every session has.
-fn open_variables(script: &Script) -> Vec<String> {
-    let mut set = BTreeSet::from(["client_id", "random_seed", "default_seed"].map(str::to_owned));
-    let mut open = Vec::new();
-    // Variables set from rows are not known.
-    let mut prefixes: Vec<&str> = Vec::new();
-    for command in &script.commands {
-        let uses: Vec<&String> = match &command.doing {
-            Doing::Sql { parts, .. } => parts
-                .iter()
-                .filter_map(|part| match part {
-                    SqlPart::Variable { name, .. } => Some(name),
-                    SqlPart::Text(_) => None,
-                })
-                .collect(),
-            Doing::Set { value, .. } | Doing::If(value) | Doing::Elif(value) => value.variables.iter().collect(),
-            _ => Vec::new(),
-        };
-        for name in uses {
-            let from_rows = prefixes.iter().any(|prefix| name.starts_with(prefix));
-            if !set.contains(name) && !open.contains(name) && !from_rows {
-                open.push(name.clone());
+/// How a script uses its variables.
+struct VariableUses {
+    /// Those that it may use before it has set them, except those that every session has, in the order of their uses.
+    open: Vec<OpenVariable>,
+    /// Whether a transaction may find values of the one before: a retry has to find them, too.
+    carries: bool,
+}
+
+struct OpenVariable {
+    name: String,
+    /// Where it is first used in such a way that it has to have a value; `None`: only inside quotes.
+    line: Option<usize>,
+}
+
+impl VariableUses {
+    fn of(script: &Script) -> VariableUses {
+        let mut set = BTreeSet::from(["client_id", "random_seed", "default_seed"].map(str::to_owned));
+        let mut open: Vec<OpenVariable> = Vec::new();
+        // Variables set from rows are not known.
+        let mut prefixes: Vec<&str> = Vec::new();
+        let mut carries = false;
+        for command in &script.commands {
+            for (name, line) in used(command) {
+                let from_rows = prefixes.iter().any(|prefix| name.starts_with(prefix));
+                match open.iter_mut().find(|one| one.name == name) {
+                    Some(known) => known.line = known.line.or(line),
+                    None if set.contains(name) || from_rows => {}
+                    None => open.push(OpenVariable { name: name.to_owned(), line }),
+                }
             }
-        }
-        match &command.doing {
-            Doing::Set { variable, .. } | Doing::Shell { variable: Some(variable), .. } => {
-                let _ = set.insert(variable.clone());
+            match &command.doing {
+                Doing::Set { variable, .. } | Doing::Shell { variable: Some(variable), .. } => {
+                    set.insert(variable.clone());
+                }
+                Doing::Sql { keep: Keep::One(prefix) | Keep::All(prefix), .. } => prefixes.push(prefix),
+                _ => {}
             }
-            Doing::Sql { keep: Keep::One(prefix) | Keep::All(prefix), .. } => prefixes.push(prefix),
-            _ => {}
+            // What sets them may be left out, or is not known.
+            carries |= matches!(command.doing, Doing::If(_)) || !prefixes.is_empty();
         }
+        carries |= open.iter().any(|one| set.contains(&one.name));
+        VariableUses { open, carries }
     }
-    open
+}
+
+/// The variables that a command uses, with the line of each; no line: inside quotes, where a colon may stand for
+/// itself.
+fn used(command: &Command) -> Vec<(&str, Option<usize>)> {
+    let here = |name| (name, Some(command.line));
+    match &command.doing {
+        Doing::Sql { parts, .. } => {
+            let (mut line, mut found) = (command.line, Vec::new());
+            for part in parts {
+                match part {
+                    SqlPart::Text(text) => line += text.matches('\n').count(),
+                    SqlPart::Variable { name, quoted } => found.push((name.as_str(), (!quoted).then_some(line))),
+                }
+            }
+            found
+        }
+        Doing::Set { value, .. } | Doing::If(value) | Doing::Elif(value) => {
+            value.variables.iter().map(|name| here(name.as_str())).collect()
+        }
+        Doing::Sleep { amount, .. } => amount.strip_prefix(':').map(here).into_iter().collect(),
+        Doing::Shell { words, .. } => {
+            let names = words.iter().filter_map(|word| word.strip_prefix(':'));
+            names.filter(|name| !name.starts_with(':')).map(here).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// How the commands of a script are translated, and where that is.
@@ -428,7 +495,7 @@ fn parameterized(parts: &[SqlPart], keep: &Keep, mode: Mode) -> Option<(String, 
             SqlPart::Text(piece) => text.push_str(piece),
             SqlPart::Variable { name, .. } => {
                 text.push('?');
-                values.push(format!("R.parameter(v[{}])", quoted(name)));
+                values.push(format!("R.parameter(v, {})", quoted(name)));
             }
         }
     }
@@ -531,7 +598,6 @@ fn of_sql(parts: &[SqlPart], keep: &Keep, number: usize, place: &TranslationPlac
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::BUILTINS;
 
     #[test]
     fn commands_keep_their_lines_and_open_variables_are_options() {
@@ -539,11 +605,11 @@ mod tests {
             "\\set aid random(1, 100 * :scale)\nBEGIN;\nUPDATE t SET a = a +\n  :delta WHERE aid = :aid;\nEND;\n";
         let lua = workload(&Script::parse("x.sql", text).unwrap());
         let lines: Vec<&str> = lua.lines().collect();
-        assert!(lines[0].contains("[\"scale\"] = { \"Value of :scale\", 1 }, [\"delta\"] ="), "{lua}");
+        assert!(lines[0].contains("[\"scale\"] = { \"Value of :scale\", 1 }, [\"delta\"] = { \"Value of :delta\", \"\", needed = \"x.sql:4\" }"), "{lua}");
         assert!(!lines[0].contains("Value of :aid"), "{lua}");
         assert!(lines[0].ends_with("v[\"aid\"] = R.random(1, R.multiply(100, R.value(v, \"scale\"))) end "), "{lua}");
         assert!(lines[1].contains("\"BEGIN;\"") && lines[2].contains("UPDATE t") && lines[4].contains("END;"), "{lua}");
-        assert!(lines[2].contains(":perform(R.parameter(v[\"delta\"]), R.parameter(v[\"aid\"]))"), "{lua}");
+        assert!(lines[2].contains(":perform(R.parameter(v, \"delta\"), R.parameter(v, \"aid\"))"), "{lua}");
     }
 
     #[test]

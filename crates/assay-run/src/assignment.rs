@@ -15,6 +15,9 @@ use crate::telemetry::HostUrl;
 use crate::workload::Workload;
 use crate::{library, load_model, registry};
 
+/// Names in `sysbench.opt` that every script finds, besides those of our options (`script_options` in `plan`).
+const NAMES_OF_SYSBENCH: [&str; 6] = ["threads", "events", "report_interval", "percentile", "verbosity", "db_driver"];
+
 /// What is to be done, with what that needs.
 #[derive(Clone)]
 pub struct Assignment {
@@ -64,7 +67,22 @@ impl Assignment {
             let parsed: Result<HostUrl, _> = url.reveal().parse();
             parsed.map_err(|reason| Wrong::value("telemetry.host_metrics", &url.shown(), &reason))?;
         }
+        self.check_variables()?;
         spec.check()
+    }
+
+    /// Every variable that the script of pgbench leaves to its user has a value, and not one that is meant for us.
+    fn check_variables(&self) -> Result<(), Wrong> {
+        for (name, place) in self.workload.program.needed() {
+            if assay_spec::option(&name.replace('_', "-")).is_some() || NAMES_OF_SYSBENCH.contains(&name.as_str()) {
+                return Err(Wrong::new("", taken(name, place)));
+            }
+            if !self.workload.given.iter().any(|(given, _)| given == name) {
+                let option = name.replace('_', "-");
+                return Err(Wrong::new("", format!("{place}: nothing sets :{name}: give --{option} VALUE")));
+            }
+        }
+        Ok(())
     }
 
     /// The same workload on the same databases, with another command.
@@ -80,6 +98,14 @@ impl Assignment {
     pub fn urls(&self) -> Vec<String> {
         self.spec.target.urls.iter().map(|url| url.reveal().to_owned()).collect()
     }
+}
+
+/// Why a variable cannot be given: `--NAME` is an option of ours.
+pub fn taken(name: &str, place: &str) -> String {
+    let option = name.replace('_', "-");
+    format!(
+        "{place}: nothing sets :{name}, and --{option} is an option of assay itself: rename the variable, or \\set it"
+    )
 }
 
 /// The dialect of a spec's databases, which its script sees. `url`: instead of its own.
@@ -126,8 +152,13 @@ fn typed(option: &OptionDeclaration, value: &OptionValue) -> Result<OptionValue,
     match (option.kind, value) {
         (_, OptionValue::None)
         | (OptionKind::Bool, OptionValue::Bool(_))
-        | (OptionKind::Int | OptionKind::Double | OptionKind::Size, OptionValue::Number(_))
         | (OptionKind::List, OptionValue::List(_)) => Ok(value.clone()),
+        (OptionKind::Int | OptionKind::Double | OptionKind::Size, OptionValue::Number(number)) => {
+            match option.bounds.refuse(*number) {
+                Some(reason) => Err((shown(value), reason)),
+                None => Ok(value.clone()),
+            }
+        }
         (_, value) => {
             let text = shown(value);
             option_value(option, &text).map_err(|reason| (text, reason))
@@ -140,12 +171,17 @@ pub fn option_value(option: &OptionDeclaration, text: &str) -> Result<OptionValu
     if !option.allows(text) {
         return Err(format!("expected {}", any_of(&option.choices)));
     }
+    let bounded = |value: f64| match option.bounds.refuse(value) {
+        Some(reason) => Err(reason),
+        None => Ok(OptionValue::Number(value)),
+    };
     Ok(match option.kind {
         OptionKind::Bool => OptionValue::Bool(values::switch(text)?),
-        OptionKind::Int | OptionKind::Double | OptionKind::Size if text.is_empty() => OptionValue::Number(0.0),
-        OptionKind::Int => OptionValue::Number(values::integer(text)? as f64),
-        OptionKind::Double => OptionValue::Number(values::number(text)?),
-        OptionKind::Size => OptionValue::Number(values::size(text)? as f64),
+        OptionKind::Int | OptionKind::Double | OptionKind::Size if text.is_empty() => bounded(0.0)?,
+        OptionKind::Int => bounded(values::integer(text)? as f64)?,
+        OptionKind::Double if option.bounds.whole => bounded(values::integer(text)? as f64)?,
+        OptionKind::Double => bounded(values::number(text)?)?,
+        OptionKind::Size => bounded(values::size(text)? as f64)?,
         OptionKind::Text => OptionValue::Text(text.to_owned()),
         OptionKind::File => OptionValue::None,
         OptionKind::List => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use assay_engine::{Plan, RunError};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
-use assay_script::ScriptError;
+use assay_script::{Failure, ScriptError};
 use assay_seam::{Class, Origin, StatementError};
 
 use crate::library;
@@ -37,7 +37,7 @@ pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Opti
             if is_file || error.class != Class::Missing || prepare.is_none() {
                 trouble = trouble.detail(place(&failure.message, &failure.traceback));
             }
-            statement_hints(trouble, error, plan, prepare)
+            statement_hints(trouble, error, failure, plan, prepare)
         }
         RunError::Script(error) => library::script_trouble(format!("workload {} failed", workload.name), error),
         RunError::Held { workers, sessions, waited, is_measured } => {
@@ -104,7 +104,13 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
     trouble.hint(hint)
 }
 
-fn statement_hints(trouble: Trouble, error: &StatementError, plan: &Plan, prepare: Option<&str>) -> Trouble {
+fn statement_hints(
+    trouble: Trouble,
+    error: &StatementError,
+    failure: &Failure,
+    plan: &Plan,
+    prepare: Option<&str>,
+) -> Trouble {
     let trouble = match (&error.hint, error.class, prepare) {
         (Some(hint), _, _) if error.class != Class::Missing => trouble.hint(hint),
         (_, Class::Missing, Some(prepare)) => {
@@ -120,6 +126,11 @@ fn statement_hints(trouble: Trouble, error: &StatementError, plan: &Plan, prepar
     let command = plan.setup.command != "run";
     match error.class {
         _ if command || code == "no code" => trouble,
+        // It fails every time.
+        Class::Syntax => match ScriptError::from(failure).place() {
+            Some(place) => trouble.hint(format!("correct the statement in {place}")),
+            None => trouble.hint("correct the statement"),
+        },
         Class::Deadlock | Class::Serialization => trouble.hint("lower `--sessions`, or raise `--retries`"),
         _ => trouble
             .hint(format!("to count such errors and continue: `--ignore-errors {code}` or `--on-error continue`")),

@@ -67,7 +67,7 @@ fn is_pgbench_script(name: &str) -> bool {
 /// A pgbench script, as Lua.
 fn of_pgbench(name: &str) -> Result<ScriptSource, Trouble> {
     let text =
-        std::fs::read(name).map_err(|error| Trouble::usage(format!("cannot read the script {name}: {error}")))?;
+        std::fs::read(name).map_err(|error| Trouble::environment(format!("cannot read the script {name}: {error}")))?;
     let script = assay_pgbench::Script::parse(name, &String::from_utf8_lossy(&text))
         .map_err(|error| Trouble::new(Exit::Workload, format!("script {name} cannot be loaded")).detail(error.0))?;
     let text = assay_pgbench::workload(&script).into_bytes();
@@ -76,10 +76,12 @@ fn of_pgbench(name: &str) -> Result<ScriptSource, Trouble> {
 
 fn not_found(error: ScriptError) -> Trouble {
     // The name of a file: a built-in could not be meant.
-    let is_file = error.message.starts_with("cannot find the script");
+    let is_file =
+        ["cannot find the script", "cannot read the script"].iter().any(|text| error.message.starts_with(text));
     let trouble = if is_file { Trouble::environment(error.message) } else { Trouble::usage(error.message) };
     match error.hint {
         Some(hint) => trouble.hint(hint),
+        None if is_file => trouble,
         None => trouble.hint("see `assay list` for the built-in workloads, or give the path of a file: ./my.lua"),
     }
 }

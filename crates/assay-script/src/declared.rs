@@ -6,11 +6,11 @@ use std::ffi::{CStr, c_int};
 
 use assay_luajit as lua;
 use assay_luajit::lua_State;
-use assay_options::{CommandDeclaration, OptionDeclaration, OptionKind, OptionValue};
+use assay_options::{Bounds, CommandDeclaration, OptionDeclaration, OptionKind, OptionValue};
 use assay_seam::Nanos;
 
 use crate::failure::ScriptError;
-use crate::rule::{Declaration, Measure, NamedQuery, NamedRate, Rule};
+use crate::rule::{Declaration, LoadedTables, Measure, NamedQuery, NamedRate, Rule};
 use crate::stack::{read_option, text_at};
 
 /// What a script's top level left behind.
@@ -19,6 +19,8 @@ pub(crate) struct Declared {
     /// By name.
     pub(crate) options: Vec<OptionDeclaration>,
     pub(crate) has_options: bool,
+    /// Options that a run has to be given, by key, and where the script uses each.
+    pub(crate) needed: Vec<(String, String)>,
     /// By name.
     pub(crate) commands: Vec<CommandDeclaration>,
     /// Global functions.
@@ -27,6 +29,8 @@ pub(crate) struct Declared {
     pub(crate) hooks: BTreeSet<String>,
     /// `sysbench.cmdline.own_rows`.
     pub(crate) own_rows: bool,
+    /// Where `event` ends: the file, and its line.
+    pub(crate) event: Option<(String, u32)>,
 }
 
 impl Declared {
@@ -34,17 +38,19 @@ impl Declared {
         Declared {
             options: Vec::new(),
             has_options: false,
+            needed: Vec::new(),
             commands: Vec::new(),
             globals: BTreeSet::new(),
             hooks: BTreeSet::new(),
             own_rows: false,
+            event: None,
         }
     }
 }
 
 /// # Safety
-/// `options`, `commands`, `globals`, `has_options`, `hooks`, `own_rows` of `entries.declare` in session.lua are at 2 to
-/// 7.
+/// `options`, `commands`, `globals`, `has_options`, `hooks`, `own_rows`, and the file and line of `event`'s end, of
+/// `entries.declare` in session.lua are at 2 to 9.
 pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError> {
     let mut declared = Declared::default();
     // SAFETY: the caller's promise; every value read is pushed and popped again, and texts are copied.
@@ -59,6 +65,10 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
         };
         declared.has_options = lua::lua_toboolean(thread, 5) != 0;
         declared.own_rows = lua::lua_toboolean(thread, 7) != 0;
+        if lua::lua_type(thread, 8) == lua::LUA_TSTRING {
+            let file = String::from_utf8_lossy(text_at(thread, 8)).into_owned();
+            declared.event = Some((file, lua::lua_tonumber(thread, 9) as u32));
+        }
         for i in 1..=lua::lua_objlen(thread, 2) {
             lua::lua_rawgeti_(thread, 2, i as c_int);
             field(c"kind");
@@ -84,13 +94,21 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
             field(c"unused");
             let unused = lua::lua_toboolean(thread, -1) != 0;
             pop();
-            let name = text(c"name");
+            let number = |name: &CStr| {
+                field(name);
+                let number = (lua::lua_type(thread, -1) == lua::LUA_TNUMBER).then(|| lua::lua_tonumber(thread, -1));
+                pop();
+                number
+            };
+            field(c"whole");
+            let whole = lua::lua_toboolean(thread, -1) != 0;
+            pop();
+            let bounds = Bounds { whole, low: number(c"low"), high: number(c"high") };
+            let (name, needed) = (text(c"name"), text(c"needed"));
             let default = match default {
-                OptionValue::Text(text) if !matches!(kind, OptionKind::Text) => {
-                    kind.parse(Some(&text)).map_err(|error| {
-                        ScriptError::from_message(&format!("the default of option `{name}`: {error}"), "")
-                    })?
-                }
+                OptionValue::Text(text) if !matches!(kind, OptionKind::Text) => kind
+                    .parse(Some(&text))
+                    .map_err(|error| ScriptError::from_message(&format!("option {name}: its default: {error}"), ""))?,
                 OptionValue::None => kind.parse(Some("")).unwrap_or_default(),
                 other => other,
             };
@@ -100,8 +118,12 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
                 kind,
                 choices,
                 unused,
+                bounds,
                 default,
             });
+            if !needed.is_empty() {
+                declared.needed.extend(declared.options.last().map(|option| (option.key(), needed)));
+            }
             pop();
         }
         for i in 1..=lua::lua_objlen(thread, 3) {
@@ -140,7 +162,12 @@ pub(crate) unsafe fn declaration(thread: *mut lua_State) -> Declaration {
             b"history" => return Declaration::History(name, high.unwrap_or_default()),
             b"total" => return Declaration::Total(name, high.unwrap_or_default()),
             b"query" => return Declaration::Query(NamedQuery { name, question: clause, text: part }),
-            b"loaded" => return Declaration::Loaded(name),
+            b"loaded" => {
+                let question =
+                    |line: &str| line.split_once('\t').map(|(name, text)| (name.to_owned(), text.to_owned()));
+                let questions = clause.lines().filter_map(question).collect();
+                return Declaration::Loaded(LoadedTables { table: name, questions });
+            }
             b"scale" => return Declaration::Scale(high.unwrap_or_default()),
             b"journal" => return Declaration::Journal(name.split(',').map(str::to_owned).collect()),
             b"rate" => {

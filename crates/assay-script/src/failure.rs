@@ -32,6 +32,14 @@ impl ScriptError {
         }
     }
 
+    /// `file:line`: of the message, or else of the first call.
+    pub fn place(&self) -> Option<String> {
+        // An error that asks for a restart has only its line.
+        let call = ScriptError::from_message(&format!("{}: ", self.traceback.lines().next().unwrap_or_default()), "");
+        let of = |error: &ScriptError| Some(format!("{}:{}", error.file.as_ref()?, error.line?));
+        of(self).or_else(|| of(&call))
+    }
+
     /// `file:line: message`, then the traceback, indented. The caller shows the hint.
     fn render(&self) -> String {
         let mut text = match (&self.file, self.line) {

@@ -33,7 +33,7 @@ pub use native::{Key, Marks};
 pub use program::{Program, Queries, TopLevel};
 pub use random::{Distribution, DistributionKind};
 pub use request::{Answer, ConnectionNumber, Decision, Failure, Footprint, Report, Request, Slot, Verdict};
-pub use rule::{Declaration, Measure, NamedQuery, NamedRate, Rule};
+pub use rule::{Declaration, LoadedTables, Measure, NamedQuery, NamedRate, Rule};
 pub use setup::{Entry, Setup};
 pub use state::LuaState;
 pub use version::luajit_version;

@@ -291,7 +291,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Levenshtein distance in characters.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().enumerate() {

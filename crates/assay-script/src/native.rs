@@ -302,6 +302,7 @@ pub(crate) const FUNCTIONS: &[(&str, *const c_void)] = &[
     ("plain_value", plain_value as *const c_void),
     ("plain_left", plain_left as *const c_void),
     ("plain_take_back", plain_take_back as *const c_void),
+    ("plain_keep", plain_keep as *const c_void),
     ("result_label", result_label as *const c_void),
     ("mark_line", mark_line as *const c_void),
     ("acknowledge", acknowledge as *const c_void),
@@ -542,6 +543,17 @@ unsafe extern "C" fn plain_take_back(shared: *mut Shared) {
     let native = unsafe { parts(shared) }.1;
     if let Some(run) = &native.plain {
         run.take_back(&mut native.rng);
+    }
+}
+
+/// The same, by `random_again`; until then, the numbers go on.
+unsafe extern "C" fn plain_keep(shared: *mut Shared) {
+    // SAFETY: see `parts`.
+    let native = unsafe { parts(shared) }.1;
+    if let Some(run) = &native.plain {
+        let mut kept = native.rng.clone();
+        run.take_back(&mut kept);
+        native.kept = Some(kept);
     }
 }
 

@@ -9,11 +9,11 @@ use crate::front::ScriptFront;
 use crate::library::{Library, ScriptSource};
 use crate::random::Distribution;
 use crate::request::{Answer, Request};
-use crate::rule::{Declaration, NamedQuery};
+use crate::rule::{Declaration, LoadedTables, NamedQuery};
 use crate::script::Script;
 use crate::setup::{Entry, Setup};
 use crate::state::{LuaState, Opening};
-use assay_options::{CommandDeclaration, OptionDeclaration};
+use assay_options::{CommandDeclaration, OptionDeclaration, OptionValue};
 use assay_seam::{Dialect, RowsPool};
 
 /// A script, known but not running. Shared by all workers.
@@ -30,10 +30,12 @@ pub struct Program {
 pub struct Queries {
     /// In the order of their declaration.
     pub queries: Vec<NamedQuery>,
-    /// The table that says how many rows each table has.
-    pub loaded: Option<String>,
+    /// The table that says how many rows each table has, and what else to ask.
+    pub loaded: Option<LoadedTables>,
     /// Scale factor of the data.
     pub scale: Option<f64>,
+    /// Options about the tables, with their values in them.
+    pub found: Vec<(String, OptionValue)>,
 }
 
 /// What a script's top level sees before its options are known.
@@ -80,7 +82,11 @@ impl Program {
         let name = file.strip_suffix(".lua").unwrap_or(file).to_owned();
         let description = describe(&String::from_utf8_lossy(&source.text));
         let script = Script { library: Arc::clone(library), source, given: given.to_owned(), name };
-        let declared = Arc::new(declare(&script, top)?.map(OnceLock::from).unwrap_or_default());
+        let declared = declare(&script, top).map_err(|error| script.placed(error))?;
+        if let (None, Some(declared)) = (&top.front, &declared) {
+            script.check_names(&declared.globals)?;
+        }
+        let declared = Arc::new(declared.map(OnceLock::from).unwrap_or_default());
         Ok(Program { script, declared, description })
     }
 
@@ -98,6 +104,11 @@ impl Program {
     /// Options in the order of their names.
     pub fn options(&self) -> &[OptionDeclaration] {
         &self.declared().options
+    }
+
+    /// The options that a run has to be given, by key, and where the script uses each.
+    pub fn needed(&self) -> &[(String, String)] {
+        &self.declared().needed
     }
 
     /// Whether the script declared an option table at all (sysbench then refuses unknown options).
@@ -135,8 +146,9 @@ impl Program {
             let asked = state.advance(slot, Answer::Done, &mut pool);
             match state.request(slot, asked, &mut pool) {
                 Request::Declare(Declaration::Query(query)) => found.queries.push(query),
-                Request::Declare(Declaration::Loaded(table)) => found.loaded = Some(table),
+                Request::Declare(Declaration::Loaded(tables)) => found.loaded = Some(tables),
                 Request::Declare(Declaration::Scale(factor)) => found.scale = Some(factor),
+                Request::Declare(Declaration::Found(name, value)) => found.found.push((name, value)),
                 Request::Finished { .. } => return Ok(found),
                 Request::Died(failure) => return Err(ScriptError::from(&failure)),
                 Request::Declare(_) | Request::Log(_) => {}
@@ -147,6 +159,26 @@ impl Program {
                     return Err(error);
                 }
             }
+        }
+    }
+
+    /// The error of a session of this setup that ended its work inside a database transaction.
+    pub fn left_open(&self, setup: &Setup) -> ScriptError {
+        let display = &self.script.source.display;
+        let what = match &setup.entry {
+            Entry::Function(name) => format!("{name}()"),
+            Entry::Main => "init() or done()".to_owned(),
+            Entry::Thread if display.ends_with(".sql") => "the script".to_owned(),
+            Entry::Thread if !self.defines("event") => "thread_run()".to_owned(),
+            _ => "event()".to_owned(),
+        };
+        let event = self.declared().event.as_ref().filter(|_| setup.entry == Entry::Thread);
+        ScriptError {
+            message: format!("{what} ended inside a database transaction, whose changes are lost"),
+            file: Some(event.map_or(display, |(file, _)| file).clone()),
+            line: event.map(|(_, line)| *line),
+            traceback: String::new(),
+            hint: Some("end every transaction with COMMIT or ROLLBACK, also after an error".to_owned()),
         }
     }
 

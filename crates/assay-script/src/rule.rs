@@ -23,10 +23,19 @@ pub enum Declaration {
     Total(String, f64),
     /// `assay.query{…}`, in `queries()`.
     Query(NamedQuery),
-    /// `assay.loaded(…)`, in `queries()`: the table that says how many rows each table has.
-    Loaded(String),
+    /// `assay.loaded(…)`, in `queries()`.
+    Loaded(LoadedTables),
     /// `assay.scale(…)`, in `queries()`: the scale factor of the data.
     Scale(f64),
+}
+
+/// Where an analytical workload has written what it loaded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadedTables {
+    /// The table that says how many rows each table has.
+    pub table: String,
+    /// What else to ask about them: a name, and a query of one value.
+    pub questions: Vec<(String, String)>,
 }
 
 /// A query of an analytical workload.

@@ -316,10 +316,21 @@ unsafe fn parameter(thread: *mut lua_State, index: c_int, kind: u8) -> Option<Va
                 Value::Text(text_at(thread, index))
             }
             // 64-bit integers are passed as digits: see `core.exact` and `integer` in statement.lua.
-            (lua::LUA_TSTRING, b'i' | b'w') => std::str::from_utf8(text_at(thread, index))
-                .ok()
-                .and_then(|digits| digits.parse::<i64>().ok())
-                .map_or(Value::Text(text_at(thread, index)), Value::Int),
+            (lua::LUA_TSTRING, b'i' | b'w') => {
+                let text = text_at(thread, index);
+                let digits = std::str::from_utf8(text).ok()?;
+                // Of 64 bits without a sign, some are not of 64 bits with one.
+                let is_whole = || !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+                match digits.parse::<i64>() {
+                    Ok(integer) => Value::Int(integer),
+                    Err(_) => Value::Text(is_whole().then_some(text)?),
+                }
+            }
+            (lua::LUA_TSTRING, b'd') => {
+                let text = text_at(thread, index);
+                let is_number = std::str::from_utf8(text).is_ok_and(|text| text.trim().parse::<f64>().is_ok());
+                Value::Text(is_number.then_some(text)?)
+            }
             (lua::LUA_TSTRING, b'b') => Value::Bytes(text_at(thread, index)),
             (lua::LUA_TSTRING, _) => Value::Text(text_at(thread, index)),
             (lua::LUA_TBOOLEAN, _) => Value::Int(i64::from(lua::lua_toboolean(thread, index))),

@@ -457,6 +457,7 @@ mod tests {
             kind: OptionKind::Double,
             choices: Vec::new(),
             unused: false,
+            bounds: assay_options::Bounds::default(),
             default: OptionValue::Number(10_000.0),
         }]
     }

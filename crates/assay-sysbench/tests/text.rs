@@ -142,6 +142,7 @@ fn the_options_of_a_script_are_listed_with_what_they_have_when_nothing_is_said()
         kind,
         choices: Vec::new(),
         unused: false,
+        bounds: assay_options::Bounds::default(),
         default,
     };
     let text = help::declared(&[

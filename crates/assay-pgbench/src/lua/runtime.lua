@@ -138,10 +138,15 @@ function R.text(v, name)
   return text_of(value)
 end
 
---- As a parameter.
-function R.parameter(value)
+--- As a parameter. To pgbench, an undefined variable is NULL.
+function R.parameter(v, name)
+  local value = v[name]
   local kind = type(value)
-  if kind == "number" or kind == "string" or kind == "nil" then return value end
+  if kind == "number" or kind == "string" then return value end
+  if kind == "nil" then
+    if front then return nil end
+    fail(('undefined variable "%s"'):format(name))
+  end
   if value == NULL then return nil end
   return text_of(value)
 end
@@ -625,6 +630,29 @@ function R.keep(v, c, result, prefix, only)
     if next_result == nil then return end
     result, query = next_result, query + 1
   end
+end
+
+--- The command with which an attempt of a transaction begins: a retry draws the same random numbers, and finds the same
+--- values where that is to be seen (`carries`).
+function R.attempt(self, v, attempt, carries)
+  local from = self.from
+  self.from = 0
+  if attempt > 0 then
+    assay.plain.again_random()
+    if carries then
+      for name in next, v do v[name] = self.kept[name] end
+      for name, value in next, self.kept do v[name] = value end
+    end
+  elseif from > 0 then
+    assay.plain.keep_random_before()
+  else
+    assay.plain.keep_random()
+    if carries then
+      self.kept = {}
+      for name, value in next, v do self.kept[name] = value end
+    end
+  end
+  return from
 end
 
 -- A script without Lua: a form of `assay.run_plain`. `self.from` is the command at which the script goes on.

@@ -67,7 +67,9 @@ pub fn text_in(findings: &Findings, view: View) -> String {
             text += &wrap_to(view.width, label, clean(line, 2000).split(' '), " ");
         }
     }
-    let stage = findings.main_stage();
+    // A run whose first transactions end it has no figures.
+    let has_figures = |stage: &&StageFindings| findings.status != Status::Failed || stage.total.transactions > 0;
+    let stage = findings.main_stage().filter(has_figures);
     match stage.filter(|stage| stage.measured_ns > 0) {
         Some(stage) => {
             text += &answer(stage, findings, view);
@@ -79,7 +81,7 @@ pub fn text_in(findings: &Findings, view: View) -> String {
             }
             text += &warnings(findings, |warning| !warning.is_headline(), view);
         }
-        None => text += &warnings(findings, |_| true, view),
+        None => text += &warnings(findings, |warning| !matches!(warning, Warning::EndedEarly { .. }), view),
     }
     if let Some(stage) = stage {
         text += &details(stage, findings, view);

@@ -42,8 +42,9 @@ function core.current()
 end
 local current = core.current
 
+--- Whether the code is the prelude's, or what compiled scripts call, and not the script's.
 local function is_ours(source)
-  return source:sub(1, 7) == "=assay/"
+  return source:sub(1, 7) == "=assay/" or source:find("^[=@]pgbench_%a+%.lua$") ~= nil
 end
 core.is_ours = is_ours
 

@@ -12,6 +12,9 @@ local set = core.bind("plain_set", "void (*)(void *, uint32_t, double)")
 local bind = core.bind("plain_bind", "void (*)(void *, uint32_t, uint32_t)")
 local value = core.bind("plain_value", "int64_t (*)(void *, uint32_t)")
 local left = core.bind("plain_left", "double (*)(void *)")
+local keep_before = core.bind("plain_keep", "void (*)(void *)")
+local random_keep = core.bind("random_keep", "void (*)(void *)")
+local random_again = core.bind("random_again", "void (*)(void *)")
 
 local plain = {
   -- Why a program ends: `Leave` in plain.rs.
@@ -49,6 +52,11 @@ end
 --- A variable's value, from 1, after that; and how many transactions were not begun.
 function plain.value(i) return value(shared, i - 1) end
 function plain.left() return left(shared) end
+
+--- Random numbers from here on, or from the beginning of the transaction that a program has left, can be drawn again.
+function plain.keep_random() random_keep(shared) end
+function plain.keep_random_before() keep_before(shared) end
+function plain.again_random() random_again(shared) end
 
 --- Raises what the server had against a statement, as its execution would have.
 function plain.refused(connection, statement, ...) connections.finish_unread(connection, statement, ...) end

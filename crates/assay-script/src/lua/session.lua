@@ -15,6 +15,8 @@ local cmdline = {
 
 local KIND_OF_DEFAULT = { boolean = 1, number = 4, string = 5, table = 6, ["nil"] = 5 }
 
+local FORM_OF_OPTION = "{ \"description\", default }, such as { \"Number of rows\", 1000 }"
+
 --- The declared options in the order of their names, checked: { name, description, kind, default } each.
 local function declared_options()
   local options = current().sysbench.cmdline.options
@@ -22,36 +24,43 @@ local function declared_options()
   if options == nil then return list end
   local function wrong(text, what, detail)
     if core.front.wrong_option then core.front.wrong_option(what, detail) end
-    error("read_cmdline_options: " .. text, 0)
+    error(text, 0)
   end
   if type(options) ~= "table" then
-    wrong("sysbench.cmdline.options is not a table but a " .. type(options), "table", type(options))
+    wrong("sysbench.cmdline.options: expected a table, such as { rows = { \"Number of rows\", 1000 } }, not a "
+      .. type(options), "table", type(options))
   end
   for name, entry in next, options do
     if type(name) ~= "string" then
-      wrong("sysbench.cmdline.options has the key " .. tostring(name) .. ", not a name", "entry")
+      wrong("sysbench.cmdline.options: expected a name for each option, not " .. tostring(name), "entry")
     end
+    local function wrong_here(text, ...) wrong("option " .. name .. ": " .. text, ...) end
     if type(entry) ~= "table" then
-      wrong("option " .. name .. " is not a table {description, default, type}", "entry")
+      wrong_here("expected " .. FORM_OF_OPTION .. ", not a " .. type(entry), "entry")
     end
     local description, default, kind = entry[1], entry[2], entry[3]
     if description == nil then
-      wrong("option " .. name .. " has no description", "no_description", name)
+      wrong_here("it has no description: expected " .. FORM_OF_OPTION, "no_description", name)
     elseif type(description) ~= "string" then
-      wrong("the description of option " .. name .. " is not a text", "description", type(description))
+      wrong_here("its description is a " .. type(description) .. ": expected " .. FORM_OF_OPTION, "description",
+        type(description))
     end
     if kind == nil then kind = KIND_OF_DEFAULT[type(default)] end
-    if type(kind) ~= "number" or kind < 1 or kind > 7 then
-      wrong("option " .. name .. " has no known type", "kind", type(default))
+    if kind == nil then
+      wrong_here("its default is a " .. type(default) .. ": expected a number, a text, true, false or a list", "kind",
+        type(default))
+    elseif type(kind) ~= "number" or kind % 1 ~= 0 or kind < 1 or kind > 7 then
+      wrong_here("its type is not one of sysbench.cmdline.ARG_BOOL, ARG_INT, ARG_DOUBLE, ARG_SIZE, ARG_STRING, "
+        .. "ARG_LIST and ARG_FILE", "kind", type(default))
     end
     if kind == cmdline.ARG_BOOL and default == nil then default = true end
     local choices = entry.choices or {}
     if type(choices) ~= "table" or (#choices > 0 and kind ~= cmdline.ARG_STRING) then
-      wrong("the choices of option " .. name .. " are not a list of texts", "entry")
+      wrong_here("its choices are not a list of texts", "entry")
     end
     list[#list + 1] = {
       name = name, description = description, kind = kind, default = default, declared = entry[2], choices = choices,
-      unused = entry.unused == true,
+      unused = entry.unused == true, whole = entry.whole == true, low = entry.low, high = entry.high, needed = type(entry.needed) == "string" and entry.needed or "",
     }
   end
   table.sort(list, function(a, b) return a.name < b.name end)
@@ -78,10 +87,38 @@ function cmdline.print_test_options()
   core.write("\n")
 end
 
+local HOOKS = { before_restart_event = true, report_cumulative = true, report_intermediate = true, sql_error_ignorable = true }
+local NAMES_OF_HOOKS = "before_restart_event, report_cumulative, report_intermediate or sql_error_ignorable"
+
 local function command_entry(name)
   local commands = current().sysbench.cmdline.commands
   local entry = type(commands) == "table" and commands[name]
   if type(entry) == "table" and type(entry[1]) == "function" then return entry end
+end
+
+--- Raises what is wrong with the commands and hooks that a script declares.
+local function check_commands_and_hooks(session)
+  local commands, hooks = session.sysbench.cmdline.commands, session.sysbench.hooks
+  if commands ~= nil and type(commands) ~= "table" then
+    error("sysbench.cmdline.commands: expected a table, such as { load = { load_rows } }, not a " .. type(commands), 0)
+  end
+  for name, entry in next, commands or {} do
+    if type(name) ~= "string" then
+      error("sysbench.cmdline.commands: expected a name for each command, not " .. tostring(name), 0)
+    end
+    if not command_entry(name) then
+      local found = type(entry)
+      if found == "table" then found = "table that begins with a " .. type(entry[1]) end
+      error(("command %s: expected { function }, such as { load_rows }, not a %s"):format(name, found), 0)
+    end
+  end
+  for name, hook in next, hooks do
+    if not HOOKS[name] then
+      error(("sysbench.hooks.%s: there is no such hook: expected %s"):format(tostring(name), NAMES_OF_HOOKS), 0)
+    elseif type(hook) ~= "function" then
+      error(("sysbench.hooks.%s: expected a function, not a %s"):format(name, type(hook)), 0)
+    end
+  end
 end
 
 function cmdline.read_cmdline_options() return declared_options() end
@@ -112,10 +149,26 @@ core.base_loaded.assay = assay
 
 local intern = core.bind("type_index", "uint32_t (*)(void *, const char *, size_t)")
 
+--- Whether `event` of the session is being executed.
+local function is_in_event(session)
+  local event, level = core.global(session, "event"), 3
+  while event do
+    local info = debug.getinfo(level, "f")
+    if not info then return false end
+    if info.func == event then return true end
+    level = level + 1
+  end
+  return false
+end
+
 --- Wraps `body` as a transaction type: when an event calls it, that transaction is counted as `name`.
 function assay.transaction(name, body)
   if type(name) ~= "string" or name == "" then raise("assay.transaction needs a name first") end
   if type(body) ~= "function" then raise("assay.transaction(\"" .. name .. "\", …) needs a function") end
+  if is_in_event(current()) then
+    raise("assay.transaction(\"" .. name .. "\", …) only declares a type: declare it outside of event(), and call what it "
+      .. "returns in event()")
+  end
   local index = intern(shared, name, #name)
   local function run(...)
     local running = running_types[shared.session]
@@ -428,10 +481,17 @@ function assay.query(query)
   yield(ask.DECLARE, "query", name, text_field(call, query, "question"), text_field(call, query, "text", true))
 end
 
---- In `queries()`: the table that `prepare` has left behind, with the name of each table and its number of rows.
-function assay.loaded(name)
+--- In `queries()`: the table that `prepare` has left behind, with the name of each table and its number of rows, and
+--- more questions about the data, by name. `queries` is called again with the answers: `sysbench.opt.loaded` is a list
+--- of `NAME=VALUE` then.
+function assay.loaded(name, questions)
   if type(name) ~= "string" or name == "" then raise("assay.loaded needs the name of a table") end
-  yield(ask.DECLARE, "loaded", name)
+  local lines = {}
+  for key, text in next, questions or {} do
+    if type(text) ~= "string" or text:find("[\n\t]") then raise("assay.loaded: each question is a text of one line") end
+    lines[#lines + 1] = key .. "\t" .. text
+  end
+  yield(ask.DECLARE, "loaded", name, table.concat(lines, "\n"))
 end
 
 --- In `queries()`: the scale factor of the data, for figures that are scaled by it.
@@ -823,11 +883,17 @@ function entries.declare(session)
     if type(name) == "string" and type(value) == "function" then hooks[#hooks + 1] = name end
   end
   local options = guarded("sysbench.cmdline.read_cmdline_options", declared_options)
+  -- sysbench ignores what it does not know.
+  if not front.wrong_option then check_commands_and_hooks(session) end
   local has_mix = false
   for _, option in ipairs(options) do has_mix = has_mix or option.name == MIX.name end
   if session.types and #session.types > 1 and not has_mix then options[#options + 1] = MIX end
-  local own = session.sysbench.cmdline
-  yield(ask.DECLARED, options, commands, globals, own.options ~= nil, hooks, own.own_rows == true)
+  local own, event, file, line = session.sysbench.cmdline, core.global(session, "event"), nil, nil
+  if type(event) == "function" then
+    local info = debug.getinfo(event, "S")
+    if info.lastlinedefined > 0 then file, line = info.source:gsub("^[@=]", ""), info.lastlinedefined end
+  end
+  yield(ask.DECLARED, options, commands, globals, own.options ~= nil, hooks, own.own_rows == true, file, line)
   return true
 end
 

@@ -130,6 +130,7 @@ function core.exact(kind, value)
     return nil, "no double is equal to " .. digits
   end
   if kind == "b" then return nil, "a " .. type(value) .. " is not a string of bytes" end
+  if type(value) == "string" then return nil, "'" .. value .. (kind == "d" and "' is not a number" or "' is not a whole number") end
   local number = type(value) == "cdata" and tonumber(value) or value
   if type(number) ~= "number" then return nil, "a " .. type(value) .. " is not a value of a statement" end
   if kind == "d" then return number end

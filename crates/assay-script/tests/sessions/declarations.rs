@@ -17,7 +17,7 @@ fn options_are_typed_by_their_defaults_or_by_their_declared_type() {
           depth = {"an integer", "16", c.ARG_INT}, room = {"bytes", "1K", c.ARG_SIZE},
         }
         c.commands = {
-          warm = {function() end, c.PARALLEL_COMMAND}, one = {function() end}, later = {nil}, odd = "x",
+          warm = {function() end, c.PARALLEL_COMMAND}, one = {function() end},
         }
         function event() end"#,
     );
@@ -44,13 +44,90 @@ fn options_are_typed_by_their_defaults_or_by_their_declared_type() {
 
 #[test]
 fn a_wrong_option_table_names_the_option() {
-    let message = |text: &str| load(text).unwrap_err().message;
-    assert_eq!(message("sysbench.cmdline.options = {a = {}}"), "read_cmdline_options: option a has no description");
+    let message = |text: &str| load(text).unwrap_err().to_string();
+    let form = "{ \"description\", default }, such as { \"Number of rows\", 1000 }";
+    assert_eq!(
+        message("local x\nsysbench.cmdline.options = {b = 1, a =\n  {}}\nsysbench.cmdline.options.b = {'B'}"),
+        format!("test.lua:2: option a: it has no description: expected {form}")
+    );
+    assert_eq!(
+        message("sysbench.cmdline.options = {\n['a-b'] = 7}"),
+        format!("test.lua: option a-b: expected {form}, not a number")
+    );
     assert_eq!(
         message("sysbench.cmdline.options = {a = {'d', print}}"),
-        "read_cmdline_options: option a has no known type"
+        "test.lua:1: option a: its default is a function: expected a number, a text, true, false or a list"
     );
-    assert!(message("sysbench.cmdline.options = {'x'}").contains("has the key 1, not a name"));
+    assert_eq!(
+        message("sysbench.cmdline.options = {a = {'d', 1, 'int'}}"),
+        "test.lua:1: option a: its type is not one of sysbench.cmdline.ARG_BOOL, ARG_INT, ARG_DOUBLE, ARG_SIZE, \
+         ARG_STRING, ARG_LIST and ARG_FILE"
+    );
+    assert_eq!(
+        message("sysbench.cmdline.options = {\n a = {'d', 'x', sysbench.cmdline.ARG_INT}}"),
+        "test.lua:2: option a: its default: `x` is not a whole number of at most 32 bits"
+    );
+    assert_eq!(
+        message("sysbench.cmdline.options = {'x'}"),
+        "test.lua:1: sysbench.cmdline.options: expected a name for each option, not 1"
+    );
+}
+
+#[test]
+fn a_wrong_command_or_hook_is_named() {
+    let message = |text: &str| load(text).unwrap_err().to_string();
+    let form = "expected { function }, such as { load_rows }";
+    assert_eq!(
+        message("sysbench.cmdline.commands = { load = function() end }"),
+        format!("test.lua:1: command load: {form}, not a function")
+    );
+    assert_eq!(
+        message("local c = sysbench.cmdline\nc.commands = { load = { load_rows } }"),
+        format!("test.lua:2: command load: {form}, not a table that begins with a nil")
+    );
+    assert_eq!(
+        message("sysbench.hooks.report_intermediat = print"),
+        "test.lua:1: sysbench.hooks.report_intermediat: there is no such hook: expected before_restart_event, \
+         report_cumulative, report_intermediate or sql_error_ignorable"
+    );
+    assert_eq!(
+        message("sysbench.hooks.report_cumulative = 1"),
+        "test.lua:1: sysbench.hooks.report_cumulative: expected a function, not a number"
+    );
+}
+
+#[test]
+fn a_function_whose_name_is_almost_one_that_is_called_is_refused() {
+    for (name, meant) in
+        [("thread_initt", "thread_init"), ("ThreadInit", "thread_init"), ("clean_up", "cleanup"), ("evnt", "event")]
+    {
+        let error = load(&format!("local x\nfunction {name}() end")).unwrap_err().to_string();
+        assert_eq!(error, format!("test.lua:2: nothing calls {name}(): did you mean {meant}()?"));
+    }
+    for text in [
+        "function thread_init2() end function event() thread_init2() end",
+        "function events() end function event() end",
+        "function inits() end init = inits",
+        "function thread() end function preparation() end",
+    ] {
+        load(text).unwrap();
+    }
+}
+
+#[test]
+fn an_error_of_the_top_level_without_a_place_has_that_of_the_call() {
+    let error = load("local x\ndofile('./nothing/there.lua')").unwrap_err();
+    assert_eq!((error.file.as_deref(), error.line), (Some("test.lua"), Some(2)), "{error}");
+}
+
+#[test]
+fn a_type_declared_inside_event_is_an_error_and_not_a_transaction_that_does_nothing() {
+    let run = conversation(
+        "function event()\n  assay.transaction('pay', function() print('paid') end)\nend",
+        &setup(),
+        Driver::default(),
+    );
+    assert!(run.contains("test.lua:2: assay.transaction(\"pay\", …) only declares a type"), "{run}");
 }
 
 #[test]

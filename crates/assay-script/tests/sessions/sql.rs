@@ -476,3 +476,25 @@ fn the_driver_answers_to_its_own_name_only() {
          log false\ttest.lua:5: the script asks for the driver 'oracle', but that of the database is 'mysql'",
     );
 }
+
+#[test]
+fn a_text_that_is_not_of_its_parameters_kind_is_refused() {
+    let run = |kind: &str, value: &str| {
+        let script = format!(
+            "function event()\n  local con = sysbench.sql.driver():connect()\n  \
+             con:prepare('SELECT ?', '{kind}'):perform('{value}')\nend"
+        );
+        conversation(&script, &setup(), Driver { decision: Decision::Skip, ..Driver::default() })
+    };
+    for (kind, value, words) in [
+        ("i", "abc", "parameter 1: 'abc' is not a whole number"),
+        ("i", "2.5", "parameter 1: '2.5' is not a whole number"),
+        ("i", "", "parameter 1: '' is not a whole number"),
+        ("d", "x1", "parameter 1: 'x1' is not a number"),
+        ("i", "-12", "[Int(-12)]"),
+        ("d", "2.50", "[Text"),
+        ("t", "abc", "[Text"),
+    ] {
+        assert!(run(kind, value).contains(words), "{kind} {value}: {}", run(kind, value));
+    }
+}

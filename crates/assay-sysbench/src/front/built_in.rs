@@ -65,6 +65,7 @@ pub(super) fn declaration(known: &KnownOption) -> OptionDeclaration {
         kind,
         choices: Vec::new(),
         unused: false,
+        bounds: assay_options::Bounds::default(),
         default: default_of(known),
     }
 }

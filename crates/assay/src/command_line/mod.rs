@@ -59,7 +59,7 @@ use clap::builder::StyledStr;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 
-use assay_run::assignment::{self, Assignment, option_value, shown};
+use assay_run::assignment::{self, Assignment, option_value, shown, taken};
 use assay_run::{library, registry};
 
 use crate::databases;
@@ -120,6 +120,10 @@ pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Option<Invocati
     let mut words_now = words.clone();
     if let Some(found) = &found {
         declared = addable(&command, &found.subcommand, found.program.options());
+        let mut needed = found.program.needed().iter();
+        if let Some((name, place)) = needed.find(|(name, _)| !declared.iter().any(|option| option.key() == *name)) {
+            return Err(Trouble::usage(taken(name, place)));
+        }
         words_now = with_switch_values(words_now, &declared);
         command = with_options_of(command, found, &declared);
     }

@@ -20,7 +20,7 @@ use assay_spec::{Format, OutputSpec};
 
 use crate::command_line::OlapOptions;
 use crate::commands::sql::stage;
-use suite::{Declared, Ended, Suite};
+use suite::{Declared, Ended, Population, Suite, population};
 
 /// Executes the queries, prints the results, and writes a record for each database.
 pub fn run(assignment: &Assignment, options: &OlapOptions) -> Result<Exit, Trouble> {
@@ -82,13 +82,14 @@ fn declared(assignment: &Assignment, url: &str, options: &OlapOptions) -> Result
     let process = ProcessOptions { quiet: true, ..ProcessOptions::default() };
     let plan = plan::of_queries(assignment, &process, &[url.to_owned()])?;
     let name = &assignment.workload.name;
-    let of_stream = |number: u64| {
+    let of_stream = |number: u64, held: &[String]| {
         let mut setup = plan.setup.clone();
         setup.options.push(("stream".to_owned(), OptionValue::Number(number as f64)));
+        setup.options.push(("loaded".to_owned(), OptionValue::List(held.to_vec())));
         let declared = plan.program.queries(&setup);
         declared.map_err(|error| library::script_trouble(format!("queries() of workload {name} failed"), &error))
     };
-    let found = of_stream(0)?;
+    let found = of_stream(0, &[])?;
     if found.queries.is_empty() {
         return Err(Trouble::new(Exit::Workload, format!("queries() of workload {name} declared no query")));
     }
@@ -100,14 +101,22 @@ fn declared(assignment: &Assignment, url: &str, options: &OlapOptions) -> Result
             None => trouble.hint(format!("there are: {}", known().collect::<Vec<_>>().join(", "))),
         });
     }
+    // What the queries are depends on what the tables hold.
+    let Population { tables, answers } = match &found.loaded {
+        Some(loaded) => population(loaded, assignment, url)?,
+        None => Population::default(),
+    };
+    let rows = tables.iter().map(|(table, rows)| format!("{table}={rows}"));
+    let held: Vec<String> = rows.chain(answers.iter().map(|(name, answer)| format!("{name}={answer}"))).collect();
+    let found = of_stream(0, &held)?;
     let is_wanted = |query: &NamedQuery| options.queries.is_empty() || options.queries.contains(&query.name);
     let wanted = |all: Vec<NamedQuery>| -> Vec<NamedQuery> { all.into_iter().filter(is_wanted).collect() };
-    let streams = (1..=options.streams).map(|number| Ok(wanted(of_stream(number)?.queries)));
+    let streams = (1..=options.streams).map(|number| Ok(wanted(of_stream(number, &held)?.queries)));
     let streams = streams.collect::<Result<Vec<_>, Trouble>>()?;
     let all = found.queries.len();
     let queries = wanted(found.queries);
     let scale = found.scale.filter(|_| queries.len() == all);
-    Ok(Declared { queries, loaded: found.loaded, scale, streams, plan })
+    Ok(Declared { queries, tables, found: found.found, scale, streams, plan })
 }
 
 /// Everything measured on one database.

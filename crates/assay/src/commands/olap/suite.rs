@@ -6,6 +6,7 @@ use std::time::Duration;
 use assay_engine::Target;
 use assay_io::clock::Clock;
 use assay_lab::Server;
+use assay_options::OptionValue;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::url_text::masked;
 use assay_process::{interrupt, terminal};
@@ -14,7 +15,7 @@ use assay_record::{self as record, Case, Cases, Cold, Record, is_same_digest};
 use assay_run::assignment::Assignment;
 use assay_run::client::Client;
 use assay_run::{lab, next, plan, record_of};
-use assay_script::NamedQuery;
+use assay_script::{LoadedTables, NamedQuery};
 use assay_seam::{ConnectOptions, Nanos, ServerFacts};
 use assay_spec::CaseSpec;
 use assay_telemetry::StatementQuestions;
@@ -27,11 +28,14 @@ use crate::commands::sql::bench::{
 };
 use crate::commands::sql::large::{self, Collected};
 
-/// The queries of the workload for a database, as far as they are wanted, and the table with its numbers of rows.
+/// The queries of the workload for a database, as far as they are wanted, and what its tables hold.
 pub(super) struct Declared {
     pub(super) plan: assay_engine::Plan,
     pub(super) queries: Vec<NamedQuery>,
-    pub(super) loaded: Option<String>,
+    /// Rows of each table.
+    pub(super) tables: BTreeMap<String, u64>,
+    /// Options about the tables, with their values in them.
+    pub(super) found: Vec<(String, OptionValue)>,
     /// Scale factor of the data; `None` if only some of the queries are wanted.
     pub(super) scale: Option<f64>,
     /// The queries of each parallel stream.
@@ -52,6 +56,7 @@ pub(super) struct Suite<'a> {
     server: Option<Server>,
     cold: Option<Cold>,
     tables: BTreeMap<String, u64>,
+    found: Vec<(String, OptionValue)>,
     scale: Option<f64>,
     cases: Vec<Case>,
     /// Queries of the parallel streams.
@@ -73,28 +78,24 @@ const PATIENCE: Nanos = Nanos::from_secs(24 * 3600);
 const RESTART: Duration = Duration::from_secs(600);
 
 impl<'a> Suite<'a> {
-    /// Connects, and checks that the tables have the rows that were loaded.
+    /// Connects.
     pub(super) fn open(
         declared: Declared,
         url: &'a str,
         assignment: &'a Assignment,
         options: &'a OlapOptions,
     ) -> Result<Suite<'a>, Trouble> {
-        let Declared { plan, queries, loaded, scale, streams: parallel } = declared;
+        let Declared { plan, queries, tables, scale, found, streams: parallel } = declared;
         let session_sql = assignment.spec.target.session_sql.iter().map(|sql| sql.reveal().to_owned()).collect();
         let target = plan::target(url, &ConnectOptions { session_sql, ..ConnectOptions::default() })?;
         let server = if options.cold { Some(server_of(url)?) } else { None };
         let clock = Clock::start();
-        let mut client = connect(&target, clock, url)?;
+        let client = connect(&target, clock, url)?;
         let facts = client.server();
         let questions = assay_products::statement_questions(&facts.product, &facts.version);
         if options.counters {
             has_counters(&questions)?;
         }
-        let tables = match loaded {
-            Some(table) => population(&mut client, &table, assignment, url)?,
-            None => BTreeMap::new(),
-        };
         let case = |query: assay_script::NamedQuery| Case { name: query.name, sql: query.text, ..Case::default() };
         let cases = queries.into_iter().map(case).collect();
         let mut suite = Suite {
@@ -109,6 +110,7 @@ impl<'a> Suite<'a> {
             server,
             cold: None,
             tables,
+            found,
             scale,
             cases,
             parallel,
@@ -135,6 +137,7 @@ impl<'a> Suite<'a> {
         let mut record = record_of::begun_command(&self.plan, self.assignment);
         // A command of a workload counts rows or checks; this one runs.
         record.manifest.task = record::Manifest::default().task;
+        record_of::put_found(&mut record, record_of::options(self.found.clone()));
         record
     }
 
@@ -323,13 +326,22 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Rows of each table, which must be as many as were loaded. A load that was killed has not written how many these are.
-fn population(
-    client: &mut Client,
-    loaded: &str,
-    assignment: &Assignment,
-    url: &str,
-) -> Result<BTreeMap<String, u64>, Trouble> {
+/// What a database holds.
+#[derive(Default)]
+pub(super) struct Population {
+    /// Rows of each table.
+    pub(super) tables: BTreeMap<String, u64>,
+    /// Answers to the workload's questions about them, by name.
+    pub(super) answers: Vec<(String, String)>,
+}
+
+/// What a database holds: the rows must be as many as were loaded. A load that was killed has not written how many
+/// these are.
+pub(super) fn population(loaded: &LoadedTables, assignment: &Assignment, url: &str) -> Result<Population, Trouble> {
+    let session_sql = assignment.spec.target.session_sql.iter().map(|sql| sql.reveal().to_owned()).collect();
+    let target = plan::target(url, &ConnectOptions { session_sql, ..ConnectOptions::default() })?;
+    let mut client = connect(&target, Clock::start(), url)?;
+    let LoadedTables { table: loaded, questions } = loaded;
     let name = &assignment.workload.name;
     let mut of_one = assignment.clone();
     of_one.spec.target.urls = vec![url.into()];
@@ -366,5 +378,12 @@ fn population(
         }
         tables.insert(table.clone(), found.parse().unwrap_or(0));
     }
-    Ok(tables)
+    let mut answers = Vec::new();
+    for (name, question) in questions {
+        let answer = client.value(question);
+        let cause = || format!("the tables of {} cannot be read on {database}", assignment.workload.name);
+        answers.push((name.clone(), answer.map_err(|words| Trouble::new(Exit::Server, cause()).detail(words))?));
+    }
+    client.close();
+    Ok(Population { tables, answers })
 }
