@@ -201,6 +201,9 @@ pub struct Policy {
     /// Whether transactions in flight at the end of the warm-up count although there is a limit of transactions, which
     /// then may be exceeded. Only in a closed loop.
     pub carried_over_count: bool,
+    /// Whether a transaction of the script that ends inside a database transaction is an error, which ends the run:
+    /// its changes are lost.
+    pub must_complete: bool,
     /// Whether a statement that cannot be prepared counts as an error.
     pub failed_prepares_count: bool,
     /// Whether the other sessions run to their end if one cannot get ready, or fails in a command.

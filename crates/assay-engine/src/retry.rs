@@ -86,6 +86,7 @@ mod tests {
             rollback: true,
             errors_outside_apart: false,
             carried_over_count: false,
+            must_complete: true,
             failed_prepares_count: true,
             failures_are_alone: false,
             grace_bounds_leaving: true,

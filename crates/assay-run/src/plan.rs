@@ -367,6 +367,7 @@ impl Part {
                 rollback: true,
                 errors_outside_apart: false,
                 carried_over_count: false,
+                must_complete: true,
                 failed_prepares_count: true,
                 failures_are_alone: false,
                 grace_bounds_leaving: true,

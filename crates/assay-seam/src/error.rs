@@ -109,6 +109,8 @@ pub enum Class {
     Protocol,
     /// A user or an administrator cancelled the statement.
     Cancelled,
+    /// A database transaction was left open by the script.
+    Incomplete,
     /// Everything else.
     Other,
 }
@@ -184,6 +186,7 @@ impl Class {
             Class::Busy => "busy",
             Class::Protocol => "protocol",
             Class::Cancelled => "cancelled",
+            Class::Incomplete => "incomplete",
             Class::Other => "other",
         }
     }

@@ -88,6 +88,17 @@ pub(super) enum Batch {
     Answered(Reply),
 }
 
+/// What the end of a script's transaction finds undone on a connection; what comes later is worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unfinished {
+    /// A database transaction is open, failed or not.
+    Transaction,
+    /// Nobody has asked for the answer to a load.
+    Load,
+    /// Statements wait to be sent.
+    Deferred,
+}
+
 impl Link {
     /// Not connected yet.
     pub(super) fn new(machine: Box<dyn Connection>, session: usize, target: usize) -> Link {
@@ -121,6 +132,16 @@ impl Link {
     /// Whether it has a socket that has not reached the server's kernel.
     pub(super) fn is_connecting(&self) -> bool {
         self.socket.is_some() && !self.established
+    }
+
+    /// What a script that says that it is done has left undone here.
+    #[inline]
+    pub(super) fn unfinished(&self) -> Option<Unfinished> {
+        match self.batch {
+            _ if self.deferred => Some(Unfinished::Deferred),
+            Batch::Awaited => self.machine.in_transaction().then_some(Unfinished::Transaction),
+            _ => Some(Unfinished::Load),
+        }
     }
 
     pub(super) fn is_broken(&self) -> bool {

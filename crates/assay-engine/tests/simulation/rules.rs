@@ -1,7 +1,7 @@
 //! What is counted, and as what: one test for each rule of `worker/recorder.rs`, and for each step of
 //! `worker/recovery.rs`.
 
-use assay_engine::{Limit, Outcome, Stage};
+use assay_engine::{End, Limit, Outcome, RunError, Stage};
 use assay_measure::{StatementClass, Tally};
 use assay_seam::Nanos;
 
@@ -204,4 +204,49 @@ fn a_connection_lost_in_a_transaction_is_made_again_before_the_transaction_is() 
     assert_eq!((done(total), total.reconnects, total.transactions[0].retries), (2, 1, 1));
     let begins = world.server.borrow().statements.iter().filter(|(_, text)| text == "BEGIN").count();
     assert_eq!(begins, 3);
+}
+
+/// Events that end in this way, by what they say of it.
+#[track_caller]
+fn check_left_open(event: &str, errors: Vec<&'static str>, failed: u64, words: &str) {
+    let text =
+        format!("function thread_init() con = sysbench.sql.driver():connect() end\nfunction event()\n{event}\nend\n");
+    let mut world = world(&text, 0, transactions(20), 1).sessions(&[2]);
+    world.server.borrow_mut().errors = errors;
+    let outcome = world.run();
+    let total = &outcome.stages[0].total;
+    let of_kind = &total.transactions[0];
+    let ended = match &outcome.end {
+        End::Failed(RunError::Script(error)) => error.to_string(),
+        other => format!("{other:?}"),
+    };
+    let lost: u64 = total.errors.iter().filter(|error| error.class == "incomplete").map(|error| error.count).sum();
+    assert_eq!((ended.as_str(), of_kind.failed, lost), (words, failed, failed), "{event}");
+    if failed > 0 {
+        assert_eq!(of_kind.count, 0, "{event}");
+    }
+}
+
+#[test]
+fn a_transaction_that_ends_inside_a_database_transaction_is_lost_and_ends_the_run() {
+    let words = "test.lua:4: event() ended inside a database transaction, whose changes are lost";
+    check_left_open("con:query('BEGIN') con:query('UPDATE')", Vec::new(), 2, words);
+    // Its last statement fails, and it goes on.
+    let caught = "con:query('BEGIN') pcall(con.query, con, 'UPDATE')";
+    check_left_open(caught, vec!["ok 0", "ok 0", "error 1062 23000", "error 1062 23000"], 2, words);
+    check_left_open("con:query('BEGIN') con:query('UPDATE') con:query('COMMIT')", Vec::new(), 0, "Complete");
+    check_left_open("con:query('BEGIN') con:query('UPDATE') con:query('ROLLBACK')", Vec::new(), 0, "Complete");
+}
+
+#[test]
+fn what_a_script_leaves_open_is_its_own_affair_where_the_policy_says_so() {
+    let mut world = world(
+        "function thread_init() con = sysbench.sql.driver():connect() end\n\
+         function event() con:query('BEGIN') con:query('UPDATE') end\n",
+        0,
+        transactions(5),
+        1,
+    );
+    world.plan.policy.must_complete = false;
+    assert_eq!(done(&world.run().stages[0].total), 5);
 }

@@ -396,6 +396,7 @@ impl World {
                 rollback: true,
                 errors_outside_apart: false,
                 carried_over_count: false,
+                must_complete: true,
                 failed_prepares_count: true,
                 failures_are_alone: false,
                 grace_bounds_leaving: true,

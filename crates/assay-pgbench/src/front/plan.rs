@@ -264,6 +264,7 @@ pub(super) fn of_session(
             rollback: true,
             errors_outside_apart: false,
             carried_over_count: false,
+            must_complete: false,
             failed_prepares_count: true,
             failures_are_alone: false,
             grace_bounds_leaving: true,

@@ -76,6 +76,7 @@ impl ScriptPlans<'_> {
                 errors_outside_apart: true,
                 // An event counts if it ends after the warm-up.
                 carried_over_count: true,
+                must_complete: false,
                 failed_prepares_count: false,
                 // Every session reports how its own preparation or command ends.
                 failures_are_alone: true,

@@ -19,10 +19,10 @@ use std::sync::mpsc::Sender;
 
 use assay_io::{Io, IoEvent};
 use assay_random::Random;
-use assay_script::{Answer, ConnectionNumber, Failure, Footprint, Key, LuaState, Request, ScriptError};
+use assay_script::{Answer, ConnectionNumber, Entry, Failure, Footprint, Key, LuaState, Request, ScriptError};
 use assay_seam::{Class, Code, Nanos, Operation, StatementError};
 
-use super::link::Batch;
+use super::link::{Batch, Unfinished};
 use super::links::Links;
 use super::recorder::{Ending, Recorder};
 use super::session::{Session, SessionPhase};
@@ -447,10 +447,14 @@ impl<I: Io> Sessions<I> {
                     Answer::Done
                 }
                 Request::Finished { success } => {
+                    let unfinished = self.unfinished(session);
+                    if unfinished == Some(Unfinished::Transaction) && self.must_complete(session) {
+                        return self.on_left_open(session, at);
+                    }
                     // A script with a loop of its own may end right after its last transaction; the default loop says
                     // `Next` or `Stop` first.
                     self.complete(session, self.done_at(session, at));
-                    if self.is_ahead(session) {
+                    if unfinished == Some(Unfinished::Load) {
                         return self.on_died(session, &not_done());
                     }
                     self.all[session].success &= success;
@@ -459,6 +463,13 @@ impl<I: Io> Sessions<I> {
                 Request::Died(failure) => return self.on_died(session, &failure),
             };
         }
+    }
+
+    /// Whether the end of a session inside a database transaction is an error: that of its transaction, or of a
+    /// command. What `thread_done` leaves open belongs to no transaction.
+    fn must_complete(&self, session: usize) -> bool {
+        let is_thread = self.plan.setup.entry == Entry::Thread;
+        self.plan.policy.must_complete && (!is_thread || self.all[session].transaction.is_some())
     }
 
     fn wake_after(&mut self, session: usize, pause: Nanos) {

@@ -3,11 +3,12 @@
 use assay_io::Io;
 use assay_isolation::Outcome;
 use assay_script::Failure;
-use assay_seam::Nanos;
+use assay_seam::{Class, Nanos, Origin, StatementError};
 
 use super::{Sessions, Want, not_done};
+use crate::outcome::RunError;
 use crate::plan::Load;
-use crate::worker::link::Batch;
+use crate::worker::link::Unfinished;
 use crate::worker::recorder::Ending;
 use crate::worker::session::{Session, SessionPhase};
 
@@ -15,14 +16,18 @@ impl<I: Io> Sessions<I> {
     /// The session's transaction is over, and it asks for the next.
     pub(super) fn on_next(&mut self, session: usize, at: Nanos) {
         let at = self.done_at(session, at);
-        if self.has_deferred(session) {
-            let message = "the transaction ended before its deferred statements were sent: \
-                           execute another statement after them, such as COMMIT";
-            let failure = Failure { message: message.to_owned(), ..Failure::default() };
-            return self.on_failed(session, failure, at);
-        }
-        if self.is_ahead(session) {
-            return self.on_died(session, &not_done());
+        match self.unfinished(session) {
+            None => {}
+            Some(Unfinished::Deferred) => {
+                let message = "the transaction ended before its deferred statements were sent: \
+                               execute another statement after them, such as COMMIT";
+                let failure = Failure { message: message.to_owned(), ..Failure::default() };
+                return self.on_failed(session, failure, at);
+            }
+            Some(Unfinished::Load) => return self.on_died(session, &not_done()),
+            Some(Unfinished::Transaction) if self.all[session].transaction.is_none() => {}
+            Some(Unfinished::Transaction) if !self.plan.policy.must_complete => {}
+            Some(Unfinished::Transaction) => return self.on_left_open(session, at),
         }
         self.complete(session, at);
         let this = &mut self.all[session];
@@ -113,12 +118,21 @@ impl<I: Io> Sessions<I> {
         }
     }
 
-    /// Rows are in flight whose answer the script has not asked for.
-    pub(super) fn is_ahead(&self, session: usize) -> bool {
-        self.all[session].links.iter().flatten().any(|link| !matches!(self.links[*link].batch, Batch::Awaited))
+    /// The session's transaction, or its command, ended inside a database transaction. Its connections are closed, so
+    /// that no server stores what was done there.
+    #[cold]
+    pub(super) fn on_left_open(&mut self, session: usize, at: Nanos) {
+        let this = &self.all[session];
+        let error = self.plan.program.left_open(&self.plan.setup);
+        let counted =
+            StatementError { origin: Origin::Script, ..StatementError::client(Class::Incomplete, &*error.message) };
+        self.recorder.error(this.transaction.as_ref(), this.target, &counted, at);
+        self.clear_marks(session);
+        self.end_run(session, RunError::Script(error), at);
     }
 
-    pub(super) fn has_deferred(&self, session: usize) -> bool {
-        self.all[session].links.iter().flatten().any(|link| self.links[*link].deferred)
+    /// What the script has left undone on any of its connections.
+    pub(super) fn unfinished(&self, session: usize) -> Option<Unfinished> {
+        self.all[session].links.iter().flatten().filter_map(|link| self.links[*link].unfinished()).max()
     }
 }
