@@ -48,6 +48,10 @@ function thread_init()
   local opt, product, cells = sysbench.opt, nil, {}
   if opt.batch > opt.keys then error("--batch is at most --keys: the keys of a batch differ", 0) end
   con, product = connect()
+  if sysbench.tid == 0 then -- not what an option says, if that is wrong; every second key was loaded
+    local loaded = tonumber((con:query_row("SELECT COUNT(*) FROM bulk_upsert WHERE id % 2 = 1")))
+    assay.found("keys", loaded == math.floor((opt.keys + 1) / 2) and opt.keys or 2 * loaded)
+  end
   for i = 1, opt.batch do cells[i] = "(?, ?, 1)" end
   upsert = con:prepare("INSERT INTO bulk_upsert (id, quantity, updates) VALUES " .. table.concat(cells, ", ")
     .. (product == "mysql" and ON_DUPLICATE or ON_CONFLICT), ("ii"):rep(opt.batch))

@@ -42,6 +42,11 @@ local con, update, sum, seen
 
 function thread_init()
   con, seen = connect(), {}
+  if sysbench.tid == 0 then -- not what options say, if that is wrong
+    local counters, slots = con:query_row("SELECT MAX(id), MAX(slot) FROM hot_counters")
+    assay.found("counters", tonumber(counters) or 0)
+    assay.found("slots", tonumber(slots) or 0)
+  end
   update = con:prepare("UPDATE hot_counters SET n = n + 1 WHERE id = ? AND slot = ?", "ii")
   sum = con:prepare("SELECT SUM(n) FROM hot_counters WHERE id = ?", "i")
 end

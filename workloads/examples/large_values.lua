@@ -51,6 +51,10 @@ local con, begin, commit, lock, store, fetch
 function thread_init()
   local product
   con, product = connect()
+  if sysbench.tid == 0 then -- not what options say, if that is wrong
+    assay.found("values", tonumber((con:query_row("SELECT COUNT(*) FROM large_values"))))
+    assay.found("bytes", tonumber((con:query_row("SELECT LENGTH(body) FROM large_values WHERE id = 1"))) or 0)
+  end
   begin = con:prepare(product == "sqlite" and "BEGIN IMMEDIATE" or "BEGIN", "")
   commit = con:prepare("COMMIT", "")
   lock = con:prepare("SELECT version FROM large_values WHERE id = ?" .. (product == "sqlite" and "" or " FOR UPDATE"), "i")

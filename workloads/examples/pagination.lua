@@ -60,6 +60,9 @@ function thread_init()
   if opt.style ~= "keyset" and opt.style ~= "offset" then error("--style is keyset or offset, and not " .. opt.style, 0) end
   if opt.pages * opt.size > opt.rows then error("--pages times --size is at most --rows", 0) end
   con, visit = connect(), { page = 0 }
+  if sysbench.tid == 0 then -- not what an option says, if that is wrong
+    assay.found("rows", tonumber((con:query_row("SELECT COUNT(*) FROM pagination WHERE created < " .. LATER))))
+  end
   insert = con:prepare("INSERT INTO pagination (created, title) VALUES (" .. LATER .. ", ?)", "t")
   first = con:prepare(SELECT .. ORDER .. opt.size, "")
   -- (created, id) < (?, ?) says the same, but MySQL and MariaDB then read the index from its end.

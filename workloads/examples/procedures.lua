@@ -84,6 +84,9 @@ local con, call, begin, take, give, note, commit
 function thread_init()
   local product
   con, product = connect()
+  if sysbench.tid == 0 then -- not what an option says, if that is wrong
+    assay.found("accounts", tonumber((con:query_row("SELECT COUNT(*) FROM procedures_accounts"))))
+  end
   local how = sysbench.opt.call
   if how ~= "procedure" and how ~= "statements" then error("--call is procedure or statements, and not " .. how, 0) end
   if how == "procedure" and CALL[product] then

@@ -60,6 +60,9 @@ local function listen() con:query("LISTEN pubsub_" .. topic) end
 function thread_init()
   local opt, product = sysbench.opt, nil
   con, product = connect()
+  if sysbench.tid == 0 then -- not what an option says, if that is wrong
+    assay.found("topics", tonumber((con:query_row("SELECT COUNT(*) FROM pubsub_topics"))))
+  end
   begin = con:prepare(product == "sqlite" and "BEGIN IMMEDIATE" or "BEGIN", "")
   commit = con:prepare("COMMIT", "")
   advance = con:prepare("UPDATE pubsub_topics SET latest = latest + 1 WHERE id = ?", "i")

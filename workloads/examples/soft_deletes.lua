@@ -67,6 +67,9 @@ local con, insert, delete, list, owner, visible
 function thread_init()
   if sysbench.tid >= sysbench.opt.owners then error("more sessions than owners: prepare with more --owners", 0) end
   con, owner = connect(), sysbench.tid + 1
+  if sysbench.tid == 0 then -- not what an option says, if that is wrong
+    assay.found("owners", tonumber((con:query_row("SELECT MAX(owner) FROM soft_notes"))) or 0)
+  end
   insert = con:prepare("INSERT INTO soft_notes (owner, is_deleted, body) VALUES (?, 0, ?)", "it")
   delete = con:prepare("UPDATE soft_notes SET is_deleted = 1 WHERE id = ? AND is_deleted = 0", "i")
   list = con:prepare("SELECT id, body FROM soft_notes WHERE owner = ? AND is_deleted = 0", "i")

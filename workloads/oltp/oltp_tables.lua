@@ -240,6 +240,7 @@ function compare_tables(connection, one)
     sizes[(is_smaller or is_larger) and last or size] = true
   end
   for found in pairs(sizes) do assay.found("table_size", found) end
+  assay.found("tables", tables)
   local function warn(text, ...)
     assay.log(("warning: " .. text .. "\n  were the tables prepared with other options?"):format(...))
   end

@@ -9,18 +9,18 @@
 local _, program = ... -- the built-in workload that runs; nil: a script of the user's, which may change what it finds
 
 local options = {
-  tables = { "Number of tables", 1 },
-  table_size = { "Number of rows per table", 10000 },
-  range_size = { "Rows per range SELECT", 100 },
-  point_selects = { "Point SELECTs per transaction", 10 },
+  tables = { "Number of tables", 1, low = 1, whole = true },
+  table_size = { "Number of rows per table", 10000, low = 0, whole = true },
+  range_size = { "Rows per range SELECT", 100, low = 0, whole = true },
+  point_selects = { "Point SELECTs per transaction", 10, low = 0, whole = true },
   range_selects = { "Execute range SELECTs", true },
-  simple_ranges = { "Range SELECTs per transaction", 1 },
-  sum_ranges = { "Range SELECTs with SUM() per transaction", 1 },
-  order_ranges = { "Range SELECTs with ORDER BY per transaction", 1 },
-  distinct_ranges = { "Range SELECTs with DISTINCT per transaction", 1 },
-  index_updates = { "UPDATEs of an indexed column per transaction", 1 },
-  non_index_updates = { "UPDATEs of a non-indexed column per transaction", 1 },
-  delete_inserts = { "DELETE and INSERT pairs of the same id per transaction", 1 },
+  simple_ranges = { "Range SELECTs per transaction", 1, low = 0, whole = true },
+  sum_ranges = { "Range SELECTs with SUM() per transaction", 1, low = 0, whole = true },
+  order_ranges = { "Range SELECTs with ORDER BY per transaction", 1, low = 0, whole = true },
+  distinct_ranges = { "Range SELECTs with DISTINCT per transaction", 1, low = 0, whole = true },
+  index_updates = { "UPDATEs of an indexed column per transaction", 1, low = 0, whole = true },
+  non_index_updates = { "UPDATEs of a non-indexed column per transaction", 1, low = 0, whole = true },
+  delete_inserts = { "DELETE and INSERT pairs of the same id per transaction", 1, low = 0, whole = true },
   skip_trx = { "Skip BEGIN and COMMIT: each statement is its own transaction", false },
   auto_inc = { "Let the database generate ids; otherwise the workload does", true },
   secondary = { "Use a secondary index on id instead of the primary key", false },
@@ -28,7 +28,7 @@ local options = {
   create_table_options = { "Text to append to CREATE TABLE", "" },
   mysql_storage_engine = { "Storage engine on MySQL and MariaDB", "innodb" },
   pgsql_variant = { "PostgreSQL variant; `redshift`: no index on k, no delete_inserts" },
-  reconnect = { "Reconnect after this many transactions; 0: never", 0 },
+  reconnect = { "Reconnect after this many transactions; 0: never", 0, low = 0, whole = true },
   replace = { "Drop existing tables in prepare", false },
 }
 

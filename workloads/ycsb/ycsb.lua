@@ -6,8 +6,13 @@
 
 local distributions = assay.share("ycsb_distributions")
 
+-- Below everything that may be given.
 local UNSET = -1
-local function number(text, default) return { text .. " [default: " .. default .. "]", UNSET } end
+local function number(text, default, low, high, whole)
+  return { text .. " [default: " .. default .. "]", UNSET, low = low, high = high, whole = whole }
+end
+local function whole(text, default, low) return number(text, default, low, nil, true) end
+local function share(text, default) return number(text, default, 0, 1) end
 
 sysbench.cmdline.own_rows = true
 sysbench.cmdline.options = {
@@ -16,16 +21,16 @@ sysbench.cmdline.options = {
   layout = { "Fields are columns, or members of one JSON document", "columns", choices = { "columns", "json" } },
   audit_updates = { "Keep the number of updates in each record, for the audit", false },
   table = { "Name of the table [default: usertable]", "" },
-  recordcount = number("Records to load", 1000),
-  fieldcount = number("Fields of a record", 10),
-  fieldlength = number("Characters of a field, or their maximum", 100),
-  minfieldlength = number("Their minimum if lengths are uniform", 1),
+  recordcount = whole("Records to load; for a run, as loaded", 1000, 1),
+  fieldcount = whole("Fields of a record", 10, 1),
+  fieldlength = whole("Characters of a field, or their maximum", 100, 1),
+  minfieldlength = whole("Their minimum if lengths are uniform", 1, 0),
   fieldlengthdistribution = { "Lengths of fields: constant, uniform or zipfian [default: constant]", "", choices = { "constant", "uniform", "zipfian" } },
-  readproportion = number("Share of reads", "core workload"),
-  updateproportion = number("Share of updates", "core workload"),
-  insertproportion = number("Share of inserts", "core workload"),
-  scanproportion = number("Share of scans", "core workload"),
-  readmodifywriteproportion = number("Share of reads followed by an update of the same record", "core workload"),
+  readproportion = share("Share of reads", "core workload"),
+  updateproportion = share("Share of updates", "core workload"),
+  insertproportion = share("Share of inserts", "core workload"),
+  scanproportion = share("Share of scans", "core workload"),
+  readmodifywriteproportion = share("Share of reads followed by an update of the same record", "core workload"),
   readallfields = { "Reads return all fields, or one: true or false [default: true]", "", choices = { "true", "false" } },
   writeallfields = { "Updates write all fields, or one: true or false [default: false]", "", choices = { "true", "false" } },
   requestdistribution = {
@@ -33,21 +38,24 @@ sysbench.cmdline.options = {
     choices = { "uniform", "zipfian", "latest", "hotspot", "exponential", "sequential" },
   },
   zipfian = { "as-ycsb, or exact: a Zipf distribution over the records, with --theta", "as-ycsb", choices = { "as-ycsb", "exact" } },
-  theta = { "Skew of an exact Zipf distribution: above 0, below 1", 0.99 },
-  hotspotdatafraction = number("Share of records that are hot", 0.2),
-  hotspotopnfraction = number("Share of requests for hot records", 0.8),
-  exponential_percentile = number("Percent of requests for the newest records", 95),
-  exponential_frac = number("The share of records that these are", 0.8571428571),
-  minscanlength = number("Fewest records of a scan", 1),
-  maxscanlength = number("Most records of a scan", "100 for e, else 1000"),
+  theta = { "Skew of an exact Zipf distribution: above 0, below 1", 0.99, low = 0, high = 1 },
+  hotspotdatafraction = share("Share of records that are hot", 0.2),
+  hotspotopnfraction = share("Share of requests for hot records", 0.8),
+  exponential_percentile = number("Percent of requests for the newest records", 95, 0, 100),
+  exponential_frac = share("The share of records that these are", 0.8571428571),
+  minscanlength = whole("Fewest records of a scan", 1, 1),
+  maxscanlength = whole("Most records of a scan", "100 for e, else 1000", 1),
   scanlengthdistribution = { "Lengths of scans: uniform or zipfian [default: uniform]", "", choices = { "uniform", "zipfian" } },
   insertorder = { "Keys are hashed, or ordered [default: hashed]", "", choices = { "hashed", "ordered" } },
-  zeropadding = number("Digits that a key has at least", 1),
+  zeropadding = whole("Digits that a key has at least", 1, 0),
 }
 
 local format, concat = string.format, table.concat
 local uniform = distributions.uniform
 
+local SHARES = { "readproportion", "updateproportion", "insertproportion", "scanproportion", "readmodifywriteproportion" }
+
+-- As YCSB's own files: a share that a mix does not name is 0.
 local MIXES = {
   a = { readproportion = 0.5, updateproportion = 0.5 },
   b = { readproportion = 0.95, updateproportion = 0.05 },
@@ -56,46 +64,156 @@ local MIXES = {
   e = { scanproportion = 0.95, insertproportion = 0.05, maxscanlength = 100 },
   f = { readproportion = 0.5, readmodifywriteproportion = 0.5 },
 }
+for _, mix in pairs(MIXES) do
+  for _, name in ipairs(SHARES) do mix[name] = mix[name] or 0 end
+  mix.requestdistribution = mix.requestdistribution or "zipfian"
+end
 
+-- What a file of properties leaves out. YCSB itself has no number of records.
 local DEFAULTS = {
   table = "usertable", recordcount = 1000, fieldcount = 10, fieldlength = 100, minfieldlength = 1,
-  fieldlengthdistribution = "constant", readproportion = 0, updateproportion = 0, insertproportion = 0,
+  fieldlengthdistribution = "constant", readproportion = 0.95, updateproportion = 0.05, insertproportion = 0,
   scanproportion = 0, readmodifywriteproportion = 0, readallfields = "true", writeallfields = "false",
-  requestdistribution = "zipfian", hotspotdatafraction = 0.2, hotspotopnfraction = 0.8, exponential_percentile = 95,
+  requestdistribution = "uniform", hotspotdatafraction = 0.2, hotspotopnfraction = 0.8, exponential_percentile = 95,
   exponential_frac = 0.8571428571, minscanlength = 1, maxscanlength = 1000, scanlengthdistribution = "uniform",
   insertorder = "hashed", zeropadding = 1,
+}
+
+-- Properties of which only this value, YCSB's default, is supported.
+local FIXED = {
+  readallfieldsbyname = "false", dataintegrity = "false", insertstart = "0", fieldnameprefix = "field",
+  fieldlengthhistogram = "hist.txt", core_workload_insertion_retry_limit = "0",
 }
 
 -- Properties of YCSB's own files that say nothing here: --transactions, --sessions, --rate and --time do.
 local ELSEWHERE = {
   operationcount = true, threadcount = true, target = true, maxexecutiontime = true, workload = true,
-  measurementtype = true,
+  measurementtype = true, core_workload_insertion_retry_interval = true, exporter = true, exportfile = true, label = true,
+  dotransactions = true,
 }
+local ELSEWHERE_PREFIXES = { "^hdrhistogram_", "^measurement_", "^histogram_", "^timeseries_", "^status_" }
 
---- Properties of a file: `name=value` lines, as Java reads them. Names have an underscore where YCSB has a dot.
-local function properties_of(path)
-  local file, trouble = io.open(path)
-  if not file then error("--properties: " .. trouble, 0) end
-  local found, place = {}, 0
-  for line in file:lines() do
-    place = place + 1
-    local name, value = line:match("^%s*([%w_.]+)%s*[=:]%s*(.-)%s*$")
-    if name then
-      local key = name:gsub("%.", "_"):gsub("^hotspot_", "hotspot")
-      local default = DEFAULTS[key]
-      if default == nil and ELSEWHERE[key] == nil and not key:find("^hdrhistogram_") and not key:find("^measurement_") then
-        error(format("--properties: line %d of %s: the property %s is not known here", place, path, name), 0)
-      end
-      if type(default) == "number" then
-        value = tonumber(value) or error(format("--properties: line %d of %s: %s is a number", place, path, name), 0)
-      end
-      if default ~= nil then found[key] = value end
-    elseif line:find("%S") and not line:find("^%s*[#!]") then
-      error(format("--properties: line %d of %s: not a property: %s", place, path, line), 0)
+local function is_elsewhere(key)
+  if ELSEWHERE[key] then return true end
+  for _, prefix in ipairs(ELSEWHERE_PREFIXES) do
+    if key:find(prefix) then return true end
+  end
+  return false
+end
+
+--- How many characters have to be added, removed or replaced to make one text of another.
+local function distance(one, other)
+  local row = {}
+  for j = 0, #other do row[j] = j end
+  for i = 1, #one do
+    local diagonal = row[0]
+    row[0] = i
+    for j = 1, #other do
+      local replaced = diagonal + (one:byte(i) == other:byte(j) and 0 or 1)
+      diagonal = row[j]
+      row[j] = math.min(replaced, row[j] + 1, row[j - 1] + 1)
     end
   end
-  file:close()
+  return row[#other]
+end
+
+--- `; did you mean NAME?` if there is a property of nearly this name.
+local function meant(key)
+  local best, least
+  for _, names in ipairs { DEFAULTS, FIXED, ELSEWHERE } do
+    for name in pairs(names) do
+      local away = distance(key:lower(), name)
+      if not least or away < least or (away == least and name < best) then best, least = name, away end
+    end
+  end
+  return least <= 1 + #key / 6 and "; did you mean " .. best .. "?" or ""
+end
+
+--- What a number has to be, in words; nil: it is that.
+local function wrong_number(value, rule)
+  if not value or value ~= value or math.abs(value) == math.huge or (rule.whole and value % 1 ~= 0) then
+    return rule.whole and "expected a whole number" or "expected a number"
+  elseif rule.high and (value < rule.low or value > rule.high) then
+    return format("must be from %g to %g", rule.low, rule.high)
+  elseif value < rule.low then
+    return format("must be at least %g", rule.low)
+  end
+end
+
+--- The value of a property, checked as that of its option. Java reads any spelling of `true`.
+local function property(key, text)
+  local rule, default = sysbench.cmdline.options[key], DEFAULTS[key]
+  if type(default) == "number" then
+    local value = not text:find("[xX]") and tonumber(text) or nil
+    return value, wrong_number(value, rule)
+  elseif default == "true" or default == "false" then
+    local value = text:lower()
+    return value, value ~= "true" and value ~= "false" and "expected true or false" or nil
+  elseif rule.choices then
+    for _, choice in ipairs(rule.choices) do
+      if text == choice then return text end
+    end
+    return text, "expected one of " .. concat(rule.choices, ", ")
+  end
+  return text
+end
+
+--- Properties of a file: names and values, as Java reads them. Names have an underscore where YCSB has a dot.
+local function properties_of(path)
+  local file, trouble = io.open(path)
+  local text
+  if file then
+    text, trouble = file:read("*a")
+    file:close()
+  end
+  if not text then error("--properties: " .. (trouble:find(path, 1, true) and trouble or path .. ": " .. trouble), 0) end
+  local found, place, begun = {}, 0, nil
+  for line in (text .. "\n\n"):gmatch("(.-)\r?\n") do
+    place = place + 1
+    local whole = (begun or "") .. (begun and line:gsub("^%s+", "") or line)
+    local is_comment = whole:find("^%s*[#!]")
+    begun = not is_comment and whole:match("^(.*[^\\])\\$") or nil
+    local name, value = whole:match("^%s*([%w_.]+)%s*[=:]%s*(.-)%s*$")
+    if not name then name, value = whole:match("^%s*([%w_.]+)%s+(.-)%s*$") end
+    if begun or is_comment or not whole:find("%S") then
+      name = nil
+    elseif not name then
+      error(format("--properties: line %d of %s: not a property: %s", place, path, whole), 0)
+    end
+    local function refuse(...) error(format("--properties: line %d of %s: ", place, path) .. format(...), 0) end
+    local key = name and name:gsub("%.", "_"):gsub("^hotspot_", "hotspot")
+    if name and DEFAULTS[key] ~= nil then
+      local wrong
+      found[key], wrong = property(key, value)
+      if wrong then refuse("%s=%s: %s", name, value, wrong) end
+    elseif name and FIXED[key] ~= nil then
+      if value:lower() ~= FIXED[key] then refuse("%s=%s: only %s, the default, is supported", name, value, FIXED[key]) end
+    elseif name and not is_elsewhere(key) then
+      refuse("the property %s is not known here%s", name, meant(key))
+    end
+  end
   return found
+end
+
+local function is_given(name) return sysbench.opt[name] ~= "" and sysbench.opt[name] ~= UNSET end
+
+--- The operations of which a share is above 0 add up to 1. YCSB takes shares for weights; that is for its files only: a
+--- share that is given as an option is what the run has to have.
+local function check_shares(all)
+  local sum, given, others = 0, nil, {}
+  for _, name in ipairs(SHARES) do
+    sum = sum + all[name]
+    if not given and is_given(name) then
+      given = name
+    elseif all[name] > 0 then
+      others[#others + 1] = format("--%s %g", name, all[name])
+    end
+  end
+  if sum <= 0 then error("--readproportion and the other proportions are 0: nothing would be done", 0) end
+  if given and math.abs(sum - 1) > 1e-6 then
+    error(format("--%s %g: %sthe sum of the shares is %g, not 1", given, all[given],
+      #others > 0 and "with " .. concat(others, " and ") .. " " or "", sum), 0)
+  end
 end
 
 --- Every property as it is in effect. The options of the run are the same in all sessions.
@@ -107,19 +225,27 @@ local function settings()
     local mix = opt.properties ~= "" and {} or MIXES[opt.core_workload]
     for name, default in pairs(DEFAULTS) do
       local given = opt[name]
-      if given == "" or given == UNSET then given = file[name] or mix[name] or default end
+      if not is_given(name) then given = file[name] or mix[name] or default end
       all[name] = given
     end
     all.readallfields, all.writeallfields = all.readallfields == "true", all.writeallfields == "true"
-    local sum = all.readproportion + all.updateproportion + all.insertproportion + all.scanproportion
-      + all.readmodifywriteproportion
-    if sum <= 0 then error("--readproportion and the other proportions are 0: nothing would be done", 0) end
-    if all.recordcount < 1 then error("--recordcount is at least 1", 0) end
-    if all.fieldcount < 1 then error("--fieldcount is at least 1", 0) end
-    if all.minscanlength < 1 or all.maxscanlength < all.minscanlength then
-      error("--minscanlength is at least 1 and at most --maxscanlength", 0)
+    if not all.table:find("^[%a_][%w_.$]*$") then
+      error(format("--table %s: expected a name of letters, digits and _", all.table), 0)
     end
+    check_shares(all)
+    if all.maxscanlength < all.minscanlength then
+      error(format("--maxscanlength %d: expected at least --minscanlength, %d", all.maxscanlength, all.minscanlength), 0)
+    end
+    if all.fieldlengthdistribution == "uniform" and all.fieldlength < all.minfieldlength then
+      error(format("--fieldlength %d: expected at least --minfieldlength, %d", all.fieldlength, all.minfieldlength), 0)
+    end
+    if all.exponential_percentile <= 0 or all.exponential_percentile >= 100 then
+      error("--exponential-percentile is above 0 and below 100", 0)
+    end
+    if all.exponential_frac <= 0 then error("--exponential-frac is above 0", 0) end
     if opt.theta <= 0 or opt.theta >= 1 then error("--theta is above 0 and below 1", 0) end
+    -- Of a run that is not told otherwise, the tables say it (`take_size`).
+    all.has_recordcount = is_given("recordcount") or file.recordcount ~= nil
     return all
   end)
 end
@@ -174,8 +300,8 @@ end
 
 -- Loading -------------------------------------------------------------------------------------------------------------
 
--- How many records there are is in a table of its own, for hashed keys do not tell: `at_start`, before the run, stays
--- the same for all its sessions; `now` is what sessions leave behind.
+-- How many records there are is in a table of its own, for hashed keys do not tell: `loaded` by prepare; `at_start`,
+-- before the run, stays the same for all its sessions; `now` is what sessions leave behind.
 local CHUNK = 10000
 
 local function load()
@@ -207,11 +333,26 @@ end
 
 sysbench.cmdline.commands = { prepare = { load, sysbench.cmdline.PARALLEL_COMMAND } }
 
+--- The number of records that were loaded, which a run uses, and an option may only repeat. It may also be the number
+--- of those that there are now, as YCSB wants it after inserts.
+local function take_size(set, all, con)
+  local loaded = tonumber(all.loaded(con))
+  if not loaded then return end
+  if not set.has_recordcount then set.recordcount = loaded end
+  local now = tonumber((con:query_row(all.now)))
+  if set.recordcount ~= loaded and set.recordcount ~= now then
+    error(format("%s %.0f: %s was loaded with %.0f records%s",
+      is_given("recordcount") and "--recordcount" or "--properties: recordcount", set.recordcount, set.table, loaded,
+      now > loaded and format(", and has %.0f now", now) or ""), 0)
+  end
+end
+
 --- Records from 0 on are there under their keys, and there are no more than were inserted.
 function check()
   local set, con, product = settings(), connect()
   local all = texts(set, product)
   if all.exists then con:query(all.exists) end
+  take_size(set, all, con)
   -- No row at all if there is no document.
   local rows = tonumber((all.totals(con))) or 0
   local most = tonumber((con:query_row(all.now)))
@@ -240,6 +381,7 @@ function init()
   local set, con, product = settings(), connect()
   local all = texts(set, product)
   if all.exists then con:query(all.exists) end
+  take_size(set, all, con)
   -- A run that was killed has not stored how many it inserted.
   con:query(all.raise_now(read_totals(all, con)))
   con:query(all.set_at_start(tonumber((con:query_row(all.now)))))
@@ -311,6 +453,7 @@ function thread_init()
   set = settings()
   con, product = connect()
   all = texts(set, product)
+  take_size(set, all, con)
   values, value = record_source(set, false), value_source(set, false)
   next_insert = tonumber((con:query_row(all.at_start)))
   newest = assay.constant("ycsb newest", function() return { record = next_insert - 1 } end)
@@ -330,7 +473,9 @@ function thread_init()
   declare_rules()
   -- Reports and comparisons show what is in effect.
   for name, value in pairs(set) do
-    if sysbench.opt[name] == UNSET then assay.found(name, value) end
+    if sysbench.opt[name] == UNSET or sysbench.opt[name] == "" then
+      assay.found(name, type(value) == "boolean" and tostring(value) or value)
+    end
   end
 end
 

@@ -14,7 +14,8 @@ return function(set)
 
   all.create = {
     format('{"create": "%s"}', name),
-    format('{"insert": "%s", "documents": [{"_id": 0, "at_start": %.0f, "now": %.0f}]}', counts, set.recordcount, set.recordcount),
+    format('{"insert": "%s", "documents": [{"_id": 0, "at_start": %.0f, "now": %.0f, "loaded": %.0f}]}', counts,
+      set.recordcount, set.recordcount, set.recordcount),
   }
   all.columns = "_id, " .. concat(fields, ", ")
   -- Older servers refuse to drop what does not exist.
@@ -32,6 +33,7 @@ return function(set)
     return format('{"find": "%s", "filter": {"_id": 0}, "projection": {"_id": 0, "%s": 1}}', counts, field)
   end
   all.now, all.at_start = of_counts("now"), of_counts("at_start")
+  function all.loaded(con) return (con:query_row(of_counts("loaded"))) end
   local function change(operator, field, value)
     local update = '{"update": "%s", "updates": [{"q": {"_id": 0}, "u": {"%s": {"%s": %.0f}}}]}'
     return format(update, counts, operator, field, value)

@@ -19,8 +19,8 @@ return function(set, product)
   local body = json and "body " .. json.type .. " NOT NULL" or concat(fields, " TEXT NOT NULL, ") .. " TEXT NOT NULL"
   all.create = {
     format("CREATE TABLE %s (ycsb_key VARCHAR(64) NOT NULL PRIMARY KEY, %s%s)", name, body, more),
-    format("CREATE TABLE %s (at_start BIGINT NOT NULL, now BIGINT NOT NULL)", counts),
-    format("INSERT INTO %s VALUES (%.0f, %.0f)", counts, set.recordcount, set.recordcount),
+    format("CREATE TABLE %s (at_start BIGINT NOT NULL, now BIGINT NOT NULL, loaded BIGINT NOT NULL)", counts),
+    format("INSERT INTO %s VALUES (%.0f, %.0f, %.0f)", counts, set.recordcount, set.recordcount, set.recordcount),
   }
   all.columns = "ycsb_key, " .. (json and "body" or concat(fields, ", "))
   all.values = json and 1 or set.fieldcount
@@ -30,6 +30,8 @@ return function(set, product)
   end
 
   all.now = "SELECT now FROM " .. counts
+  --- The number of records that were loaded; nil if an earlier version did that.
+  function all.loaded(con) return (select(3, con:query_row("SELECT * FROM " .. counts))) end
   all.at_start = "SELECT at_start FROM " .. counts
   function all.raise_now(records) return format("UPDATE %s SET now = %.0f WHERE now < %.0f", counts, records, records) end
   function all.set_at_start(records) return format("UPDATE %s SET at_start = %.0f", counts, records) end

@@ -52,6 +52,11 @@ fn a_workload_option_is_typed() {
     --- stderr
     error: --table-size ten: expected a number, such as 0.5, 250 or 10k
     ");
+    assert_snapshot!(told("run oltp_read_write --table-size 2.5"), @r"
+    exit 2
+    --- stderr
+    error: --table-size 2.5: expected a whole number, such as 250, 10k or 1M
+    ");
     assert_snapshot!(told("run ./one_table.lua --loud=maybe"), @r"
     exit 2
     --- stderr

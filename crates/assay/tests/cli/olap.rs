@@ -347,7 +347,7 @@ fn mistakes_are_refused_with_a_hint() {
         ("olap flights --db sqlite:one.db --cold --no-record", 2, "was not started by `assay server`"),
         ("olap flights --db sqlite:one.db --db sqlite:two.db --format csv --no-record", 2, "is for one database"),
         ("olap flights --db sqlite:none.db --no-record", 4, "hint: load them: assay prepare flights --db sqlite:"),
-        ("olap tpch_like --scale 0 --db sqlite:one.db --no-record", 2, "--scale is a number"),
+        ("olap tpch_like --scale 0.0001 --db sqlite:one.db --no-record", 2, "--scale is a number"),
     ] {
         let ran = folder.expect(line, code);
         assert!(ran.stderr.contains(words), "{line}: {}", ran.shown());
@@ -464,5 +464,38 @@ fn a_lua_file_declares_queries_of_its_own() {
         folder.write("wrong.lua", &format!("function queries() {queries} end"));
         let ran = folder.expect(&format!("olap ./wrong.lua --db {url} --no-record"), code);
         assert!(ran.stderr.contains(words), "{queries}: {}", ran.shown());
+    }
+}
+
+#[test]
+fn the_size_of_the_tables_is_looked_up_and_an_option_may_only_repeat_it() {
+    let folder = Folder::new();
+    folder.expect("prepare tpch_like --scale 0.002 --no-record --quiet --db sqlite:t.db", 0);
+    let olap = |options: &str, code| {
+        folder.expect(
+            &format!("olap tpch_like --db sqlite:t.db --query Q1 --runs 1 --format json --no-record {options}"),
+            code,
+        )
+    };
+    assert_eq!(olap("", 0).findings()["options"]["scale"], 0.002);
+    olap("--scale 0.002", 0);
+    let wrong = "--scale 1: the tables were loaded at scale 0.002: ";
+    assert!(olap("--scale 1", 2).stderr.contains(wrong));
+    let ran = folder.expect("run tpch_like --scale 1 --db sqlite:t.db --transactions 1 --no-record", 2);
+    assert!(ran.stderr.contains(wrong), "{}", ran.shown());
+    folder.expect("check tpch_like --db sqlite:t.db --no-record", 0);
+
+    let flights = "--db sqlite:f.db --no-record";
+    folder.expect(&format!("prepare flights --flights 900 --first-year 2001 --years 3 {flights}"), 0);
+    for command in ["olap flights --query Q1 --runs 1", "run flights --transactions 1"] {
+        let ran = folder.expect(&format!("{command} {flights} --first-year 1990"), 2);
+        let wrong = "--first-year 1990: the table has flights of the years 2001 to 2003, and not to 1999: \
+                     give --first-year 2001 --years 3";
+        assert!(ran.stderr.contains(wrong), "{}", ran.shown());
+        let ran = folder.expect(&format!("{command} {flights} --first-year 2001 --years 3 --format json"), 0);
+        assert_eq!(ran.findings()["options"]["flights"], 900);
+        // A part of the years is said to be one.
+        let ran = folder.expect(&format!("{command} {flights} --first-year 2001 --years 2 --format json"), 0);
+        assert_eq!(ran.findings()["asked"]["years"], 2);
     }
 }

@@ -433,3 +433,107 @@ fn the_process_that_starts_a_run_gets_its_events_and_how_it_ended() {
     assert_eq!(exited.cause.as_deref(), Some("there is no option --tabel-size"));
     assert!(exited.hints[0].contains("--table-size"), "{exited:?}");
 }
+
+const CONNECT: &str = "function thread_init() con = sysbench.sql.driver():connect() end\n";
+
+#[test]
+fn a_script_that_leaves_its_transaction_open_ends_the_run_and_none_of_its_transactions_counts() {
+    let folder = Folder::new();
+    folder.write("ids.lua", &format!("{CONNECT}function event() con:query('CREATE TABLE ids (id INT)') end\n"));
+    folder.expect("run ./ids.lua --db sqlite:a.db --transactions 1 --no-record --quiet", 0);
+    folder.write("open.sql", "BEGIN;\n\nINSERT INTO ids VALUES (1);\n");
+    folder.write("savepoint.sql", "SAVEPOINT here;\nINSERT INTO ids VALUES (1);\n");
+    folder.write("kept.sql", "BEGIN;\nSAVEPOINT here;\nINSERT INTO ids VALUES (1);\nROLLBACK TO here;\nCOMMIT;\n");
+    folder.write("open.lua", &format!("{CONNECT}function event()\n  con:query('BEGIN')\nend\n"));
+    let caught = "  con:query('BEGIN')\n  pcall(con.query, con, 'INSERT INTO nowhere VALUES (1)')\n";
+    folder.write("caught.lua", &format!("{CONNECT}function event()\n{caught}end\n"));
+    let loop_of_its_own = "function thread_run()\n  con:query('BEGIN')\nend\nfunction event() end\n";
+    folder.write(
+        "prepare.lua",
+        &format!("{CONNECT}function prepare() thread_init() con:query('BEGIN') end\n{loop_of_its_own}"),
+    );
+    for (script, place) in [
+        ("open.sql", "./open.sql:3: the script"),
+        ("savepoint.sql", "./savepoint.sql:2: the script"),
+        ("open.lua", "./open.lua:4: event()"),
+        ("caught.lua", "./caught.lua:5: event()"),
+    ] {
+        let line = format!("run ./{script} --db sqlite:a.db --sessions 2 --transactions 20 --no-record --format json");
+        let ran = folder.expect(&line, 3);
+        let words = format!("{place} ended inside a database transaction, whose changes are lost\n");
+        assert!(ran.stderr.contains(&words), "{}", ran.shown());
+        let total = &ran.findings()["stages"][0]["total"];
+        assert_eq!(total["transactions"], 0, "{script}: {total}");
+        let kinds = total["errors_by_kind"].as_array().unwrap();
+        let lost =
+            kinds.iter().find(|kind| kind["class"] == "incomplete").unwrap_or_else(|| panic!("{script}: {total}"));
+        assert_eq!(lost["count"], total["failed"], "{script}: {total}");
+    }
+    let ran = folder.expect("prepare ./prepare.lua --db sqlite:a.db --no-record", 3);
+    assert!(ran.stderr.contains("./prepare.lua: prepare() ended inside a database transaction"), "{}", ran.shown());
+    folder.expect("run ./kept.sql --db sqlite:a.db --transactions 20 --no-record", 0);
+    // A run whose first transaction ends it has nothing to show but that.
+    let ran = folder.expect("run ./open.lua --db sqlite:a.db --transactions 5 --no-record --quiet", 3);
+    assert!(ran.stdout.contains("! no transaction finished\n") && !ran.stdout.contains("response"), "{}", ran.shown());
+}
+
+#[test]
+fn a_variable_of_a_script_has_a_value_and_one_that_is_meant_for_it() {
+    let folder = Folder::new();
+    folder.write("typo.sql", "\\set aid random(1, 9)\nSELECT 'at 12:aid',\n  :adi;\n");
+    folder.write("names.sql", "\\set x :rate + 1\nSELECT :x;\n");
+    folder.write("format.sql", "SELECT :format;\n");
+    folder.write("later.sql", "\\if 0\n\\set x 1\n\\endif\nSELECT :x;\n");
+    folder.write("own.sql", "\\set rate 5\n\\set time :rate\nSELECT :time;\n");
+    let run = |script: &str, options: &str, code: i32| {
+        folder.expect(&format!("run {script} --transactions 2 --no-record --quiet {options}"), code).stderr
+    };
+    assert_eq!(run("typo.sql", "", 2), "error: typo.sql:3: nothing sets :adi: give --adi VALUE\n");
+    run("typo.sql", "--adi 7", 0);
+    for (script, name) in [("names.sql", "rate"), ("format.sql", "format")] {
+        let told = run(script, "", 2);
+        assert!(
+            told.starts_with(&format!("error: {script}:1: nothing sets :{name}, and --{name} is an option")),
+            "{told}"
+        );
+    }
+    assert!(run("later.sql", "", 3).contains("later.sql:4: undefined variable \"x\""));
+    run("own.sql", "", 0);
+}
+
+#[test]
+fn only_a_size_that_somebody_looked_up_is_in_the_first_line() {
+    let folder = Folder::new();
+    let options = "sysbench.cmdline.options = { table_size = { 'Rows', 300 } }\n";
+    folder.write("own.lua", &format!("{options}{CONNECT}function event() con:query('SELECT 1') end\n"));
+    let ran = folder.expect("run ./own.lua --transactions 2 --no-record", 0);
+    let first = ran.stdout.lines().next().unwrap();
+    assert!(first.starts_with("own · ") && !first.contains("rows"), "{}", ran.shown());
+    let line = "run oltp_point_select --prepare --tables 2 --table-size 300 --transactions 2 --no-record";
+    let ran = folder.expect(line, 0);
+    assert!(ran.stdout.lines().next().unwrap().contains("2 tables of 300 rows"), "{}", ran.shown());
+}
+
+#[test]
+fn the_scale_of_tpcb_is_that_of_its_tables() {
+    let folder = Folder::new();
+    let tables = "function prepare()\n  local con = sysbench.sql.driver():connect()\n\
+                  con:query('CREATE TABLE pgbench_branches (bid INT PRIMARY KEY, bbalance INT)')\n\
+                  con:query('CREATE TABLE pgbench_tellers (tid INT PRIMARY KEY, bid INT, tbalance INT)')\n\
+                  con:query('CREATE TABLE pgbench_accounts (aid INT PRIMARY KEY, bid INT, abalance INT)')\n\
+                  con:query('CREATE TABLE pgbench_history (tid INT, bid INT, aid INT, delta INT, mtime TIMESTAMP)')\n\
+                  con:query('INSERT INTO pgbench_branches VALUES (1, 0), (2, 0), (3, 0)')\nend\n\
+                  function event()\n  local con = sysbench.sql.driver():connect()\n\
+                  assert(tonumber((con:query_row('SELECT COUNT(DISTINCT bid) FROM pgbench_history'))) == 3)\nend\n";
+    folder.write("tables.lua", tables);
+    folder.expect("prepare ./tables.lua --db sqlite:a.db --no-record", 0);
+    let run = |options: &str, code| {
+        folder.expect(&format!("run tpcb --db sqlite:a.db --transactions 60 --format json --no-record {options}"), code)
+    };
+    assert_eq!(run("", 0).findings()["options"]["scale"], 3);
+    folder.expect("run ./tables.lua --db sqlite:a.db --transactions 1 --no-record --quiet", 0);
+    run("--scale 3", 0);
+    let refused = run("--scale 2", 2).stderr;
+    assert!(refused.contains("--scale 2: the tables have 3 branches"), "{refused}");
+    run("--scale 0.5", 2);
+}

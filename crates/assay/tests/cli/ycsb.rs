@@ -77,7 +77,7 @@ fn a_file_of_properties_is_a_workload() {
     folder.write(
         "workloadx",
         "# A comment\n\nrecordcount=200\noperationcount=9\nworkload=site.ycsb.workloads.CoreWorkload\nreadproportion=0\n\
-         scanproportion=1.0\nmaxscanlength = 3\nexponential.percentile: 90\n",
+         updateproportion 0\nscanproportion=1.0\nmaxscanlength = 3\nexponential.percentile: 90\n",
     );
     let run = "run ycsb --db sqlite:x.db --properties workloadx --transactions 20 --no-record --prepare";
     let findings = folder.expect(&format!("{run} --format json"), 0).findings();
@@ -92,12 +92,12 @@ fn a_file_of_properties_is_a_workload() {
     // What is given on the command line comes first.
     let read = folder.expect(&format!("{run} --readproportion 1 --scanproportion 0 --format json"), 0).findings();
     assert_eq!(done(&read), ["read"]);
-    folder.write("wrong", "readproportion=0.5\nsortproportion=0.5\n");
+    folder.write("wrong", "readproportion=0.5\nreadproportin=0.5\n");
     let wrong = |options: &str| folder.run(&format!("run ycsb --db sqlite:x.db --no-record {options}")).shown();
     assert_snapshot!(wrong("--properties wrong"), @r"
     exit 2
     --- stderr
-    error: --properties: line 2 of wrong: the property sortproportion is not known here
+    error: --properties: line 2 of wrong: the property readproportin is not known here; did you mean readproportion?
     ");
     assert_snapshot!(wrong("--properties absent"), @r"
     exit 2
@@ -112,8 +112,93 @@ fn a_file_of_properties_is_a_workload() {
     assert_snapshot!(wrong("--minscanlength 9 --maxscanlength 3"), @r"
     exit 2
     --- stderr
-    error: --minscanlength is at least 1 and at most --maxscanlength
+    error: --maxscanlength 3: expected at least --minscanlength, 9
     ");
+}
+
+#[test]
+fn what_a_file_of_properties_leaves_out_is_ycsbs_default_and_what_it_cannot_mean_is_refused() {
+    let folder = Folder::new();
+    folder.write("bare", "recordcount=300\nworkload=site.ycsb.workloads.CoreWorkload\n");
+    let line = "run ycsb --db sqlite:x.db --transactions 400 --no-record --prepare --format json --seed 5";
+    let findings = folder.expect(&format!("{line} --properties bare"), 0).findings();
+    assert_eq!(done(&findings), ["read", "update"]);
+    let options = &findings["options"];
+    let shares =
+        ["readproportion", "updateproportion", "insertproportion", "scanproportion", "readmodifywriteproportion"];
+    assert_eq!(shares.map(|name| options[name].as_f64().unwrap()), [0.95, 0.05, 0.0, 0.0, 0.0]);
+    for (name, value) in [
+        ("requestdistribution", "uniform"),
+        ("scanlengthdistribution", "uniform"),
+        ("fieldlengthdistribution", "constant"),
+        ("insertorder", "hashed"),
+        ("readallfields", "true"),
+        ("writeallfields", "false"),
+        ("table", "usertable"),
+    ] {
+        assert_eq!(options[name], value, "{name}");
+    }
+    let numbers =
+        [("fieldcount", 10), ("fieldlength", 100), ("minscanlength", 1), ("maxscanlength", 1000), ("zeropadding", 1)];
+    assert!(numbers.iter().all(|(name, value)| options[name] == *value), "{options}");
+    // Without a file, a core workload has its own.
+    folder.expect("cleanup ycsb --db sqlite:x.db", 0);
+    let findings = folder.expect(&format!("{line} --recordcount 300 --core-workload f"), 0).findings();
+    assert_eq!(
+        (done(&findings), &findings["options"]["requestdistribution"]),
+        (vec!["read", "readmodifywrite"], &"zipfian".into())
+    );
+    for (text, right) in [
+        ("readallfields=TRUE\nwriteallfields=False", ""),
+        ("recordcount=300\\\n\nreadproportion 0.5\nupdateproportion:0.5", ""),
+        ("dataintegrity=false\ninsertstart=0\nstatus.interval=1", ""),
+        ("readallfields=yes", "readallfields=yes: expected true or false"),
+        ("requestdistribution=zipf", "requestdistribution=zipf: expected one of uniform, zipfian, latest"),
+        ("requestdistribution=Zipfian", "requestdistribution=Zipfian: expected one of"),
+        ("fieldlengthdistribution=histogram", "expected one of constant, uniform, zipfian"),
+        ("scanlengthdistribution=latest", "expected one of uniform, zipfian"),
+        ("insertorder=random", "expected one of hashed, ordered"),
+        ("readproportion=1.5", "readproportion=1.5: must be from 0 to 1"),
+        ("updateproportion=-1", "updateproportion=-1: must be from 0 to 1"),
+        ("hotspotdatafraction=2", "must be from 0 to 1"),
+        ("hotspotopnfraction=-0.1", "must be from 0 to 1"),
+        ("recordcount=0", "recordcount=0: must be at least 1"),
+        ("fieldcount=2.5", "fieldcount=2.5: expected a whole number"),
+        ("fieldlength=-5", "fieldlength=-5: must be at least 1"),
+        ("maxscanlength=many", "maxscanlength=many: expected a whole number"),
+        ("zeropadding=nan", "zeropadding=nan: expected a whole number"),
+        ("dataintegrity=true", "dataintegrity=true: only false, the default, is supported"),
+        ("insertstart=5", "insertstart=5: only 0"),
+        ("requestdistribuion=latest", "not known here; did you mean requestdistribution?"),
+        ("flavor=vanilla", "the property flavor is not known here\n"),
+    ] {
+        folder.write("some", &format!("{text}\n"));
+        let ran = folder.run("run ycsb --db sqlite:x.db --transactions 2 --no-record --quiet --properties some");
+        let is_right =
+            if right.is_empty() { ran.code == Some(0) } else { ran.code == Some(2) && ran.stderr.contains(right) };
+        assert!(is_right, "{text}: {}", ran.shown());
+    }
+    for (options, right) in [
+        ("--readproportion 1.5", "--readproportion 1.5: must be from 0 to 1"),
+        ("--readproportion -1", "--readproportion -1: must be from 0 to 1"),
+        (
+            "--readproportion 0.9",
+            "--readproportion 0.9: with --updateproportion 0.5 the sum of the shares is 1.4, not 1",
+        ),
+        ("--fieldlength -5", "--fieldlength -5: must be at least 1"),
+        ("--recordcount 2.5", "--recordcount 2.5: expected a whole number"),
+        ("--table 'bad name;drop'", "--table bad name;drop: expected a name"),
+        ("--properties .", "--properties: .: Is a directory"),
+        ("--theta 1.5 --zipfian exact", "--theta 1.5: must be from 0 to 1"),
+        ("--recordcount 50000", "--recordcount 50000: usertable was loaded with 300 records"),
+        ("--recordcount 100", "--recordcount 100: usertable was loaded with 300 records"),
+    ] {
+        let ran =
+            folder.expect(&format!("run ycsb --db sqlite:x.db --transactions 2 --no-record --quiet {options}"), 2);
+        assert!(ran.stderr.contains(right), "{options}: {}", ran.shown());
+    }
+    let findings = folder.expect("run ycsb --db sqlite:x.db --transactions 2 --no-record --format json", 0).findings();
+    assert_eq!(findings["options"]["recordcount"], 300);
 }
 
 /// Draws from each generator, as `Draws.java` does.

@@ -326,3 +326,24 @@ fn many_sessions_share_a_small_pool_of_threads_fairly() {
         ["session_transactions_min", "session_transactions_max"].map(|name| stage[name].as_u64().unwrap());
     assert!((1..=20).contains(&least) && (20..=100).contains(&most), "{least} to {most}: {}", ran.shown());
 }
+
+#[test]
+fn without_autocommit_a_script_that_does_not_commit_is_told_so() {
+    on_each(|kind| {
+        let server = kind.shared();
+        let database = pair(server);
+        let script = |end: &str| {
+            format!(
+                "function thread_init()\n  con = sysbench.sql.driver():connect()\n  con:query('SET autocommit = 0')\nend\n\
+                 function event()\n  con:query('UPDATE pair SET n = n + 1 WHERE id = 1')\n  {end}\nend\n"
+            )
+        };
+        let ran = run(server, &database, &script(""), "--transactions 5");
+        assert_eq!(ran.code, Some(3), "{}", ran.shown());
+        assert!(ran.stderr.contains("it.lua:8: event() ended inside a database transaction"), "{}", ran.shown());
+        assert_eq!(ran.findings()["stages"][0]["total"]["transactions"], 0);
+        let ran = run(server, &database, &script("con:query('COMMIT')"), "--transactions 5");
+        assert_eq!(counts(&ran).0, [5, 0, 0, 0], "{}", ran.shown());
+        assert_eq!(server.sql(&database, "SELECT n FROM pair WHERE id = 1").unwrap(), "5\n");
+    });
+}

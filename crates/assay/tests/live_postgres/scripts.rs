@@ -511,3 +511,53 @@ fn sqlite_answers_the_same_script_the_same_way() {
     4
     ");
 }
+
+#[test]
+fn a_retried_transaction_of_a_pgbench_script_has_the_same_random_values_and_variables() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let server = Kind::Postgres.shared();
+    let name = server.fresh_database().unwrap();
+    // Every second attempt is refused, for a reason to retry; the next one has to come with the same number.
+    let attempt = "CREATE SEQUENCE attempts; CREATE SEQUENCE last; \
+         CREATE FUNCTION attempt(tag bigint) RETURNS bigint LANGUAGE plpgsql AS $$ \
+         DECLARE before bigint := (SELECT last_value FROM last); BEGIN PERFORM setval('last', tag); \
+         IF nextval('attempts') % 2 = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; \
+         IF before <> tag THEN RAISE EXCEPTION 'another number: % and %', before, tag; END IF; RETURN 1; END $$";
+    server.sql(&name, attempt).unwrap();
+    let folder = Folder::new();
+    let draw = "\\set a random(1, 1000000000)\n\\set b random(1, 1000000000)\n";
+    for (script, options) in [
+        // Without Lua, and with it.
+        (format!("{draw}BEGIN;\nSELECT attempt(:a::bigint + :b::bigint);\nCOMMIT;\n"), ""),
+        (format!("{draw}BEGIN;\n\\if 1\nSELECT attempt(:a::bigint + :b::bigint);\n\\endif\nCOMMIT;\n"), ""),
+        (format!("{draw}\\set c random_gaussian(1, 1000000, 2)\nSELECT attempt(:a::bigint + :c::bigint);\n"), ""),
+        // What a transaction finds of the one before.
+        ("\\set n :n + 1\nSELECT attempt(:n);\n".to_owned(), "--n 7"),
+        ("\\set n :n + :d\nSELECT attempt(:n);\nSELECT 2 AS d \\gset\n".to_owned(), "--n 7 --d 1"),
+    ] {
+        folder.write("it.sql", &script);
+        let line = format!("run it.sql --db {} --transactions 20 --retries 1 {options}", server.url(&name));
+        let ran = folder.expect(&format!("{line} --no-record --format json"), 0);
+        let total = &ran.findings()["stages"][0]["total"];
+        assert_eq!((total["transactions"].as_u64(), total["retries"].as_u64()), (Some(20), Some(20)), "{script}");
+    }
+}
+
+#[test]
+fn a_failed_transaction_that_is_left_open_is_lost_like_any_other() {
+    on_every_version(|kind| {
+        let server = kind.shared();
+        let name = server.fresh_database().unwrap();
+        let folder = Folder::new();
+        for event in ["con:query('BEGIN')", "con:query('BEGIN') pcall(con.query, con, 'SELECT 1 / 0')"] {
+            let connect = "function thread_init() con = sysbench.sql.driver():connect() end";
+            folder.write("it.lua", &format!("{connect}\nfunction event()\n{event}\nend\n"));
+            let line = format!("run ./it.lua --db {} --transactions 5 --no-record --format json", server.url(&name));
+            let ran = folder.expect(&line, 3);
+            assert!(ran.stderr.contains("./it.lua:4: event() ended inside a database transaction"), "{}", ran.shown());
+            assert_eq!(ran.findings()["stages"][0]["total"]["transactions"], 0);
+        }
+    });
+}
