@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use clap::Args;
 
-use crate::steps::{cargo, run as run_command};
+use xtask::steps::{cargo, run as run_command};
 
 /// What `cargo xtask fuzz` takes.
 #[derive(Args)]

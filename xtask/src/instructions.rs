@@ -13,8 +13,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::install;
-use crate::steps::{cargo, root};
+use xtask::install;
+use xtask::steps::{cargo, root};
 
 #[derive(Args)]
 pub(crate) struct Options {

@@ -5,21 +5,17 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use xtask::install;
+use xtask::steps::{cargo, run};
 
-mod bench;
-mod boot;
-mod dist;
-mod front;
 mod fuzz;
-mod install;
 mod instructions;
 mod lints;
-mod site;
-mod steps;
 mod suites;
 mod test;
 mod tidy;
@@ -36,7 +32,7 @@ enum Task {
     /// Install what is missing, then check formatting, lints, tidiness and run every test
     Test(test::Options),
     /// Install what the tests and benchmarks need: by apt, from the Maven repository
-    Install,
+    Install(install::Options),
     /// Check what the compiler does not: module heads, crate dependencies, licenses, tests that prove nothing
     Tidy,
     /// Fill prose and comments anew that are wider than rustfmt's max_width
@@ -46,13 +42,30 @@ enum Task {
     /// Count the instructions of the measured path per statement, and compare with what is expected
     Instructions(instructions::Options),
     /// Measure assay beside sysbench and pgbench
-    Bench(bench::Options),
+    #[command(disable_help_flag = true)]
+    Bench(Passed),
     /// Build the packages of a release: archive, Debian package, container image, symbols, SBOM, checksums
-    Dist,
+    #[command(disable_help_flag = true)]
+    Dist(Passed),
     /// Make README.md's terminal screen and chart anew, from a real run
-    Front(front::Options),
+    #[command(disable_help_flag = true)]
+    Front(Passed),
     /// Make a website of the documents, with search
-    Site(site::Options),
+    #[command(disable_help_flag = true)]
+    Site(Passed),
+}
+
+/// What the workbench reads: its tasks need crates that take minutes to compile.
+#[derive(Args)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+impl Passed {
+    fn run(&self, task: &str) -> Result<()> {
+        run(cargo(&["run", "--quiet", "--package", "workbench", "--", task]).args(&self.arguments))
+    }
 }
 
 fn main() -> ExitCode {
@@ -69,15 +82,15 @@ fn main() -> ExitCode {
 fn task() -> Result<()> {
     match Arguments::parse().task {
         Task::Test(options) => test::run_all(&options),
-        Task::Install => install::run_all(),
+        Task::Install(options) => install::run_all(&options),
         Task::Tidy => tidy::run(),
         Task::Wrap(options) => tidy::width::wrap(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Instructions(options) => instructions::run(&options),
-        Task::Bench(options) => bench::run(&options),
-        Task::Dist => dist::run_all(),
-        Task::Front(options) => front::run_all(&options),
-        Task::Site(options) => site::run(&options),
+        Task::Bench(passed) => passed.run("bench"),
+        Task::Dist(passed) => passed.run("dist"),
+        Task::Front(passed) => passed.run("front"),
+        Task::Site(passed) => passed.run("site"),
     }
 }
 
@@ -88,7 +101,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::steps::root;
+    use xtask::steps::root;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -125,8 +138,7 @@ mod tests {
             if !path.ends_with(".md") {
                 continue;
             }
-            for line in lines(&path, &["cargo xtask ", "benches/many-connections.sh "]) {
-                let line = line.replace("benches/many-connections.sh", "cargo xtask bench connections");
+            for line in lines(&path, &["cargo xtask "]) {
                 if line.trim() == "cargo xtask" {
                     continue; // it lists the tasks
                 }

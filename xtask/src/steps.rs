@@ -10,20 +10,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 /// The steps done so far.
-pub(crate) struct Steps {
+pub struct Steps {
     start: Instant,
     done: Vec<(&'static str, Duration, Option<anyhow::Error>)>,
 }
 
 impl Steps {
-    /// No steps yet.
-    pub(crate) fn new() -> Steps {
+    /// No steps yet; their time starts now.
+    #[expect(clippy::new_without_default, reason = "a default would not read a clock")]
+    pub fn new() -> Steps {
         Steps { start: Instant::now(), done: Vec::new() }
     }
 
     /// Runs one step. A failure is remembered, not fatal: later steps may find more errors. Returns whether it
     /// succeeded.
-    pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> bool {
+    pub fn run(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
         let error = step().err();
@@ -38,7 +39,7 @@ impl Steps {
     }
 
     /// Prints every step again, and why it failed; returns an error if one did.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         println!("\n== summary");
         for (name, spent, error) in &self.done {
             let outcome = if error.is_none() { "ok" } else { "FAILED" };
@@ -58,7 +59,7 @@ impl Steps {
 }
 
 /// A command that runs in parallel with steps. Killed when dropped.
-pub(crate) struct Beside {
+pub struct Beside {
     child: Child,
     /// Output that has not been shown yet.
     output: File,
@@ -66,7 +67,7 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// Starts it and collects its output.
-    pub(crate) fn start(command: &mut Command) -> Result<Beside> {
+    pub fn start(command: &mut Command) -> Result<Beside> {
         let file = tempfile::NamedTempFile::new().context("a file for what a command prints")?;
         let output = file.reopen()?;
         command.stdin(Stdio::null()).stdout(file.as_file().try_clone()?).stderr(file.into_file());
@@ -75,13 +76,13 @@ impl Beside {
     }
 
     /// Shows the output since the last call.
-    pub(crate) fn show(&mut self) -> Result<()> {
+    pub fn show(&mut self) -> Result<()> {
         io::copy(&mut self.output, &mut io::stdout())?;
         Ok(())
     }
 
     /// Shows its output until it ends. Returns an error if it failed.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
         loop {
             let ended = self.child.try_wait()?;
             self.show()?;
@@ -103,7 +104,7 @@ impl Drop for Beside {
 }
 
 /// The root of the workspace.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn root() -> PathBuf {
 /// Removes the variables that cargo set for *us*: build scripts that read them (ring's does) would run again, and
 /// everything that depends on them would be recompiled, whenever somebody alternates between `cargo test` and `cargo
 /// xtask test`.
-pub(crate) fn cargo(arguments: &[&str]) -> Command {
+pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
     let ours = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
@@ -125,7 +126,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 }
 
 /// Runs a command whose output goes where ours goes.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let words: Vec<_> =
         [command.get_program()].into_iter().chain(command.get_args()).map(|word| word.to_string_lossy()).collect();
     let line = words.join(" ");
@@ -135,7 +136,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// A command to be run as root: directly, or by sudo if that needs no password.
-pub(crate) fn as_root(program: &str) -> Result<Command> {
+pub fn as_root(program: &str) -> Result<Command> {
     if nix::unistd::geteuid().is_root() {
         return Ok(Command::new(program));
     }

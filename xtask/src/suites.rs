@@ -14,8 +14,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use xtask::install::FETCH;
+use xtask::steps::cargo;
+
 use crate::lints::Wrapper;
-use crate::steps::cargo;
 
 /// The programs of all tests, compiled.
 pub(crate) struct Suites {
@@ -40,8 +42,7 @@ struct Program {
 }
 
 /// Compiles and lints all tests and what they test, and shows warnings and errors.
-pub(crate) fn compile() -> Result<Suites> {
-    let wrapper = Wrapper::new()?;
+pub(crate) fn compile(wrapper: Wrapper) -> Result<Suites> {
     let mut cargo = wrapper.around(cargo(&["test", "--workspace", "--no-run", "--message-format=json"]));
     let output = cargo.stderr(Stdio::inherit()).output().context("running cargo test --no-run")?;
     let messages = String::from_utf8_lossy(&output.stdout);
@@ -53,7 +54,20 @@ pub(crate) fn compile() -> Result<Suites> {
     Ok(Suites { programs: programs(&messages)?, wrapper, warnings })
 }
 
-/// The tests that take minutes, longest first. The first two use CPUs, the others wait for what is due.
+/// Compiles the program that fetches servers, with the features and the wrapper of the tests, which need most of what
+/// it is made of. Returns its path.
+pub(crate) fn fetcher(wrapper: &Wrapper) -> Result<PathBuf> {
+    let arguments = ["build", "--workspace", "--bin", FETCH, "--message-format=json-render-diagnostics"];
+    let output = wrapper.around(cargo(&arguments)).stderr(Stdio::inherit()).output().context("running cargo build")?;
+    ensure!(output.status.success(), "cargo build: {}", output.status);
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let built = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back();
+    built.context("cargo build made no program")
+}
+
+/// The tests that take minutes, longest first. Most of their tests wait for servers and for what is due, so twice as
+/// many of each run at once as there are CPUs.
 const LONGEST: [&str; 4] = ["cli", "tpcc", "live_postgres", "live_mysql"];
 
 /// Of the messages of `cargo test --no-run`: the longest first, then other test files, longest sources first; then the
@@ -115,7 +129,7 @@ impl Suites {
     /// # Errors
     /// The suites that failed, with what their failed tests said, after all have run.
     pub(crate) fn run(self, ready: &(dyn Fn(&mut Command) + Sync)) -> Result<()> {
-        let lanes = 1 + thread::available_parallelism().map_or(1, usize::from);
+        let lanes = 1 + cpus();
         let mut commands: Vec<(String, Command)> = self.programs.into_iter().map(Program::command).collect();
         // As the tests were compiled, or everything would be compiled again.
         let documentation = cargo(&["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"]);
@@ -145,9 +159,17 @@ impl Suites {
 impl Program {
     fn command(self) -> (String, Command) {
         let mut command = Command::new(self.path);
-        command.args(["--format", "pretty"]).env("CARGO_MANIFEST_DIR", &self.folder).current_dir(self.folder);
+        command.args(["--format", "pretty"]);
+        if self.file.as_deref().is_some_and(|file| LONGEST.contains(&file)) {
+            command.args(["--test-threads", &(2 * cpus()).to_string()]);
+        }
+        command.env("CARGO_MANIFEST_DIR", &self.folder).current_dir(self.folder);
         (self.name, command)
     }
+}
+
+fn cpus() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What the programs that have ended said.
@@ -233,7 +255,7 @@ fn size(source: &Path) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::root;
+    use xtask::steps::root;
 
     #[test]
     fn failures_are_repeated_without_the_tests_that_passed() {

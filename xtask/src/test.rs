@@ -10,8 +10,11 @@ use clap::Args;
 use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use tempfile::TempDir;
 
-use crate::steps::{Beside, Steps, cargo, run};
-use crate::{fuzz, install, instructions, suites, tidy};
+use xtask::install;
+use xtask::steps::{Beside, Steps, cargo, run};
+
+use crate::lints::Wrapper;
+use crate::{fuzz, instructions, suites, tidy};
 
 /// Options of the task.
 #[derive(Args)]
@@ -21,28 +24,36 @@ pub(crate) struct Options {
     matrix: bool,
 }
 
-/// Runs all checks. What is missing is installed while checks and builds that do not need it run.
+/// Runs all checks. What is missing is installed and fetched while checks and builds that do not need it run.
 pub(crate) fn run_all(options: &Options) -> Result<()> {
     let mut steps = Steps::new();
     install::components()?;
     let program = std::env::current_exe().context("where this program lies")?;
-    let mut installing = Beside::start(Command::new(program).arg("install"))?;
+    let mut packages = Beside::start(Command::new(program).args(["install", "--packages"]))?;
     steps.run("formatting", || run(&mut cargo(&["fmt", "--all", "--check"])));
     steps.run("tidiness", tidy::run);
-    installing.show()?;
+    packages.show()?;
+    let wrapper = Wrapper::new()?;
+    let mut fetches = None;
+    steps.run("compiling what fetches servers", || suites::fetcher(&wrapper).map(|program| fetches = Some(program)));
+    let mut fetching = None;
+    steps.run("packages", || {
+        packages.finish()?;
+        let mut fetch = Command::new(fetches.context("nothing fetches servers")?);
+        if options.matrix {
+            fetch.arg("--matrix");
+        }
+        fetching = Some(Beside::start(&mut fetch)?);
+        Ok(())
+    });
     let mut compiled = None;
-    steps.run("compiling the tests", || suites::compile().map(|suites| compiled = Some(suites)));
+    steps.run("compiling the tests", || suites::compile(wrapper).map(|suites| compiled = Some(suites)));
     if let Some(suites) = &compiled {
         steps.run("lints", || judge(suites.warnings));
     }
-    if options.matrix {
-        steps.run("a checker of Lua", || {
-            testkit::fetch_lua_checker().map(|version| println!("emmylua_check {version}"))
-        });
-    }
     let mut memory = None;
     let has_room = steps.run("room for the tests", || room().map(|folder| memory = folder));
-    let installed = steps.run("install", || installing.finish());
+    let installed = steps.run("servers", || fetching.context("nothing was fetched")?.finish());
     // Everything is installed now, so no test may be skipped, except by an ordinary user those that need root.
     let strict = if nix::unistd::geteuid().is_root() { "1" } else { "installed" };
     let ready = |tests: &mut Command| {

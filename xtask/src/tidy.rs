@@ -5,7 +5,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::steps::root;
+use xtask::steps::root;
 
 mod arrows;
 mod circles;

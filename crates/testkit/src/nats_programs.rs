@@ -59,11 +59,6 @@ pub fn missing_nats() -> Option<&'static str> {
     (!program(wanted).is_file()).then_some(wanted)
 }
 
-/// Whether Go is on this machine.
-pub fn has_go() -> bool {
-    go().is_some()
-}
-
 /// Builds it. Where that fails, an older one; without any, the tests use Debian's. Returns what the tests will use.
 pub fn fetch_nats() -> String {
     for release in buildable(go_minor()).collect::<Vec<_>>().into_iter().rev() {

@@ -60,11 +60,6 @@ impl Packages {
     }
 }
 
-/// Whether packages can be fetched: there is a Python with pip.
-pub fn has_pip() -> bool {
-    python().is_ok()
-}
-
 /// Whether pandas, Polars and DuckDB are in the cache; says aloud where not.
 pub fn has_table_readers() -> bool {
     TABLES.are_present() || absent("no pandas, Polars and DuckDB (cargo xtask install)")

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::file::File;
 use super::metadata::{list, text};
-use crate::steps::root;
+use xtask::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 40] = [
+const ARROWS: [(&str, &[&str], &[&str]); 41] = [
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -166,9 +166,10 @@ const ARROWS: [(&str, &[&str], &[&str]); 40] = [
     ),
     ("measured-path", &["assay", "assay-engine", "assay-io", "assay-run", "assay-seam"], &[]),
     ("testkit", &["assay-lab", "assay-products"], &[]),
+    ("workbench", &["assay-record", "testkit", "xtask"], &[]),
     (
         "xtask",
-        &["assay-record", "testkit"],
+        &[],
         &[
             "assay-clickhouse",
             "assay-experiment",
@@ -178,6 +179,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 40] = [
             "assay-postgres",
             "assay-random",
             "assay-recipe",
+            "assay-record",
             "assay-spec",
             "assay-sqlite",
             "assay-wire",

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use crate::steps::cargo;
+use xtask::steps::cargo;
 
 /// Cargo's metadata of the workspace and all dependencies.
 pub(super) fn read() -> Result<Value> {

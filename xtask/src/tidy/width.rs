@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use super::file::{self, File};
-use crate::steps::root;
+use xtask::steps::root;
 
 /// A file with prose: the prefix of each of its lines, and the text.
 struct Line<'a> {

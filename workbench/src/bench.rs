@@ -10,8 +10,8 @@ use std::fs;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::install;
-use crate::steps::{cargo, root, run as run_command};
+use xtask::install;
+use xtask::steps::{cargo, root, run as run_command};
 
 mod connections;
 mod load;
@@ -44,7 +44,7 @@ enum What {
 
 /// Measures, prints a table in Markdown, and writes it to `--out` too.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    install::run_all()?;
+    install::everything()?;
     run_command(&mut cargo(&["build", "--release", "-p", "assay"]))?;
     if options.queries.floor {
         run_command(&mut cargo(&["build", "--release", "-p", "assay-io", "--example", "floor"]))?;

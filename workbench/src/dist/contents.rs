@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::steps::run;
+use xtask::steps::run;
 
 /// Files from the tree.
 const FILES: [&str; 3] = ["README.md", "LICENSE", "CHANGELOG.md"];
@@ -92,7 +92,7 @@ fn strip(program: &Path, folder: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::root;
+    use xtask::steps::root;
 
     #[test]
     fn what_goes_along_is_in_the_tree() {

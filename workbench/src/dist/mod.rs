@@ -22,9 +22,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use crate::steps::{cargo, root, run};
 use contents::Contents;
 use shared::VERSION;
+use xtask::steps::{cargo, root, run};
 
 /// Builds the program and packs everything.
 pub(crate) fn run_all() -> Result<()> {

@@ -77,7 +77,7 @@ fn reference(package: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::cargo;
+    use xtask::steps::cargo;
 
     #[test]
     fn the_list_has_what_is_linked_with_licenses_and_nothing_that_only_tests_need() {
@@ -90,7 +90,7 @@ mod tests {
         assert!(components.iter().all(|component| component["licenses"].is_array()), "{list:#}");
         assert_eq!(list["metadata"]["component"]["name"], "assay");
         // Paths of the machine that builds it stay there.
-        let root = crate::steps::root();
+        let root = xtask::steps::root();
         assert!(!list.to_string().contains(root.canonicalize().unwrap().to_str().unwrap()));
     }
 }

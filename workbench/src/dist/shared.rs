@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::steps::run;
+use xtask::steps::run;
 
 /// The version of the packages.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use testkit::{Kind, ServerSetup};
 
-use crate::steps::{cargo, root, run};
+use xtask::steps::{cargo, root, run};
 
 #[derive(Args)]
 pub(crate) struct Options {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use testkit::{Kind, Server};
 
-use crate::steps::root;
+use xtask::steps::root;
 
 /// A load generator, or a program that does only what a load generator cannot avoid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

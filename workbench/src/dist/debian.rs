@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::contents::Contents;
 use super::shared::VERSION;
-use crate::steps::run;
+use xtask::steps::run;
 
 /// Names under which assay behaves as another program.
 const FRONTS: [&str; 2] = ["sysbench", "pgbench"];

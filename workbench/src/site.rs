@@ -13,7 +13,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pulldown_cmark::{CowStr, Event, LinkType, Options as Syntax, Parser, Tag, TagEnd};
 use serde_json::json;
 
-use crate::steps::root;
+use xtask::steps::root;
 
 #[derive(Args)]
 pub(crate) struct Options {
