@@ -63,23 +63,47 @@ impl StatementUses {
         Some(StatementUses { sql, log: Some(log), before, is_all: true })
     }
 
-    /// What was counted since.
-    pub(super) fn read(&self, client: &mut Client, patience: Nanos, readings: &mut Readings) {
-        let patience = if self.log.is_some() { LOG_PATIENCE } else { patience };
-        if let Some(log) = &self.log {
+    /// What the log has. A server may log a statement after it has answered it, so that its last ones can be missing on
+    /// a busy machine: the log is written and read again until nothing is added.
+    fn read_log(
+        &self,
+        log: &StatementLog,
+        client: &mut Client,
+        patience: Nanos,
+        readings: &mut Readings,
+    ) -> Result<HashMap<String, StatementUse>, String> {
+        let mut calls_before = None;
+        for read in 1.. {
             readings.statements += 1;
             match client.ask(log.flush_sql, patience) {
                 Ok(rows) => client.reuse(rows),
-                Err(reason) => return readings.lack(ABSENT, &format!("{}: {reason}", log.flush_sql)),
+                Err(reason) => return Err(format!("{}: {reason}", log.flush_sql)),
             }
-            if !holds(client, log.condition.sql, patience, readings) {
-                return readings.lack(ABSENT, log.condition.refused);
+            if read == 1 && !holds(client, log.condition.sql, patience, readings) {
+                return Err(log.condition.refused.to_owned());
             }
+            let now = ask(client, &self.sql, patience, readings)?;
+            let calls: u64 = now.values().map(|one| one.calls + one.failures.unwrap_or(0)).sum();
+            if calls_before == Some(calls) || read == LOG_READS_MAX {
+                return Ok(now);
+            }
+            calls_before = Some(calls);
         }
-        let now = match ask(client, &self.sql, patience, readings) {
-            Ok(now) => now,
-            Err(reason) if self.log.is_some() => return readings.lack(ABSENT, &reason),
-            Err(_) => return,
+        unreachable!("the last read returns")
+    }
+
+    /// What was counted since.
+    pub(super) fn read(&self, client: &mut Client, patience: Nanos, readings: &mut Readings) {
+        let patience = if self.log.is_some() { LOG_PATIENCE } else { patience };
+        let now = match &self.log {
+            Some(log) => match self.read_log(log, client, patience, readings) {
+                Ok(now) => now,
+                Err(reason) => return readings.lack(ABSENT, &reason),
+            },
+            None => match ask(client, &self.sql, patience, readings) {
+                Ok(now) => now,
+                Err(_) => return,
+            },
         };
         let since = |(id, now): (String, StatementUse)| {
             let before = self.before.get(&id).cloned();
@@ -112,6 +136,9 @@ impl StatementUses {
         readings.counted(all);
     }
 }
+
+/// How often a log is read at most until it has no more of the load than the time before.
+const LOG_READS_MAX: usize = 5;
 
 /// Whether the answer is `YES`.
 fn holds(client: &mut Client, sql: &str, patience: Nanos, readings: &mut Readings) -> bool {

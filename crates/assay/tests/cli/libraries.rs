@@ -336,10 +336,10 @@ fn a_folder_is_served_while_it_grows() {
 #[test]
 fn a_bisection_finds_the_first_bad_value_and_continues_from_its_records() {
     let folder = Folder::new();
-    // Each transaction inserts as many rows as the option says: from 40 on, far more. A trial takes so long that a
-    // worker that waits for a CPU once does not look like them.
-    folder.write("slower.lua", SLOWER);
-    let line = "bisect './slower.lua --rows {} --transactions 600' --values 1,2,3,4,40,41,42 --records found --quiet";
+    // A transaction takes a millisecond, from 40 on ten times as long. It sleeps most of the time, so that a trial needs
+    // no CPU, and takes so long that a worker that waits for a CPU once does not look like ten of them.
+    folder.write("slower.lua", SLEEPER);
+    let line = "bisect './slower.lua --rows {} --transactions 60' --values 1,2,3,4,40,41,42 --records found --quiet";
     let found = folder.expect(line, 0).stdout;
     assert!(found.starts_with("40 is the first bad one ("), "{found}");
     let files = std::fs::read_dir(folder.path().join("found")).unwrap().count();
@@ -432,6 +432,13 @@ fn versions_are_those_that_the_lab_can_start() {
     let tried = refused("postgres:9.6..18");
     assert!(tried.starts_with("error: postgres:9.6"), "{tried}");
 }
+
+/// How long a transaction sleeps depends on the option.
+const SLEEPER: &str = r#"
+local assay = require("assay")
+sysbench.cmdline.options = { rows = { "from 40 on, a transaction takes ten times as long", 1 } }
+function event() assay.sleep(sysbench.opt.rows < 40 and 0.001 or 0.01) end
+"#;
 
 const SLOWER: &str = r#"
 sysbench.cmdline.options = { rows = { "statements per transaction", 1 } }

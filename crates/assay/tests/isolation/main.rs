@@ -272,10 +272,12 @@ fn reads_of_a_replica_are_stale_and_otherwise_isolated() {
     folder.expect(&format!("prepare isolation --db {primary} --keys 8"), 0);
     let line = format!(
         "run isolation --db {primary} --db {replica} --read-from 2 --model register --keys 8 --sessions 4 \
-         --time 5s --level repeatable-read --expect snapshot-isolation --retries 1000 --record run.json.zst"
+         --time 5s --level repeatable-read --expect read-committed --retries 1000 --record run.json.zst"
     );
     let ran = folder.expect(&line, 0);
-    assert!(first_line(&ran).starts_with("no violation of snapshot isolation in "), "{}", ran.shown());
+    // Not snapshot isolation: on a primary, transactions become visible in another order than that of their commits in
+    // the log, in which a replica shows them, so that a snapshot of each may see two of them the other way around.
+    assert!(first_line(&ran).starts_with("no violation of read committed in "), "{}", ran.shown());
     assert!(ran.stdout.contains(" × stale read"), "{}", ran.shown());
     folder.expect(&format!("server stop {name} --remove"), 0);
 }
