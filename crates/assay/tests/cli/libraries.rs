@@ -336,8 +336,8 @@ fn a_folder_is_served_while_it_grows() {
 #[test]
 fn a_bisection_finds_the_first_bad_value_and_continues_from_its_records() {
     let folder = Folder::new();
-    // A transaction takes a millisecond, from 40 on ten times as long. It sleeps most of the time, so that a trial needs
-    // no CPU, and takes so long that a worker that waits for a CPU once does not look like ten of them.
+    // A transaction takes a millisecond, from 40 on ten times as long. It sleeps most of the time, so that a trial
+    // needs no CPU, and takes so long that a worker that waits for a CPU once does not look like ten of them.
     folder.write("slower.lua", SLEEPER);
     let line = "bisect './slower.lua --rows {} --transactions 60' --values 1,2,3,4,40,41,42 --records found --quiet";
     let found = folder.expect(line, 0).stdout;
