@@ -3,6 +3,24 @@
 /// Shown for a missing figure.
 pub(crate) const NONE: &str = "–";
 
+/// Half of the last digit that `figure` shows: how far the figure may be from the value.
+pub(crate) fn half_digit(value: f64) -> f64 {
+    0.5 * 0.1f64.powi(decimals(value.abs()))
+}
+
+/// Digits that `figure` shows after the decimal point of a value that is not negative.
+fn decimals(value: f64) -> i32 {
+    match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        v if v >= 0.09995 => 3,
+        v if v >= 0.009995 => 4,
+        v if v > 0.0 => 5,
+        _ => 0,
+    }
+}
+
 /// `12,345`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -23,16 +41,13 @@ pub(crate) fn plural(number: u64, what: &str) -> String {
 
 /// Three significant digits, or all digits before the decimal point: `0.0123`, `1.23`, `12.3`, `12,345`.
 pub fn figure(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 99.95 => return count(value.round() as u64),
-        v if v >= 9.995 => 1,
-        v if v >= 0.9995 => 2,
-        v if v >= 0.09995 => 3,
-        v if v >= 0.009995 => 4,
-        v if v > 0.0 => 5,
-        _ => 0,
-    };
-    format!("{value:.decimals$}")
+    if value < 0.0 {
+        return format!("−{}", figure(-value));
+    }
+    match decimals(value) {
+        0 => count(value.round() as u64),
+        decimals => format!("{value:.*}", decimals as usize),
+    }
 }
 
 /// `1,998 ±12`, `5.50 ±0.25`: digits stop where the interval starts, at the second digit of its half-width. If the
@@ -57,12 +72,14 @@ fn interval_words(value: f64, low: f64, high: f64, lopsided: f64) -> String {
         return if value == 0.0 { figure(value) } else { format!("{} ±0", figure(value)) };
     }
     let decimals = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
-    let shown = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
+    let plain = |value: f64| if decimals == 0 { count(value.round() as u64) } else { format!("{value:.decimals$}") };
+    let is_nothing = |value: f64| plain(value.abs()).chars().all(|c| "0.".contains(c));
+    let sign = |value: f64| if value < 0.0 && !is_nothing(value) { "−" } else { "" };
+    let shown = |value: f64| format!("{}{}", sign(value), plain(value.abs()));
     // A small value within a wide interval has digits of its own: it is not zero.
-    let is_lost = value > 0.0 && shown(value).chars().all(|c| "0.".contains(c));
-    let own = if is_lost { figure(value) } else { shown(value) };
-    match half > value / 2.0 || half > below.min(above) * lopsided {
-        true => format!("{own} [{}, {}]", shown(low.max(0.0)), shown(high)),
+    let own = if value != 0.0 && is_nothing(value) { figure(value) } else { shown(value) };
+    match half > value.abs() / 2.0 || half > below.min(above) * lopsided {
+        true => format!("{own} [{}, {}]", shown(low), shown(high)),
         false => format!("{} ±{}", shown(value), shown(half)),
     }
 }
@@ -129,6 +146,20 @@ pub(crate) fn change(share: f64) -> String {
     format!("{sign}{text}")
 }
 
+/// A difference with its sign: `+1.23`, `−45`, `±0`.
+pub(crate) fn signed(difference: f64) -> String {
+    match difference {
+        0.0 => "±0".to_owned(),
+        less if less < 0.0 => figure(less),
+        more => format!("+{}", figure(more)),
+    }
+}
+
+/// `1.61 (1.20 … 2.05)`: a value of too few trials for an interval, with the lowest and the highest.
+pub(crate) fn with_range(value: f64, low: f64, high: f64) -> String {
+    format!("{} ({} … {})", figure(value), figure(low), figure(high))
+}
+
 /// A share as `12%`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -185,7 +216,13 @@ mod tests {
         assert_eq!(with_interval(1.38, 1.2, 3.07), "1.4 [1.2, 3.1]");
         assert_eq!(with_ends(9.68, 7.59, 12.4), "9.7 [7.6, 12.4]");
         assert_eq!(with_ends(1998.3, 1985.9, 2010.9), "1,998 ±13");
-        assert_eq!(with_interval(3.0, -0.5, 9.0), "3.0 [0.0, 9.0]");
+        assert_eq!(with_interval(3.0, -0.5, 9.0), "3.0 [−0.5, 9.0]");
+        assert_eq!(with_interval(-150.0, -210.0, -90.0), "−150 ±60");
+        assert_eq!(
+            [with_ends(-0.3, -4.0, 3.4), with_range(1.61, 1.2, -2.05)],
+            ["−0.3 [−4.0, 3.4]", "1.61 (1.20 … −2.05)"]
+        );
+        assert_eq!([0.0, 1.234, -1234.0].map(signed), ["±0", "+1.23", "−1,234"]);
         // What was measured is not zero, however wide its interval.
         assert_eq!(with_interval(0.3, 0.0, 25.0), "0.300 [0, 25]");
         assert_eq!([0.156, -0.004, 0.0, -0.00001, 1.5].map(change), ["+15.6%", "−0.4%", "±0.0%", "±0.0%", "+150%"]);

@@ -151,8 +151,8 @@ fn one_trial_per_side_cannot_tell() {
 fn noisy_trials_cannot_tell_and_say_how_many_could() {
     insta::assert_snapshot!(shown([&[1000, 1100, 900, 1050, 950], &[1020, 1120, 900, 1060, 950]], |_| ()), @r"
     cannot tell whether candidate is faster or slower than baseline: tx/s 1,000 →
-    1,020, +1.0% [−13.6, +17.8] at 95%; 127 more trials per side (132 in all) would
-    find a difference of 3.0%
+    1,020 (+2.0%), median of pairs +1.0% [−13.6, +17.8] at 95%; 158 more trials per
+    side (163 in all) would find a difference of 3.0% four times out of five
 
     baseline   baseline · shop.lua · 5 trials · PostgreSQL 15.14
                a-1.json.zst … a-5.json.zst
@@ -563,7 +563,7 @@ fn records_become_pivot_tables_with_ratios() {
 
     Standard deviation between trials of a cell: at most 1.6%.
     Largest drift, last round / first round: 0.934 [0.900, 0.969]; it does not affect the ratios.
-    Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n rounds`: inconclusive, about n rounds in total are needed.
+    Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n rounds`: inconclusive, n rounds in total would find a difference of 3% four times out of five.
 
     tps, worst trial, sessions=4
     shared_buffers  tps, worst trial
@@ -642,6 +642,57 @@ fn the_seconds_of_a_run_have_a_spread_and_may_be_near_zero() {
     assert_eq!(values.map(f64::round).collect::<Vec<_>>(), [2.0, 20.0, 1000.0], "{csv}");
 }
 
+/// Trials of two settings whose throughput was near zero for so many seconds each.
+fn near_zero(baseline: &[u64], candidate: &[u64]) -> Report {
+    let of = |buffers: &'static str, number: usize, seconds: u64| {
+        let mut record = trial(30, 5, |second| if (10..10 + seconds).contains(&second) { 20 } else { 1000 });
+        record.started = Time::from_unix_ms(record.started.unix_ms() + number as u64 * 60_000);
+        record.environment.servers[0].settings.insert("shared_buffers".into(), buffers.into());
+        (format!("{number}.json.zst"), findings(&record))
+    };
+    let trials = baseline.iter().map(|seconds| ("1GB", *seconds)).chain(candidate.iter().map(|one| ("16MB", *one)));
+    report(trials.enumerate().map(|(number, (buffers, seconds))| of(buffers, number, seconds)).collect())
+}
+
+#[test]
+fn counts_with_zeros_have_intervals_of_their_own_and_are_compared_by_their_difference() {
+    let ShowAsked::Table(asked) = table("shared_buffers", None, Some("1GB"), OfTrials::All) else { unreachable!() };
+    let asked = [ShowAsked::Table(PivotAsked { value: "near_zero".into(), ..asked })];
+    let of = |baseline: &[u64], candidate: &[u64]| {
+        let report = near_zero(baseline, candidate);
+        let shown = show(&report, &asked, &["shared_buffers"]).unwrap();
+        (shown_text(&shown, 100), shown_csv(&shown), report_json(&report, &shown))
+    };
+    let (text, csv, json) = of(&[0, 0, 0], &[4, 6, 5]);
+    let row = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+    let one = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(one(&row("1GB")), "1GB 0", "{text}");
+    assert_eq!(one(&row("16MB")), "16MB 5.0 ±2.5 +5.00 [+2.52, +7.48]", "{text}");
+    assert!(text.contains("difference to 1GB") && !text.contains("ratio"), "{text}");
+    let csv = csv.lines().find(|line| line.starts_with(",16MB,")).unwrap();
+    assert!(csv.starts_with(",16MB,5,2.5") && csv.contains(",,,,more,5,2.5"), "{csv}");
+    assert!(json.contains("\"ratio\":null,\"ratio_low\":null,\"ratio_high\":null,\"difference\":5.0,"), "{json}");
+    // Of two trials, the lowest and the highest are known, and nothing else.
+    let (text, csv, _) = of(&[1, 3], &[4, 6]);
+    assert!(text.contains("2.00 (1.00 … 3.00)") && text.contains("5.00 (4.00 … 6.00)"), "{text}");
+    assert!(csv.lines().any(|line| line.starts_with(",16MB,5,,,") && line.ends_with(",4,6")), "{csv}");
+}
+
+#[test]
+fn a_percentage_is_that_of_the_figures_before_it_or_says_of_what() {
+    // Medians 1,200 and 1,600; of the pairs of trials, the median is another one.
+    let side = |rates: &[u64]| rates.iter().map(|rate| plain(*rate, 5)).collect::<Vec<Findings>>();
+    let [before, after] = [&[1000, 1010, 1200, 1990, 2000], &[1500, 1590, 1600, 3900, 3950]].map(|all| side(all));
+    let text = comparison_text(&compared(&before, &after));
+    let answer = text.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(answer.contains("tx/s 1,200 → 1,600 (+33.3%), median of pairs +"), "{answer}");
+    // The number of trials is that for the difference which the sentence names.
+    assert!(
+        answer.contains("more trials per side (") && answer.contains("a difference of 3.0% four times"),
+        "{answer}"
+    );
+}
+
 #[test]
 fn what_differs_beside_the_factors_is_never_pooled() {
     let (name, mut other) = with_buffers(40, "1GB", 4, 100);
@@ -664,8 +715,8 @@ fn what_differs_beside_the_factors_is_never_pooled() {
                     16 sessions  1,736  1,789  1,843  ██████████████████████████████████▒▒
 
     disk=slow, transactions per second
-    shared_buffers               low  value  high
-    1GB             4 sessions  91.5    101   111  ██████████████████████████████▒▒▒▒▒▒
+    shared_buffers              low  value  high
+    1GB             4 sessions  101    101   101  ████████████████████████████████████
     ");
     let error = show(&report, &[], &["shared_bufers"]).err().unwrap();
     insta::assert_snapshot!(error, @r#"no record has a setting "shared_bufers"; there are: shared_buffers, wal_buffers, disk, sessions, setting"#);

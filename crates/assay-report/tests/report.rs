@@ -1423,7 +1423,7 @@ fn searches_are_compared_by_what_they_found() {
     let compared = compare(side("A", &before[..]), side("B", &after[..]), 0.03);
     let change = compared.stages[0].metric("capacity").unwrap().change.unwrap();
     assert_eq!((compared.headline.as_str(), change.verdict), ("capacity", ChangeVerdict::Better));
-    assert!((change.ratio - 2.0).abs() < 0.05, "{}", change.ratio);
+    assert!(change.ratio.is_some_and(|ratio| (ratio - 2.0).abs() < 0.05), "{change:?}");
     assert!(!compared.differences.iter().any(|one| ["sessions", "load"].contains(&one.what.as_str())));
 }
 
@@ -1474,4 +1474,70 @@ fn the_line_of_a_running_trial_fits_any_terminal_and_keeps_what_counts() {
     }
     let endless = Progress { total_ns: None, label: String::new(), tps: vec![], p99_ns: None, ..progress };
     insta::assert_snapshot!(progress_line(&endless, View::default()), @"4:12");
+}
+
+/// Records of one series with these values, a day apart.
+fn history_records(workload: &str, values: &[f64]) -> Vec<HistoryRecord> {
+    let record = |(number, value): (usize, &f64)| HistoryRecord {
+        path: format!("{workload}-{number:03}.json.zst"),
+        started: Time::from_unix_ms(1_767_225_600_000 + number as u64 * 86_400_000),
+        value: *value,
+        machine: "lab1".into(),
+        workload: workload.into(),
+        product: "PostgreSQL".into(),
+        version: "17.2".into(),
+        tags: Default::default(),
+        settings: Default::default(),
+    };
+    values.iter().enumerate().map(record).collect()
+}
+
+fn history_of(records: Vec<HistoryRecord>) -> History {
+    let metric = Metric { name: "tps".into(), unit: MetricUnit::PerSecond, better: Better::Higher };
+    history(records, &HistoryAsked { metric, by: HistoryBy::Time, margin: 0.03, notes: Vec::new() })
+}
+
+/// Noise of 1 % that is the same every time.
+fn noisy(level: f64, number: usize) -> f64 {
+    level * (1.0 + 0.01 * ((number * 7919 % 13) as f64 - 6.0) / 4.0)
+}
+
+#[test]
+fn a_regression_that_was_mended_is_listed_and_does_not_hide_the_next_one() {
+    let level = |number: usize| match number {
+        50..64 => 500.0,
+        120.. => 900.0,
+        _ => 1000.0,
+    };
+    let all: Vec<f64> = (0..140).map(|number| noisy(level(number), number)).collect();
+    let mended = history_of(history_records("shop", &all[..120]));
+    let text = history_text(&mended);
+    assert!(!mended.is_alarming() && text.contains("; recovered since"), "{text}");
+    let answer = "tps: no new change for the worse; 1 change for the worse since recovered from";
+    assert_eq!(text.lines().next(), Some(answer));
+    let again = history_of(history_records("shop", &all));
+    assert!(again.is_alarming() && history_text(&again).starts_with("tps got worse: −10."), "{}", history_text(&again));
+}
+
+#[test]
+fn a_history_says_how_many_series_it_could_judge() {
+    let calm = |length: usize| (0..length).map(|number| noisy(1000.0, number)).collect::<Vec<f64>>();
+    let first = |records: Vec<HistoryRecord>| history_text(&history_of(records)).lines().next().unwrap().to_owned();
+    let all = |lengths: &[usize]| {
+        let series = lengths.iter().enumerate();
+        first(series.flat_map(|(number, length)| history_records(&format!("w{number}"), &calm(*length))).collect())
+    };
+    assert_eq!(all(&[30, 30]), "tps: no new change for the worse in 2 series of results");
+    let few = "tps: cannot tell whether it got worse: all 3 series have fewer than 14 points, too few to judge";
+    assert_eq!(all(&[3, 1, 2]), few);
+    let some = all(&[30, 2, 3]);
+    assert!(
+        some.starts_with("tps: no new change for the worse in 1 of 3 series of results; the other 2 have"),
+        "{some}"
+    );
+    assert!(all(&[5]).starts_with("tps: too few points to tell whether it got worse"), "{}", all(&[5]));
+    // One run that got nothing done, and one without a value, silence nothing.
+    let mut odd: Vec<f64> = (0..60).map(|number| noisy(if number < 40 { 1000.0 } else { 900.0 }, number)).collect();
+    (odd[10], odd[20]) = (0.0, f64::NAN);
+    assert!(first(history_records("shop", &odd)).starts_with("tps got worse: −10."));
 }

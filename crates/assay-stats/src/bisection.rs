@@ -15,6 +15,7 @@
 
 use crate::comparison::{Verdict, change};
 use crate::mean::mean;
+use crate::scale::Scale;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,13 +177,13 @@ impl Bisection {
         self.bad.push(bad.ln());
         if !self.are_different {
             let values = |side: &[f64]| side.iter().map(|log| log.exp()).collect::<Vec<f64>>();
-            let found = change(&values(&self.good), &values(&self.bad), self.limits.margin);
+            let found = change(&values(&self.good), &values(&self.bad), self.limits.margin, Scale::Ratio);
             // Looking again after each round would find a difference in the end: so the interval must be clear of 1 by
             // a third of its distance.
             self.are_different = found.is_some_and(|found| {
-                let clear = |low: f64, high: f64| low.ln().max(-high.ln()) > found.ratio.ln().abs() / 3.0;
+                let clear = |low: f64, high: f64| low.ln().max(-high.ln()) > found.size.ln().abs() / 3.0;
                 matches!(found.verdict, Verdict::More | Verdict::Less)
-                    && found.ratio.ln().abs() >= self.limits.margin.ln_1p()
+                    && found.size.ln().abs() >= self.limits.margin.ln_1p()
                     && found.interval.is_some_and(|(low, high)| clear(low, high))
             });
         }

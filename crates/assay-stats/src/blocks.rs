@@ -8,7 +8,8 @@
 //! Sources: Montgomery 2013, Design and Analysis of Experiments, ch. 4 (randomized blocks, missing values); Šidák 1967
 //! (joint intervals).
 
-use crate::comparison::Verdict;
+use crate::comparison::{FOUND, TRIALS_MAX, Verdict, deviations_found};
+use crate::scale::Measure;
 use crate::student::student;
 use crate::{Estimate, LEVEL};
 
@@ -40,23 +41,21 @@ pub struct Blocks {
     rounds_measured: usize,
 }
 
-/// A ratio within a family.
+/// What a cell is compared with a base, within a family of such contrasts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ratio {
-    /// The cell's value by the base's.
-    pub ratio: f64,
+pub struct Contrast {
+    /// What `size` and `interval` are.
+    pub by: Measure,
+    /// The cell's value by the base's, or the difference of both.
+    pub size: f64,
     /// Its ends, with those of the whole family at `LEVEL`; `None` without degrees of freedom.
     pub interval: Option<(f64, f64)>,
     /// The verdict. In `CannotTell` the trials needed are rounds.
     pub verdict: Verdict,
 }
 
-/// Normal quantile of 0.8: a difference is to be found four times of five.
-const FOUND: f64 = 0.841_621;
 /// Two rounds of two cells leave one degree of freedom, of which intervals are as wide as the sky.
-const ROUNDS_MIN: usize = 3;
-/// Nobody runs more.
-const ROUNDS_MAX: usize = 10_000;
+pub(crate) const ROUNDS_MIN: usize = 3;
 /// Beyond these Student's distribution is the normal one to three digits.
 const FREEDOM_MAX: usize = 400;
 
@@ -133,14 +132,14 @@ impl Blocks {
     /// A cell's value by that of `base`, one of `family` such ratios that are looked at together. `margin`: the
     /// smallest difference that matters, a share above 0. `None`: one of them was not measured, or no rounds connect
     /// them.
-    pub fn ratio(&self, base: usize, cell: usize, family: usize, margin: f64) -> Option<Ratio> {
+    pub fn ratio(&self, base: usize, cell: usize, family: usize, margin: f64) -> Option<Contrast> {
         self.mean_ratio(&[(base, cell)], family, margin)
     }
 
     /// The geometric mean of several ratios, each of a base and a cell: what a factor does at all levels of the others.
     /// Otherwise as `ratio`; pairs that were not measured, or that no rounds connect, are left out. `None`: all of
     /// them.
-    pub fn mean_ratio(&self, pairs: &[(usize, usize)], family: usize, margin: f64) -> Option<Ratio> {
+    pub fn mean_ratio(&self, pairs: &[(usize, usize)], family: usize, margin: f64) -> Option<Contrast> {
         let unknown = |cell: usize| self.cells.get(cell).copied().flatten();
         let known = pairs.iter().filter_map(|(base, cell)| Some((unknown(*base)?, unknown(*cell)?)));
         let known: Vec<(usize, usize)> = known.filter(|(base, cell)| self.group[*base] == self.group[*cell]).collect();
@@ -151,7 +150,7 @@ impl Blocks {
     }
 
     /// The last round by the first: what drifted. `None` with one round.
-    pub fn drift(&self) -> Option<Ratio> {
+    pub fn drift(&self) -> Option<Contrast> {
         let measured: Vec<usize> = self.rounds.iter().copied().flatten().collect();
         let (first, last) = (measured.first()?, measured.last()?);
         let are_connected = first != last && self.group[*first] == self.group[*last];
@@ -159,7 +158,7 @@ impl Blocks {
     }
 
     /// A ratio as a weighted sum of effects; in each group the weights sum to 0.
-    fn weighted(&self, weights: &[(usize, f64)], family: usize, margin: f64) -> Ratio {
+    fn weighted(&self, weights: &[(usize, f64)], family: usize, margin: f64) -> Contrast {
         let log: f64 = weights.iter().map(|(unknown, weight)| weight * self.effects[*unknown]).sum();
         let half = self.half(weights, family);
         let interval = half.map(|half| ((log - half).exp(), (log + half).exp()));
@@ -169,12 +168,10 @@ impl Blocks {
             Some((low, high)) if low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin => Verdict::NoDifference,
             _ => {
                 let squares = weights.iter().map(|(_, weight)| weight * weight).sum();
-                Verdict::CannotTell {
-                    trials_needed: self.rounds_needed(log.abs().max(margin.ln_1p()), family, squares),
-                }
+                Verdict::CannotTell { trials_needed: self.rounds_needed(margin.ln_1p(), family, squares) }
             }
         };
-        Ratio { ratio: log.exp(), interval, verdict }
+        Contrast { by: Measure::Ratio, size: log.exp(), interval, verdict }
     }
 
     /// Half the width of the interval of a sum of effects, all of cells or all of rounds, as a logarithm.
@@ -196,16 +193,55 @@ impl Blocks {
 
     /// Rounds that would find this logarithm of a ratio, from the spread seen; more than there were. `squares`: of the
     /// weights of its cells, 2 for a ratio of two.
-    fn rounds_needed(&self, difference: f64, family: usize, squares: f64) -> usize {
+    fn rounds_needed(&self, apart: f64, family: usize, squares: f64) -> usize {
         let least = ROUNDS_MIN.max(self.rounds_measured + 1);
         let Some(deviation) = self.deviation else { return least };
-        let wanted = squares * (quantile(FREEDOM_MAX, family) + FOUND).powi(2) * (deviation / difference).powi(2);
-        (wanted.ceil() as usize).clamp(least, ROUNDS_MAX)
+        let cells = self.cells.iter().flatten().count();
+        let freedom_each = if self.rounds_measured > 1 { cells - 1 } else { cells };
+        let known = Known { variance: squares * deviation * deviation, freedom: self.freedom, freedom_each };
+        known.rounds_needed(apart, family, least)
+    }
+}
+
+/// What is known about the error of a contrast from the trials so far.
+pub(crate) struct Known {
+    /// Variance of the contrast with one round.
+    pub(crate) variance: f64,
+    /// Degrees of freedom of the variance.
+    pub(crate) freedom: usize,
+    /// Degrees of freedom that each round beyond the first adds.
+    pub(crate) freedom_each: usize,
+}
+
+impl Known {
+    /// Rounds after which a contrast of this size is found four times out of five, at least `least`.
+    ///
+    /// The test to come estimates its own error: Student's distribution around a difference is nearly normal with a
+    /// larger deviation (Abramowitz & Stegun 26.7.10).
+    pub(crate) fn rounds_needed(&self, apart: f64, family: usize, least: usize) -> usize {
+        if self.variance == 0.0 {
+            return least;
+        }
+        let wanted = |rounds: usize| {
+            let freedom = (self.freedom_each * (rounds - 1)).clamp(1, FREEDOM_MAX);
+            let sure = quantile(freedom, family);
+            let freedom = freedom as f64;
+            let spread = (1.0 + sure * sure / (2.0 * freedom)).sqrt();
+            let deviations = deviations_found(self.freedom, sure * (1.0 - 0.25 / freedom), FOUND * spread);
+            (deviations * deviations * self.variance / (apart * apart)).ceil()
+        };
+        // The more rounds, the fewer are needed: the least number that is enough is not below that for very many.
+        let most = wanted(TRIALS_MAX);
+        if !most.is_finite() || most >= TRIALS_MAX as f64 {
+            return TRIALS_MAX;
+        }
+        let from = least.max(most as usize).max(2);
+        (from..TRIALS_MAX).find(|rounds| wanted(*rounds) <= *rounds as f64).unwrap_or(TRIALS_MAX)
     }
 }
 
 /// Two-sided quantile of Student's distribution, for `family` simultaneous intervals (Šidák).
-fn quantile(freedom: usize, family: usize) -> f64 {
+pub(crate) fn quantile(freedom: usize, family: usize) -> f64 {
     student(LEVEL.powf(1.0 / family.max(1) as f64), freedom.clamp(1, FREEDOM_MAX))
 }
 
@@ -261,9 +297,9 @@ mod tests {
     fn a_drift_that_hits_all_cells_alike_changes_no_ratio_and_widens_no_interval() {
         let fit = Blocks::fit(&full(&[&[100.0, 200.0, 50.0], &[110.0, 220.0, 55.0]]), 2, 3).unwrap();
         let found = fit.ratio(0, 1, 1, 0.03).unwrap();
-        assert!((found.ratio - 1.1).abs() < 1e-9 && fit.deviation().unwrap() < 1e-9, "{found:?}");
+        assert!((found.size - 1.1).abs() < 1e-9 && fit.deviation().unwrap() < 1e-9, "{found:?}");
         assert_eq!(found.verdict, Verdict::More);
-        assert!((fit.drift().unwrap().ratio - 0.5).abs() < 1e-9);
+        assert!((fit.drift().unwrap().size - 0.5).abs() < 1e-9);
         assert!((fit.value(1).unwrap().0 - 110.0).abs() < 1e-9);
     }
 
@@ -276,7 +312,7 @@ mod tests {
         let variance = 2.0 * residuals.iter().map(|r| r * r).sum::<f64>() / 2.0;
         assert!((fit.deviation().unwrap().powi(2) - variance).abs() < 1e-9, "{:?}", fit.deviation());
         let found = fit.ratio(0, 1, 1, 0.03).unwrap();
-        assert!((found.ratio.ln() - 5.0 / 3.0).abs() < 1e-9);
+        assert!((found.size.ln() - 5.0 / 3.0).abs() < 1e-9);
         // t of 2 degrees of freedom at 95 %, and a difference of two means of three.
         let half = 4.302_653 * (variance * 2.0 / 3.0).sqrt();
         let (low, high) = found.interval.unwrap();
@@ -296,8 +332,8 @@ mod tests {
         let fit = Blocks::fit(&full(&rows), 4, 3).unwrap();
         let single = [(0, 2), (1, 3)].map(|(base, cell)| fit.ratio(base, cell, 1, 0.03).unwrap());
         let both = fit.mean_ratio(&[(0, 2), (1, 3)], 1, 0.03).unwrap();
-        assert!((both.ratio.powi(2) - single[0].ratio * single[1].ratio).abs() < 1e-9, "{both:?}");
-        let half = |ratio: &Ratio| ratio.interval.map(|(low, high)| (high / low).ln() / 2.0).unwrap();
+        assert!((both.size.powi(2) - single[0].size * single[1].size).abs() < 1e-9, "{both:?}");
+        let half = |ratio: &Contrast| ratio.interval.map(|(low, high)| (high / low).ln() / 2.0).unwrap();
         assert!((half(&both) * 2f64.sqrt() - half(&single[0])).abs() < 1e-9, "{both:?} {single:?}");
         // One that was not measured is left out.
         assert_eq!(fit.mean_ratio(&[(0, 2), (1, 9)], 1, 0.03), Some(single[0]));
@@ -310,8 +346,8 @@ mod tests {
         let mut trials = full(&[&[100.0, 200.0, 101.0], &[100.0, 200.0, 101.0], &[120.0, 240.0, 121.2]]);
         trials.retain(|one| (one.cell, one.round) != (1, 1));
         let fit = Blocks::fit(&trials, 3, 3).unwrap();
-        assert!((fit.ratio(0, 1, 2, 0.03).unwrap().ratio - 1.0).abs() < 1e-9);
-        assert!((fit.ratio(0, 2, 2, 0.03).unwrap().ratio - 1.2).abs() < 1e-9);
+        assert!((fit.ratio(0, 1, 2, 0.03).unwrap().size - 1.0).abs() < 1e-9);
+        assert!((fit.ratio(0, 2, 2, 0.03).unwrap().size - 1.2).abs() < 1e-9);
         assert!((fit.value(1).unwrap().0 / fit.value(0).unwrap().0 - 1.0).abs() < 1e-9);
     }
 
@@ -319,7 +355,7 @@ mod tests {
     fn one_round_has_values_and_ratios_but_no_intervals() {
         let fit = Blocks::fit(&full(&[&[100.0], &[120.0]]), 3, 1).unwrap();
         let found = fit.ratio(0, 1, 1, 0.03).unwrap();
-        assert!((found.ratio - 1.2).abs() < 1e-9 && found.interval.is_none());
+        assert!((found.size - 1.2).abs() < 1e-9 && found.interval.is_none());
         assert_eq!(found.verdict, Verdict::CannotTell { trials_needed: 3 });
         assert_eq!((fit.value(2), fit.drift(), fit.ratio(0, 2, 1, 0.03)), (None, None, None));
         // Nothing connects cells that never met in a round.
@@ -371,15 +407,18 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_are_needed_grow_with_the_square_of_spread_by_difference() {
-        let needed = |by: [f64; 3]| match apart(by).ratio(0, 1, 1, 0.001).unwrap().verdict {
-            Verdict::CannotTell { trials_needed } => trials_needed,
+    fn rounds_that_are_needed_grow_with_the_square_of_spread_by_margin() {
+        let needed = |by: [f64; 3], margin: f64| match apart(by).ratio(0, 1, 1, margin).unwrap().verdict {
+            Verdict::CannotTell { trials_needed } => trials_needed as f64,
             other => panic!("{other:?}"),
         };
-        // 2 · (1.966 + 0.842)² · 0.045 / 0.1² = 70.9
-        assert_eq!(needed([0.4, 0.1, -0.2]), 71);
-        assert_eq!(needed([0.35, 0.05, -0.25]), 284);
+        // Whatever was seen, it is the margin that is to be found.
+        let of = needed([0.4, 0.1, -0.2], 0.1);
+        assert_eq!((of, of), (needed([0.35, 0.05, -0.25], 0.1), needed([0.3, 0.0, -0.3], 0.1)));
+        assert!((needed([0.4, 0.1, -0.2], 0.05) / of - 4.0).abs() < 0.4, "{of}");
+        assert!((needed([0.2, 0.05, -0.1], 0.1) * 4.0 / of - 1.0).abs() < 0.1, "{of}");
         // One more than there were, at least.
-        assert_eq!(needed([1.5, 0.5, 1.0]), 4);
+        let known = Known { variance: 1e-9, freedom: 2, freedom_each: 1 };
+        assert_eq!(known.rounds_needed(1.0, 1, 4), 4);
     }
 }

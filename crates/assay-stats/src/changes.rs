@@ -117,7 +117,7 @@ fn sharpened(series: &[f64], from: usize, at: usize, to: usize, batch: usize) ->
 }
 
 /// Values far from the median of their neighbors, replaced by it.
-fn without_outliers(series: &[f64]) -> Vec<f64> {
+pub(crate) fn without_outliers(series: &[f64]) -> Vec<f64> {
     const REACH: usize = 3;
     /// Median absolute deviations, each 1/1.4826 of a standard deviation.
     const FAR: f64 = 4.0 * 1.4826;

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use assay_random::Random;
 
 use crate::mean::{Estimate, mean, median};
+use crate::scale::Scale;
 
 /// The center of several trials.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,8 @@ pub struct TrialCenter {
     pub median: f64,
     /// Its interval; `None` for fewer than `TRIALS_FOR_INTERVAL` trials, for which no interval holds 95 %.
     pub interval: Option<Estimate>,
-    /// Largest minus smallest value, divided by the median; zero for a single trial.
+    /// Largest minus smallest value, divided by the median; zero for a single trial, and for a median that is not
+    /// above zero.
     pub spread: f64,
 }
 
@@ -31,8 +33,9 @@ const RESAMPLES: usize = 4_000;
 /// Fixed: the same trials always give the same interval.
 const SEED: u64 = 0x61_7373_6179;
 
-/// The center of `values`, one per trial (not per transaction); `None` if empty. Cost: O(4,000 n log n).
-pub fn trials(values: &[f64]) -> Option<TrialCenter> {
+/// The center of `values`, one per trial (not per transaction); `None` if empty. The interval ends where values of
+/// `scale` end. Cost: O(4,000 n log n).
+pub fn trials(values: &[f64], scale: Scale) -> Option<TrialCenter> {
     if values.is_empty() {
         return None;
     }
@@ -48,7 +51,9 @@ pub fn trials(values: &[f64]) -> Option<TrialCenter> {
             with_draws(values.len(), |draws| draws.chunks_exact(values.len()).map(resampled).collect());
         medians.sort_by(f64::total_cmp);
         let tail = (RESAMPLES as f64 * (1.0 - crate::LEVEL) / 2.0) as usize;
-        Estimate { value: middle, low: medians[tail], high: medians[RESAMPLES - 1 - tail] }
+        let ends = (medians[tail], medians[RESAMPLES - 1 - tail]);
+        let (low, high) = scale.fitting(values.iter().copied()).within(ends);
+        Estimate { value: middle, low, high }
     });
     let spread = if middle > 0.0 { (high - low) / middle } else { 0.0 };
     Some(TrialCenter { values: values.to_vec(), median: middle, interval, spread })
@@ -120,26 +125,36 @@ mod tests {
 
     #[test]
     fn the_interval_of_five_trials_is_about_their_range_and_always_the_same() {
-        let of = || trials(&[12.0, 10.0, 11.0, 14.0, 13.0]).unwrap();
+        let of = || trials(&[12.0, 10.0, 11.0, 14.0, 13.0], Scale::Ratio).unwrap();
         let interval = of().interval.unwrap();
         assert_eq!((of().median, of().spread, of()), (12.0, 4.0 / 12.0, of()));
         assert!((9.0..=10.5).contains(&interval.low) && (13.5..=15.0).contains(&interval.high), "{interval:?}");
-        let same = trials(&[7.0; 5]).unwrap().interval.unwrap();
+        let same = trials(&[7.0; 5], Scale::Ratio).unwrap().interval.unwrap();
         assert_eq!((same.low, same.high), (7.0, 7.0));
     }
 
     #[test]
     fn fewer_than_five_trials_have_no_interval() {
-        let of = trials(&[12.0, 10.0, 11.0, 14.0]).unwrap();
+        let of = trials(&[12.0, 10.0, 11.0, 14.0], Scale::Ratio).unwrap();
         assert_eq!((of.median, of.interval), (11.5, None));
-        assert_eq!(trials(&[]), None);
+        assert_eq!(trials(&[], Scale::Ratio), None);
     }
 
     #[test]
     fn one_disturbed_trial_of_nine_does_not_widen_the_interval_to_itself() {
-        let of = trials(&[100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 100.1, 20.0]).unwrap();
+        let of = trials(&[100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 100.1, 20.0], Scale::Ratio).unwrap();
         let interval = of.interval.unwrap();
         assert_eq!(of.median, 100.0);
         assert!(interval.low > 90.0 && interval.high < 102.0, "{interval:?}");
+    }
+
+    #[test]
+    fn intervals_stay_within_what_is_possible() {
+        let interval = |values: &[f64], scale| trials(values, scale).unwrap().interval.unwrap();
+        let few = [0.0, 1.0, 0.0, 2.0, 9.0, 0.5];
+        assert_eq!(interval(&few, Scale::Count).low, 0.0);
+        let most = interval(&few.map(|value| 100.0 - value), Scale::Share { whole: 100.0 });
+        assert!(most.high == 100.0 && most.low < 100.0, "{most:?}");
+        assert!(interval(&few.map(|value| -value), Scale::Difference).high >= 0.0);
     }
 }

@@ -670,19 +670,14 @@ impl PanelCells<'_> {
             let (cell, sessions) = self.cell(color, Some(level))?;
             let points: Vec<f64> =
                 self.experiment.values(value, cell, sessions).iter().map(|one| rounded(one * scale)).collect();
-            let fitted = fits.get(&sessions)?.as_ref().and_then(|fit| fit.value(cell));
-            let (median, interval) = match fitted {
-                Some((value, interval)) => (value, interval.map(|it| (rounded(it.low), rounded(it.high)))),
-                // A value may be zero, which has no logarithm.
-                None => (points.iter().sum::<f64>() / points.len().max(1) as f64, None),
-            };
-            (!points.is_empty()).then(|| Boxed {
+            let fitted = fits.get(&sessions)?.as_ref()?.value(cell)?;
+            Some(Boxed {
                 name: String::new(),
                 group: 0,
                 count: points.len(),
-                median: rounded(median),
+                median: rounded(fitted.value),
                 quartiles: None,
-                interval,
+                interval: fitted.interval.map(|(low, high)| (rounded(low), rounded(high))),
                 points,
             })
         };

@@ -1,6 +1,6 @@
 //! Distributions of values: trials by setting, box plots of throughput, response times by percentile.
 
-use assay_stats::box_figures;
+use assay_stats::{Scale, box_figures};
 
 use crate::charts::chart::{
     AxisScale, Boxed, Chart, ChartBody, ChartLine, LINES_MAX, NAME_WIDTH, Quartiles, STAGES_MAX, axis, rounded,
@@ -29,7 +29,7 @@ pub(crate) fn trials(report: &Report, settings: &[Setting]) -> Option<Chart> {
     };
     let boxes = stages(settings).into_iter().take(BOXES_MAX).filter_map(|one| {
         let TrialsFindings { values, median, low, high, .. } =
-            trials_findings(&one.stages.iter().filter_map(|stage| value(stage)).collect::<Vec<_>>())?;
+            trials_findings(&one.stages.iter().filter_map(|stage| value(stage)).collect::<Vec<_>>(), Scale::Ratio)?;
         Some(Boxed {
             name: one.name,
             group: one.group,

@@ -1,12 +1,12 @@
 //! Statements compared by `assay sql`: their times, ratios, and whether they returned the same rows.
 //!
-//! A round runs every case once, in random order: rounds are blocks (`assay_stats::Blocks`), so that drift between
+//! A round runs every case once, in random order: rounds are blocks (`assay_stats::Cells`), so that drift between
 //! rounds does not affect the ratios.
 
 use std::collections::BTreeMap;
 
 use assay_record::{Case, Cases, Cold, Suite};
-use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, trials};
+use assay_stats::{Cells as Fit, Contrast, MARGIN_DEFAULT, Observation, Scale, trials};
 use serde::Serialize;
 
 use crate::findings::power::{SuiteFigures, suite_figures};
@@ -104,7 +104,7 @@ pub struct RatioFindings {
     pub verdict: ChangeVerdict,
     /// The ratio in assay-stats' type.
     #[serde(skip)]
-    pub(crate) found: Ratio,
+    pub(crate) found: Contrast,
 }
 
 /// A plan with how often it was seen.
@@ -124,7 +124,7 @@ pub struct PlanFindings {
 }
 
 pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
-    let median = |case: &Case| trials(&times(case));
+    let median = |case: &Case| trials(&times(case), Scale::Ratio);
     let medians: Vec<Option<assay_stats::TrialCenter>> = cases.cases.iter().map(median).collect();
     let timed = medians.iter().enumerate().filter_map(|(at, found)| Some((at, found.as_ref()?.median)));
     let lowest = timed.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
@@ -141,22 +141,22 @@ pub(crate) fn cases_findings(cases: &Cases) -> CasesFindings {
     });
     let observations: Vec<Observation> = observations.take(OBSERVATIONS_MAX).collect();
     let fit = (rounds <= ROUNDS_FITTED_MAX)
-        .then(|| Blocks::fit(&observations, cases.cases.len(), rounds))
+        .then(|| Fit::fit(&observations, cases.cases.len(), rounds, Scale::Ratio))
         .flatten()
         .filter(|_| observations.len() < OBSERVATIONS_MAX);
     let family = timed.clone().count().saturating_sub(1);
     let ratio = |at: usize| {
         let base = base.filter(|base| *base != at)?;
         let found = match &fit {
-            Some(fit) => fit.ratio(base, at, family, MARGIN_DEFAULT)?,
+            Some(fit) => fit.contrast(base, at, family, MARGIN_DEFAULT)?,
             None => return None,
         };
         let (low, high) = found.interval.unzip();
-        Some(RatioFindings { ratio: found.ratio, low, high, verdict: verdict(found.verdict), found })
+        Some(RatioFindings { ratio: found.size, low, high, verdict: verdict(found.verdict), found })
     };
     let name = |at: usize| cases.cases[at].name.clone();
     let is_slower = |lowest: usize, at: usize| {
-        let found = fit.as_ref().and_then(|fit| fit.ratio(lowest, at, family, MARGIN_DEFAULT));
+        let found = fit.as_ref().and_then(|fit| fit.contrast(lowest, at, family, MARGIN_DEFAULT));
         found.is_some_and(|found| found.verdict == assay_stats::Verdict::More)
     };
     let rivals: Vec<usize> = match lowest {

@@ -5,7 +5,7 @@
 //! before any number.
 
 use assay_record::{Load, Status};
-use assay_stats::{Change, Verdict as Found, change};
+use assay_stats::{Change, Measure, Scale, Verdict as Found, change};
 use serde::Serialize;
 
 use crate::findings::capacity::{Capacity, CapacityFindings};
@@ -85,16 +85,18 @@ pub struct MetricComparison {
     pub baseline: Option<TrialsFindings>,
     /// Over the trials of the candidate.
     pub candidate: Option<TrialsFindings>,
-    /// The change; `None` if a side has no values, or some that are zero.
+    /// The change; `None` if a side has no values.
     pub change: Option<ChangeFindings>,
 }
 
 /// A change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ChangeFindings {
-    /// Ratio of candidate to baseline: 1.03 is 3 % more.
-    pub ratio: f64,
-    /// Its 95 % interval: the lower end. `None` if a side has too few trials for one.
+    /// Ratio of candidate to baseline: 1.03 is 3 % more. `None`: there is a difference instead.
+    pub ratio: Option<f64>,
+    /// Candidate minus baseline, in the metric's unit, of what has no ratio: percentages, and counts that may be zero.
+    pub difference: Option<f64>,
+    /// 95 % interval of either: the lower end. `None` if a side has too few trials for one.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
@@ -176,12 +178,60 @@ impl StageComparison {
 }
 
 impl MetricComparison {
-    /// Whether dividing the two medians gives a change that differs from ours by more than 2 %: few or uneven trials.
-    pub(crate) fn is_not_of_medians(&self) -> bool {
-        let (Some(baseline), Some(candidate), Some(change)) = (&self.baseline, &self.candidate, &self.change) else {
-            return false;
-        };
-        (candidate.median / baseline.median / change.ratio - 1.0).abs() > 0.02
+    /// The change of the medians, as `ChangeFindings` has that of the pairs of trials.
+    pub(crate) fn of_medians(&self) -> Option<ChangeSize> {
+        let (baseline, candidate) = (self.baseline.as_ref()?.median, self.candidate.as_ref()?.median);
+        Some(match self.change?.size() {
+            ChangeSize::Ratio(_) => ChangeSize::Ratio(candidate / baseline),
+            ChangeSize::Difference(_) => ChangeSize::Difference(candidate - baseline),
+        })
+    }
+
+    /// The change as a share of the baseline's median, such as −0.03. Infinite for a count that was zero; a rate or
+    /// time that was zero is rather one that was not measured: `None`.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let baseline = self.baseline.as_ref()?.median.abs();
+        if baseline == 0.0 && self.metric.scale() == Scale::Ratio {
+            return None;
+        }
+        Some(match self.change?.size() {
+            ChangeSize::Ratio(ratio) => ratio - 1.0,
+            ChangeSize::Difference(0.0) => 0.0,
+            ChangeSize::Difference(difference) => difference / baseline,
+        })
+    }
+}
+
+/// The size of a change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ChangeSize {
+    /// 1 is none.
+    Ratio(f64),
+    /// 0 is none.
+    Difference(f64),
+}
+
+impl ChangeFindings {
+    /// The ratio, or the difference.
+    pub(crate) fn size(&self) -> ChangeSize {
+        match self.ratio {
+            Some(ratio) => ChangeSize::Ratio(ratio),
+            None => ChangeSize::Difference(self.difference.unwrap_or(0.0)),
+        }
+    }
+
+    /// Whether the candidate has more.
+    pub(crate) fn is_more(&self) -> bool {
+        match self.size() {
+            ChangeSize::Ratio(ratio) => ratio > 1.0,
+            ChangeSize::Difference(difference) => difference > 0.0,
+        }
+    }
+
+    /// Whether the interval includes no change; `None` without one.
+    pub(crate) fn includes_none(&self) -> Option<bool> {
+        let none = if self.ratio.is_some() { 1.0 } else { 0.0 };
+        Some(self.low? <= none && none <= self.high?)
     }
 }
 
@@ -240,7 +290,7 @@ fn metric_comparisons(baseline: Vec<MetricValues>, candidate: Vec<MetricValues>,
     let comparison = |(metric, baseline, candidate): (Metric, Option<TrialsFindings>, Option<TrialsFindings>)| {
         let values = |side: &Option<TrialsFindings>| side.as_ref().map_or(Vec::new(), |side| side.values.clone());
         let (before, after) = (values(&baseline), values(&candidate));
-        let found = change(&before, &after, margin);
+        let found = change(&before, &after, margin, metric.scale());
         let change = found.map(|found| change_findings(&found, before.len() * after.len(), metric.better));
         MetricComparison { metric, baseline, candidate, change }
     };
@@ -249,7 +299,8 @@ fn metric_comparisons(baseline: Vec<MetricValues>, candidate: Vec<MetricValues>,
 
 fn change_findings(found: &Change, pairs: usize, better: Better) -> ChangeFindings {
     ChangeFindings {
-        ratio: found.ratio,
+        ratio: (found.by == Measure::Ratio).then_some(found.size),
+        difference: (found.by == Measure::Difference).then_some(found.size),
         low: found.interval.map(|(low, _)| low),
         high: found.interval.map(|(_, high)| high),
         superiority: found.superiority,

@@ -3,7 +3,7 @@
 //! A condition holds if the estimated change is beyond its limit and the interval of the change excludes "no change".
 //! Without such an interval the change may be chance, and the condition is undecided.
 
-use crate::findings::comparison::{Comparison, StageComparison};
+use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
 use crate::findings::judgment::{ConditionFindings, Judged, Judgment};
 
 /// A condition.
@@ -57,23 +57,24 @@ impl Condition {
     }
 
     fn judge_stage(&self, stage: &StageComparison) -> Judgment {
-        let change = stage.metric(&self.metric).and_then(|metric| metric.change);
-        let outcome = match change {
+        let metric = stage.metric(&self.metric);
+        let share = metric.and_then(MetricComparison::share);
+        let outcome = match metric.and_then(|metric| metric.change).zip(share) {
             None => Judged::Unknown,
-            Some(change) if !self.is_beyond(change.ratio) => Judged::NotMet,
-            Some(change) => match (change.low, change.high) {
-                (Some(low), Some(high)) if low <= 1.0 && 1.0 <= high => Judged::MayBeChance,
-                (Some(_), Some(_)) => Judged::Met,
-                _ => Judged::TooFewTrials,
+            Some((_, share)) if !self.is_beyond(share) => Judged::NotMet,
+            Some((change, _)) => match change.includes_none() {
+                Some(true) => Judged::MayBeChance,
+                Some(false) => Judged::Met,
+                None => Judged::TooFewTrials,
             },
         };
-        Judgment { sessions: stage.sessions, outcome, change: change.map(|change| change.ratio - 1.0) }
+        Judgment { sessions: stage.sessions, outcome, change: share }
     }
 
-    fn is_beyond(&self, ratio: f64) -> bool {
+    fn is_beyond(&self, share: f64) -> bool {
         match self.side {
-            Beyond::Below => ratio - 1.0 < self.limit,
-            Beyond::Above => ratio - 1.0 > self.limit,
+            Beyond::Below => share < self.limit,
+            Beyond::Above => share > self.limit,
         }
     }
 }

@@ -1,16 +1,18 @@
 //! An experiment: cells of a grid over rounds, as pivot tables with ratios.
 //!
-//! Rounds are blocks (`assay_stats::Blocks`): drift between rounds is removed from every ratio, and shown separately.
+//! Rounds are blocks (`assay_stats::Cells`): drift between rounds is removed from every ratio, and shown separately.
 //! Each step of a ladder is fitted separately, because the steps share a start of the server.
 
 use std::collections::BTreeMap;
 
 use assay_record::Attribute;
-use assay_stats::{Blocks, MARGIN_DEFAULT, Observation, Ratio, Verdict};
+use assay_stats::{Cells, Contrast, MARGIN_DEFAULT, Measure, Observation, Scale, Verdict};
 
 use crate::findings::arithmetic::ratio;
 use crate::findings::derived::{derived, derived_names};
-use crate::findings::metric::{Better, MetricUnit, anomalies, metrics, stage_sessions, trial_metrics};
+use crate::findings::metric::{
+    Better, Metric, MetricUnit, PER_PRICE, anomalies, metrics, scale, stage_sessions, trial_metrics,
+};
 use crate::findings::run::Findings;
 use crate::findings::setting::{SESSIONS, not_as_asked};
 use crate::findings::stage::StageFindings;
@@ -208,7 +210,9 @@ pub(crate) struct Pivot {
     /// Standard deviation of a trial, as a share; the largest of all steps of a ladder.
     pub(crate) deviation: Option<f64>,
     /// Ratio of the last round to the first, for the step where it was largest.
-    pub(crate) drift: Option<Ratio>,
+    pub(crate) drift: Option<Contrast>,
+    /// What all places are compared by; `None`: some by their ratio, and some by their difference.
+    pub(crate) by: Option<Measure>,
 }
 
 /// The effect of a factor's level over all levels of the others.
@@ -219,7 +223,7 @@ pub(crate) struct LevelEffect {
     pub(crate) sessions: Option<u32>,
     /// The other factors.
     pub(crate) over: String,
-    pub(crate) ratio: Ratio,
+    pub(crate) contrast: Contrast,
 }
 
 pub(crate) struct Facet {
@@ -232,11 +236,13 @@ pub(crate) struct Facet {
 /// A cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum PivotCell {
-    /// A value with its interval; and its ratio to the base.
+    /// A value with its interval; and how it compares with the base.
     Measured {
         value: f64,
         interval: Option<(f64, f64)>,
-        ratio: Option<Ratio>,
+        /// The lowest and the highest trial, if they are too few for an interval.
+        range: Option<(f64, f64)>,
+        contrast: Option<Contrast>,
         /// Relative to the best value of its table, or of its step of a ladder: 1 is the best, whether more or less is
         /// better.
         of_best: Option<f64>,
@@ -258,7 +264,6 @@ pub(crate) enum FactorAxis {
 
 /// The axis of everything else that differs.
 pub(crate) const SETTING: &str = "setting";
-const PER_PRICE: &str = "per_price";
 
 impl Experiment {
     /// The only constructor: levels show what was in effect in their trials.
@@ -283,7 +288,7 @@ impl Experiment {
     pub(crate) fn pivot(&self, asked: &PivotAsked) -> Result<Pivot, Unknown> {
         let sessions = self.sessions();
         let (unit, scale) = self.unit(&asked.value)?;
-        let fits: Vec<Option<Blocks>> = sessions.iter().map(|step| self.fit(&asked.value, *step, scale)).collect();
+        let fits: Vec<Option<Cells>> = sessions.iter().map(|step| self.fit(&asked.value, *step, scale)).collect();
         let rows = self.axis(&asked.rows)?;
         let columns = asked.columns.as_ref().map(|name| self.axis(name)).transpose()?;
         // Times and values of steps belong to the trial, not to a step of its ladder.
@@ -311,31 +316,29 @@ impl Experiment {
             let Some(step_sessions) = sessions.get(step).copied() else { return nothing };
             let fit = fits.get(step).and_then(Option::as_ref);
             let found = match asked.of {
-                OfTrials::All => fit
-                    .and_then(|fit| fit.value(cell))
-                    .map(|(value, interval)| (value, interval.map(|it| (it.low, it.high)))),
-                which => self.extreme(which, &asked.value, cell, step_sessions).map(|value| (value * scale, None)),
+                OfTrials::All => fit.and_then(|fit| fit.value(cell)).map(|found| {
+                    let range = (found.trials > 1 && found.interval.is_none()).then_some(found.range);
+                    (found.value, found.interval, range)
+                }),
+                which => {
+                    self.extreme(which, &asked.value, cell, step_sessions).map(|value| (value * scale, None, None))
+                }
             };
-            // The fit is of logarithms, so cells that measured zero are not part of it.
-            let mean = || {
-                let values = self.values(&asked.value, cell, step_sessions);
-                ratio(values.iter().sum(), values.len() as f64).map(|mean| (mean * scale, None))
-            };
-            let Some((value, interval)) = found.or_else(mean) else { return nothing };
+            let Some((value, interval, range)) = found else { return nothing };
             let of_base = base.filter(|base| *base != if columns.is_some() { column } else { row });
-            let ratio = of_base.and_then(|base| {
+            let contrast = of_base.and_then(|base| {
                 let (base, _) = if columns.is_some() { at(facet, row, base) } else { at(facet, base, column) };
                 match asked.of {
-                    OfTrials::All => fit?.ratio(base?, cell, family, MARGIN_DEFAULT),
+                    OfTrials::All => fit?.contrast(base?, cell, family, MARGIN_DEFAULT),
                     which => {
-                        let base = self.extreme(which, &asked.value, base?, step_sessions)?;
-                        plain_ratio(value / scale, base)
+                        let base = self.extreme(which, &asked.value, base?, step_sessions)? * scale;
+                        Some(of_single_trials(value, base, self.scale(&asked.value)))
                     }
                 }
             });
             let trials = self.stages(cell, step_sessions).count();
-            let ratio = ratio.map(|ratio| if self.rounds > 1 { ratio } else { with_more_than(trials, ratio) });
-            PivotCell::Measured { value, interval, ratio, of_best: None, failed }
+            let contrast = contrast.map(|found| if self.rounds > 1 { found } else { with_more_than(trials, found) });
+            PivotCell::Measured { value, interval, range, contrast, of_best: None, failed }
         };
         let effects = match (base, asked.of) {
             (Some(base), OfTrials::All) => {
@@ -374,7 +377,20 @@ impl Experiment {
         let trials_of: Vec<usize> =
             (0..self.cells.len()).map(|cell| self.trials.iter().filter(|trial| trial.cell == cell).count()).collect();
         let found = fits.iter().flatten();
-        let drifts = found.clone().filter_map(Blocks::drift);
+        let drifts = found.clone().filter_map(Cells::drift);
+        let places = || facets.iter().flat_map(|facet| &facet.rows).flat_map(|(_, places)| places);
+        let is_by = |measure| {
+            let by = |place: &PivotCell| match place {
+                PivotCell::Measured { contrast: Some(contrast), .. } => contrast.by == measure,
+                _ => false,
+            };
+            places().any(by)
+        };
+        let by = match [is_by(Measure::Ratio), is_by(Measure::Difference)] {
+            [true, true] => None,
+            [false, true] => Some(Measure::Difference),
+            [_, false] => Some(Measure::Ratio),
+        };
         let of = match asked.of {
             OfTrials::All => "",
             OfTrials::Worst => ", worst trial",
@@ -399,13 +415,14 @@ impl Experiment {
             uneven: trials_of
                 .iter()
                 .any(|trials| *trials > 0 && *trials != trials_of.iter().copied().max().unwrap_or(0)),
-            deviation: found.filter_map(Blocks::deviation).max_by(f64::total_cmp),
-            drift: drifts.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())),
+            deviation: found.filter_map(Cells::deviation).max_by(f64::total_cmp),
+            drift: drifts.max_by(|a, b| a.size.ln().abs().total_cmp(&b.size.ln().abs())),
+            by,
         })
     }
 
     /// The effect of every level but the base; empty if there is no other factor.
-    fn effects(&self, axis: FactorAxis, base: usize, steps: &[u32], fits: &[Option<Blocks>]) -> Vec<LevelEffect> {
+    fn effects(&self, axis: FactorAxis, base: usize, steps: &[u32], fits: &[Option<Cells>]) -> Vec<LevelEffect> {
         let factors = (0..self.factors.len()).map(FactorAxis::Factor);
         let others: Vec<FactorAxis> = factors.filter(|one| *one != axis && self.levels(*one).len() > 1).collect();
         if others.is_empty() || axis == FactorAxis::Sessions {
@@ -422,12 +439,12 @@ impl Experiment {
                 };
                 let pair = |all: &Vec<(FactorAxis, usize)>| Some((at(all, base)?, at(all, level)?));
                 let pairs: Vec<(usize, usize)> = combinations.iter().filter_map(pair).collect();
-                let ratio = fit.as_ref().and_then(|fit| fit.mean_ratio(&pairs, family, MARGIN_DEFAULT));
-                effects.extend(ratio.map(|ratio| LevelEffect {
-                    levels: format!("{name} / {}", levels[base]),
-                    sessions: (steps.len() > 1).then_some(*sessions),
-                    over: over.clone(),
-                    ratio,
+                let found = fit.as_ref().and_then(|fit| fit.mean_contrast(&pairs, family, MARGIN_DEFAULT));
+                effects.extend(found.map(|contrast| {
+                    let sign = if contrast.by == Measure::Ratio { '/' } else { '−' };
+                    let levels = format!("{name} {sign} {}", levels[base]);
+                    let sessions = (steps.len() > 1).then_some(*sessions);
+                    LevelEffect { levels, sessions, over: over.clone(), contrast }
                 }));
             }
         }
@@ -565,17 +582,26 @@ impl Experiment {
         }
     }
 
-    /// Fits the cells whose values are all positive: a cell would look larger without its zeros.
-    pub(crate) fn fit(&self, value: &str, sessions: u32, scale: f64) -> Option<Blocks> {
+    /// What the values of a figure are.
+    pub(crate) fn scale(&self, value: &str) -> Scale {
+        if self.trials.iter().any(|trial| trial.parts.iter().any(|(name, _)| name == value)) {
+            return Scale::Ratio;
+        }
+        let trials = self.trials.iter().flat_map(|trial| trial_metrics_of(&trial.findings));
+        trials
+            .into_iter()
+            .find(|(metric, _)| metric.name == value)
+            .map_or_else(|| scale(value, None), |it| it.0.scale())
+    }
+
+    /// Fits all cells, each in its own way if the scale of the value wants it so.
+    pub(crate) fn fit(&self, value: &str, sessions: u32, scale: f64) -> Option<Cells> {
         let observation = |trial: &ExperimentTrial| {
             let found = self.value_of(trial, value, sessions)? * scale;
             Some(Observation { cell: trial.cell, round: trial.round, value: found })
         };
-        let mut observations: Vec<Observation> = self.trials.iter().filter_map(observation).collect();
-        let is_positive = |one: &Observation| one.value > 0.0 && one.value.is_finite();
-        let others: Vec<usize> = observations.iter().filter(|one| !is_positive(one)).map(|one| one.cell).collect();
-        observations.retain(|one| !others.contains(&one.cell));
-        Blocks::fit(&observations, self.cells.len(), self.rounds)
+        let observations: Vec<Observation> = self.trials.iter().filter_map(observation).collect();
+        Cells::fit(&observations, self.cells.len(), self.rounds, self.scale(value))
     }
 
     /// Whether it is the time or the value of a step of the recipe.
@@ -662,22 +688,28 @@ fn compare_with_best<'a>(places: impl Iterator<Item = &'a mut PivotCell>, better
     let values = all.iter().map(|(value, _)| *value);
     let best = if better == Better::Lower { values.reduce(f64::min) } else { values.reduce(f64::max) };
     let Some(best) = best else { return };
-    for (value, of_best) in &mut all {
+    for (value, of_best) in all.iter_mut().filter(|(value, _)| *value >= 0.0 && best >= 0.0) {
         **of_best = if better == Better::Lower { ratio(best, *value) } else { ratio(*value, best) };
     }
 }
 
-/// The ratio of two single trials, without an interval.
-fn plain_ratio(value: f64, base: f64) -> Option<Ratio> {
-    let ratio = ratio(value, base)?;
-    Some(Ratio { ratio, interval: None, verdict: if ratio < 1.0 { Verdict::Less } else { Verdict::More } })
+/// How two single trials compare, without an interval.
+fn of_single_trials(value: f64, base: f64, scale: Scale) -> Contrast {
+    let ratio = ratio(value, base).filter(|ratio| *ratio >= 0.0 && matches!(scale, Scale::Ratio | Scale::Count));
+    let (by, size) = ratio.map_or((Measure::Difference, value - base), |ratio| (Measure::Ratio, ratio));
+    Contrast { by, size, interval: None, verdict: if size < by.none() { Verdict::Less } else { Verdict::More } }
 }
 
 /// If all trials are in one round, more trials are needed than there were.
-fn with_more_than(trials: usize, ratio: Ratio) -> Ratio {
-    let verdict = match ratio.verdict {
+fn with_more_than(trials: usize, found: Contrast) -> Contrast {
+    let verdict = match found.verdict {
         Verdict::CannotTell { trials_needed } => Verdict::CannotTell { trials_needed: trials_needed.max(trials + 1) },
         verdict => verdict,
     };
-    Ratio { verdict, ..ratio }
+    Contrast { verdict, ..found }
+}
+
+/// Every metric of a trial, at any number of sessions.
+fn trial_metrics_of(findings: &Findings) -> Vec<(Metric, Option<f64>)> {
+    stage_sessions([findings]).into_iter().flat_map(|sessions| trial_metrics(findings, sessions)).collect()
 }

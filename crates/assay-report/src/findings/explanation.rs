@@ -16,6 +16,7 @@ use crate::findings::comparison::{Comparison, MetricComparison, StageComparison}
 use crate::findings::run::Findings;
 use crate::findings::setting::{Difference, SettingKind};
 use crate::findings::stage::StageFindings;
+use assay_stats::{Measure, Scale};
 
 /// Why two sides differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -394,11 +395,15 @@ impl Sides<'_> {
     }
 
     fn moved(&self, name: &str, one: &MetricComparison, baseline: f64, candidate: f64) -> Moved {
-        let over_trials = one.change.and_then(|change| change.low.zip(change.high));
+        let over_trials = one.change.filter(|change| change.ratio.is_some());
+        let over_trials = over_trials.and_then(|change| change.low.zip(change.high));
+        // Of counts with zeros there is only a difference, which may still be sure.
+        let of_difference = one.change.filter(|change| change.ratio.is_none()).and_then(|it| it.includes_none());
         let interval = over_trials.or_else(|| self.within_runs(name));
-        let is_sure = match interval {
-            Some((low, high)) => low > 1.0 || high < 1.0,
-            None => is_doubled(baseline, candidate),
+        let is_sure = match (interval, of_difference) {
+            (Some((low, high)), _) => low > 1.0 || high < 1.0,
+            (None, Some(includes_none)) => !includes_none,
+            (None, None) => is_doubled(baseline, candidate),
         };
         Moved { name: name.to_owned(), baseline, candidate, interval, is_sure }
     }
@@ -419,16 +424,17 @@ impl Sides<'_> {
         let median = |stages: &[&StageFindings]| -> Option<(Vec<f64>, f64)> {
             let values: Vec<f64> =
                 stages.iter().filter_map(|stage| of(stage)).filter(|value| value.is_finite()).collect();
-            let middle = assay_stats::trials(&values)?.median;
+            let middle = assay_stats::trials(&values, Scale::Count)?.median;
             Some((values, middle))
         };
         let ((before, baseline), (after, candidate)) = (median(&self.baseline)?, median(&self.candidate)?);
-        let change = assay_stats::change(&before, &after, assay_stats::MARGIN_DEFAULT);
-        let interval = change.and_then(|change| change.interval);
-        let is_sure = match interval {
-            Some((low, high)) => low > 1.0 || high < 1.0,
+        let change = assay_stats::change(&before, &after, assay_stats::MARGIN_DEFAULT, Scale::Count);
+        let known = change.and_then(|change| Some((change.by, change.interval?)));
+        let is_sure = match known {
+            Some((by, (low, high))) => low > by.none() || high < by.none(),
             None => is_doubled(baseline, candidate),
         };
+        let interval = known.filter(|(by, _)| *by == Measure::Ratio).map(|(_, interval)| interval);
         Some(Moved { name: name.to_owned(), baseline, candidate, interval, is_sure })
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use assay_record::Time;
-use assay_stats::{CORRELATION_MAX, LevelChange, levels, trials};
+use assay_stats::{CORRELATION_MAX, LevelChange, Measure, levels, trials};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -166,9 +166,13 @@ pub struct SeriesFindings {
     pub spikes: Vec<usize>,
     /// A steady drift.
     pub drift: Option<DriftFindings>,
-    /// Standard deviation of a point around its level, a share.
+    /// Whether there are enough points for a statement about changes.
+    pub is_judged: bool,
+    /// Whether `noise` and `detectable` are shares of the level; otherwise they are in the metric's unit.
+    pub in_shares: bool,
+    /// Standard deviation of a point around its level.
     pub noise: Option<f64>,
-    /// The smallest change that ten more points would most likely confirm, a share.
+    /// The smallest change that ten more points would most likely confirm.
     pub detectable: Option<f64>,
     /// Whether neighbors are so alike that chance produces more changes than it should.
     pub correlated: bool,
@@ -206,9 +210,11 @@ pub struct HistoryChange {
     pub before: f64,
     /// Median after.
     pub after: f64,
-    /// Ratio of the levels.
-    pub ratio: f64,
-    /// Its 95 % interval; `None` for too few points.
+    /// Ratio of the levels, the median of pairs of points; `None`: there is a difference instead.
+    pub ratio: Option<f64>,
+    /// Difference of the levels, of what has no ratio.
+    pub difference: Option<f64>,
+    /// 95 % interval of either; `None` for too few points.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
@@ -243,12 +249,30 @@ pub struct DriftFindings {
     pub acknowledged: Option<String>,
 }
 
+impl HistoryChange {
+    /// Whether it is at least this share of the level before.
+    fn is_as_large_as(&self, margin: f64) -> bool {
+        match (self.ratio, self.difference) {
+            (Some(ratio), _) => ratio.ln().abs() >= margin.ln_1p(),
+            (None, difference) => difference.unwrap_or(0.0).abs() >= margin * self.before.abs(),
+        }
+    }
+}
+
 impl SeriesFindings {
+    /// Changes for the worse that were as large as the margin, and that a later level made up for.
+    pub fn recovered(&self, margin: f64) -> impl Iterator<Item = &HistoryChange> {
+        let counts = move |change: &&HistoryChange| {
+            change.is_worse == Some(true) && change.recovered && change.is_as_large_as(margin)
+        };
+        self.changes.iter().filter(counts)
+    }
+
     /// Changes for the worse that are new: as large as the margin, not acknowledged, and not recovered from.
     pub fn alarms(&self, margin: f64) -> impl Iterator<Item = &HistoryChange> {
         let counts = move |change: &&HistoryChange| {
-            let size = (change.ratio.ln()).abs() >= margin.ln_1p();
-            change.is_worse == Some(true) && size && change.acknowledged.is_none() && !change.recovered
+            let is_large = change.is_as_large_as(margin);
+            change.is_worse == Some(true) && is_large && change.acknowledged.is_none() && !change.recovered
         };
         self.changes.iter().filter(counts)
     }
@@ -277,7 +301,7 @@ type Work = Vec<(String, String)>;
 pub fn history(records: Vec<HistoryRecord>, asked: &HistoryAsked) -> History {
     let mut by_work: BTreeMap<(String, String, Work), BTreeMap<String, Vec<HistoryRecord>>> = BTreeMap::new();
     let mut unlabeled = 0;
-    for record in records {
+    for record in records.into_iter().filter(|record| record.value.is_finite()) {
         if matches!(&asked.by, HistoryBy::Tag(tag) if !record.tags.contains_key(tag)) {
             unlabeled += 1;
             continue;
@@ -349,9 +373,9 @@ impl SeriesOf {
         if let Some(at) = labeled.iter().rposition(is_baseline) {
             labeled.drain(..at);
         }
-        let points: Vec<PointFindings> = labeled.iter().map(point).collect();
+        let points: Vec<PointFindings> = labeled.iter().filter_map(|one| point(one, metric)).collect();
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-        let found = levels(&values);
+        let found = levels(&values, metric.scale());
         let acknowledged = |at: usize| {
             // With more points, the place of a change may move a little.
             let near = |note: &&&HistoryNote| {
@@ -367,10 +391,11 @@ impl SeriesOf {
             previous: points[change.at - 1].label.clone(),
             before: change.before,
             after: change.after,
-            ratio: change.size.ratio,
+            ratio: (change.size.by == Measure::Ratio).then_some(change.size.size),
+            difference: (change.size.by == Measure::Difference).then_some(change.size.size),
             low: change.size.interval.map(|(low, _)| low),
             high: change.size.interval.map(|(_, high)| high),
-            is_worse: is_worse(metric.better, change.size.ratio),
+            is_worse: is_worse(metric.better, change.size.size - change.size.by.none()),
             acknowledged: acknowledged(change.at),
             recovered: false,
             with: changed_with(&labeled, change.at, &asked.by),
@@ -378,8 +403,12 @@ impl SeriesOf {
         let mut changes: Vec<HistoryChange> = found.changes.iter().map(change).collect();
         for at in 0..changes.len() {
             let before = changes[at].before;
-            let is_as_good =
-                |after: f64| is_worse(metric.better, after / before * (1.0 + slack(metric.better))) != Some(true);
+            let near = NEAR * before.abs();
+            let is_as_good = |after: f64| match metric.better {
+                Better::Higher => after >= before - near,
+                Better::Lower => after <= before + near,
+                Better::Neither => true,
+            };
             changes[at].recovered = changes[at + 1..].iter().any(|later| is_as_good(later.after));
         }
         let drift = found.drift.map(|drift| DriftFindings {
@@ -389,12 +418,14 @@ impl SeriesOf {
             total: drift.total,
             low: drift.interval.0,
             high: drift.interval.1,
-            is_worse: is_worse(metric.better, 1.0 + drift.total),
+            is_worse: is_worse(metric.better, drift.total),
             acknowledged: acknowledged(drift.from),
         });
         SeriesFindings {
             pending: found.pending.as_ref().map(change),
             spikes: found.spikes,
+            is_judged: found.is_judged,
+            in_shares: found.by == Measure::Ratio,
             noise: found.noise,
             detectable: found.detectable,
             correlated: found.correlation.is_some_and(|correlation| correlation > CORRELATION_MAX),
@@ -411,15 +442,13 @@ impl SeriesOf {
 }
 
 /// A recovery may miss the old level by this share.
-fn slack(better: Better) -> f64 {
-    const NEAR: f64 = 0.01;
-    if better == Better::Lower { -NEAR } else { NEAR }
-}
+const NEAR: f64 = 0.01;
 
-fn is_worse(better: Better, ratio: f64) -> Option<bool> {
+/// Whether it is worse to have so much more.
+fn is_worse(better: Better, more: f64) -> Option<bool> {
     match better {
-        Better::Higher => Some(ratio < 1.0),
-        Better::Lower => Some(ratio > 1.0),
+        Better::Higher => Some(more < 0.0),
+        Better::Lower => Some(more > 0.0),
         Better::Neither => None,
     }
 }
@@ -460,17 +489,17 @@ pub(crate) fn version_key(version: &str) -> Vec<(u64, String)> {
     version.split('.').map(part).collect()
 }
 
-fn point(of: &Labeled) -> PointFindings {
+fn point(of: &Labeled, metric: &Metric) -> Option<PointFindings> {
     let values: Vec<f64> = of.records.iter().map(|record| record.value).collect();
-    let found = trials(&values).expect("a point has a record");
-    PointFindings {
+    let found = trials(&values, metric.scale())?;
+    Some(PointFindings {
         label: of.label.clone(),
         started: of.records[0].started,
         value: found.median,
         low: found.interval.map(|interval| interval.low),
         high: found.interval.map(|interval| interval.high),
         records: of.records.iter().map(|record| record.path.clone()).collect(),
-    }
+    })
 }
 
 /// Settings that all points shortly before `at` have otherwise than all points shortly after.

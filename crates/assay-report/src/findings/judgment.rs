@@ -18,7 +18,7 @@ pub struct Judgment {
     pub sessions: u32,
     /// The outcome.
     pub outcome: Judged,
-    /// The change, a share; `None` if unknown.
+    /// The change, a share of the baseline; `None` if unknown, infinite (in JSON `null`) from a baseline of zero.
     pub change: Option<f64>,
 }
 

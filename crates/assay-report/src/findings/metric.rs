@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use assay_isolation::Phenomenon;
 use assay_record::Reading;
-use assay_stats::trials;
+use assay_stats::{Scale, trials};
 use serde::{Deserialize, Serialize};
 
 use crate::findings::arithmetic::ratio;
@@ -17,6 +17,9 @@ use crate::findings::latency::LatencyFindings;
 pub use crate::findings::metric_unit::MetricUnit;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
+
+/// Transactions per unit of money.
+pub(crate) const PER_PRICE: &str = "per_price";
 
 /// A figure that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +42,32 @@ pub enum Better {
     Lower,
     /// Neither: a workload's counter.
     Neither,
+}
+
+impl Metric {
+    /// What its values are.
+    pub(crate) fn scale(&self) -> Scale {
+        scale(&self.name, Some(self.unit))
+    }
+}
+
+/// What the values of a figure are, by its name and unit: the only place that decides it. `unit`: `None` for figures
+/// that only experiments show.
+pub(crate) fn scale(name: &str, unit: Option<MetricUnit>) -> Scale {
+    let is_rate_or_time = match unit {
+        Some(MetricUnit::PerTransaction | MetricUnit::Level) => false,
+        Some(_) => true,
+        None => name == PER_PRICE || name.starts_with("tps_"),
+    };
+    match name {
+        _ if name.ends_with("_growth") => Scale::Difference,
+        // A percentage without an end: the deviation may be larger than the mean.
+        "tps_variation" => Scale::Count,
+        _ if name.ends_with("_percent") => Scale::Share { whole: 100.0 },
+        _ if is_rate_or_time => Scale::Ratio,
+        // Of transactions, sessions, bytes, errors: often none.
+        _ => Scale::Count,
+    }
 }
 
 /// One metric over the trials of a setting.
@@ -196,7 +225,11 @@ pub(crate) fn over_trials(all: &[Findings], sessions: u32) -> Vec<(Metric, Optio
             None => found.push((metric, value.into_iter().collect())),
         }
     }
-    found.into_iter().map(|(metric, values)| (metric, trials_findings(&values))).collect()
+    let of = |(metric, values): (Metric, Vec<f64>)| {
+        let found = trials_findings(&values, metric.scale());
+        (metric, found)
+    };
+    found.into_iter().map(of).collect()
 }
 
 /// One of these metrics, by its name.
@@ -205,15 +238,15 @@ pub(crate) fn metric_over_trials<'a>(
     sessions: u32,
     name: &str,
 ) -> Option<TrialsFindings> {
-    let values = all.filter_map(|one| {
-        let found = trial_metrics(one, sessions).into_iter().find(|(metric, _)| metric.name == name)?;
-        found.1
-    });
-    trials_findings(&values.collect::<Vec<f64>>())
+    let of_trial = |one| trial_metrics(one, sessions).into_iter().find(|(metric, _)| metric.name == name);
+    let found: Vec<(Metric, f64)> =
+        all.filter_map(of_trial).filter_map(|(metric, value)| Some((metric, value?))).collect();
+    let values: Vec<f64> = found.iter().map(|(_, value)| *value).collect();
+    trials_findings(&values, found.first()?.0.scale())
 }
 
-pub(crate) fn trials_findings(values: &[f64]) -> Option<TrialsFindings> {
-    let found = trials(values)?;
+pub(crate) fn trials_findings(values: &[f64], scale: Scale) -> Option<TrialsFindings> {
+    let found = trials(values, scale)?;
     Some(TrialsFindings {
         median: found.median,
         low: found.interval.map(|interval| interval.low),

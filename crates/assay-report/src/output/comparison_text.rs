@@ -3,12 +3,12 @@
 //! The verdict first, then doubts, then the numbers. Every difference is shown with its interval, or with a remark that
 //! there is none. Combines what `words` and `tables` created, and computes nothing.
 
-use crate::findings::comparison::{Comparison, MetricComparison, SideFindings, StageComparison};
+use crate::findings::comparison::{Comparison, SideFindings, StageComparison};
 use crate::findings::judgment::{ConditionFindings, Judgment};
 use crate::findings::setting::{Difference, SettingKind};
 use crate::findings::summary::Summary;
 use crate::plain::{DOT, clean, wrap_to};
-use crate::tables::comparison::{changes, grid, trials};
+use crate::tables::comparison::{changes, grid, is_any_not_of_medians, trials};
 use crate::tables::telemetry::changes as telemetry_changes;
 use crate::words::comparison::{
     conclusion, difference_words, differences_by_kind, doubts_of, judgment_words, side_facts,
@@ -110,7 +110,7 @@ fn doubts(side: &SideFindings) -> String {
 }
 
 fn stage_text(stage: &StageComparison) -> String {
-    let note = if stage.metrics.iter().any(MetricComparison::is_not_of_medians) {
+    let note = if is_any_not_of_medians(stage) {
         "a change is the median of the ratios of all pairs of trials, not of the medians;\n\
          ±0 where the two have opposite signs\n"
     } else {

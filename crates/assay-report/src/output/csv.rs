@@ -58,7 +58,7 @@ pub fn comparison_csv(comparisons: &[Comparison]) -> String {
     let mut table = headed(
         "baseline,candidate,sessions,metric,unit,baseline_trials,baseline_median,baseline_low,baseline_high,\
          candidate_trials,candidate_median,candidate_low,candidate_high,ratio,ratio_low,ratio_high,superiority,verdict,\
-         trials_needed",
+         trials_needed,difference,difference_low,difference_high",
     );
     for one in comparisons {
         for stage in &one.stages {
@@ -69,9 +69,14 @@ pub fn comparison_csv(comparisons: &[Comparison]) -> String {
                 row.extend(trials(metric.baseline.as_ref()));
                 row.extend(trials(metric.candidate.as_ref()));
                 if let Some(change) = metric.change {
-                    row.extend([TableCell::Number(change.ratio), known(change.low), known(change.high)]);
+                    let size = |size: Option<f64>| {
+                        let end = |end: Option<f64>| known(end.filter(|_| size.is_some()));
+                        [known(size), end(change.low), end(change.high)]
+                    };
+                    row.extend(size(change.ratio));
                     row.push(TableCell::Number(change.superiority));
                     row.extend(verdict(change.verdict));
+                    row.extend(size(change.difference));
                 }
                 table.row(row);
             }

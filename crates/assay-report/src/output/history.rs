@@ -1,10 +1,10 @@
 //! Histories as text, and as a Markdown comment that changes only when the answer does.
 
-use crate::digits::{change, plural, sparkline};
+use crate::digits::{change, plural, signed, sparkline};
 use crate::findings::history::{History, HistoryChange, SeriesFindings};
 use crate::plain::{clean, wrap_to};
 use crate::tables::as_markdown::escaped;
-use crate::words::history::{answer, change_words, changed_with, direction, drift_words, extent, power};
+use crate::words::history::{answer, change_words, changed_with, direction, drift_words, extent, nothing_new, power};
 
 const WIDTH: usize = 100;
 const NAME_WIDTH: usize = 90;
@@ -62,7 +62,7 @@ fn series_text(found: &History, one: &SeriesFindings) -> String {
     if let Some(drift) = &one.drift {
         text += &wrapped("  ", &format!("{:8} {}", direction(drift.is_worse), drift_words(drift)));
     }
-    text += &wrapped("  ", &power(one));
+    text += &wrapped("  ", &power(&found.metric, one));
     let spikes: Vec<String> = one.spikes.iter().take(5).map(|at| clean(&one.points[*at].label, 40)).collect();
     if !spikes.is_empty() {
         let more = if one.spikes.len() > spikes.len() { ", …" } else { "" };
@@ -107,7 +107,7 @@ pub fn history_markdown(found: &History) -> String {
     let worse: Vec<&SeriesFindings> =
         found.series.iter().filter(|one| !alarms(one).is_empty() || one.drift_alarm(margin).is_some()).collect();
     if worse.is_empty() {
-        return text + &format!("**{}**: no new change for the worse\n", escaped(&found.metric.name, 60));
+        return text + &format!("**{}**: {}\n", escaped(&found.metric.name, 60), nothing_new(found));
     }
     let metric = escaped(&found.metric.name, 60);
     text += &format!("**{metric}** got worse in {} series\n\n", worse.len());
@@ -115,7 +115,10 @@ pub fn history_markdown(found: &History) -> String {
     for one in worse {
         let what = format!("{} ({})", escaped(&one.name, NAME_WIDTH), one.id);
         for found_change in alarms(one) {
-            let size = rounded(found_change.ratio - 1.0);
+            let size = match found_change.ratio {
+                Some(ratio) => rounded(ratio - 1.0),
+                None => signed(found_change.difference.unwrap_or_default()),
+            };
             let with = escaped(&changed_with(&found_change.with), 400);
             text += &format!("| {what} | {} | {size} | {with} |\n", escaped(&found_change.label, 60));
         }

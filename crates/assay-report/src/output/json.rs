@@ -1,6 +1,6 @@
 //! Findings and reports as JSON, as documented in docs/record.md.
 
-use assay_stats::Verdict;
+use assay_stats::{Measure, Verdict};
 use serde::Serialize;
 
 use crate::charts::chart::Chart;
@@ -67,9 +67,14 @@ struct AskedCell<'a> {
     low: Option<f64>,
     high: Option<f64>,
     of_best: Option<f64>,
+    lowest: Option<f64>,
+    highest: Option<f64>,
     ratio: Option<f64>,
     ratio_low: Option<f64>,
     ratio_high: Option<f64>,
+    difference: Option<f64>,
+    difference_low: Option<f64>,
+    difference_high: Option<f64>,
     verdict: Option<&'static str>,
     trials_needed: Option<usize>,
 }
@@ -92,22 +97,31 @@ impl AskedTable<'_> {
 
 impl AskedCell<'_> {
     fn of(place: &PivotCell) -> Self {
-        let PivotCell::Measured { value, interval, ratio, of_best, .. } = place else {
+        let PivotCell::Measured { value, interval, range, contrast, of_best, .. } = place else {
             let state = if *place == PivotCell::Failed { "failed" } else { "not_measured" };
             return AskedCell { state, ..AskedCell::default() };
         };
         let (low, high) = interval.unzip();
+        let (lowest, highest) = range.unzip();
+        let by = |measure| contrast.filter(|contrast| contrast.by == measure);
+        let (ratio, difference) = (by(Measure::Ratio), by(Measure::Difference));
         let (ratio_low, ratio_high) = ratio.and_then(|ratio| ratio.interval).unzip();
-        let verdict = ratio.map(|ratio| ratio.verdict);
+        let (difference_low, difference_high) = difference.and_then(|difference| difference.interval).unzip();
+        let verdict = contrast.map(|contrast| contrast.verdict);
         AskedCell {
             state: "measured",
             value: Some(*value),
             low,
             high,
             of_best: *of_best,
-            ratio: ratio.map(|ratio| ratio.ratio),
+            lowest,
+            highest,
+            ratio: ratio.map(|ratio| ratio.size),
             ratio_low,
             ratio_high,
+            difference: difference.map(|difference| difference.size),
+            difference_low,
+            difference_high,
             verdict: verdict.map(|verdict| match verdict {
                 Verdict::More => "more",
                 Verdict::Less => "less",

@@ -129,7 +129,7 @@ fn series_row(found: &History, one: &SeriesFindings) -> Markup {
                 }
                 @if let Some(pending) = &one.pending { div { "pending " (change_words(&found.metric, pending)) } }
                 @if let Some(drift) = &one.drift { div class=(class(drift.is_worse)) { (drift_words(drift)) } }
-                div class="quiet" { (power(one)) }
+                div class="quiet" { (power(&found.metric, one)) }
             }
         }
     }

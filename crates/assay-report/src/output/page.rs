@@ -45,7 +45,8 @@ use crate::words::audit::audit_words;
 use crate::words::capacity::capacity_words;
 use crate::words::cases::{notes, plan_lines, statement};
 use crate::words::comparison::{
-    change_text, conclusion, difference_words, differences_by_kind, doubts_of, metric_name, middle_alone, side_facts,
+    change_text, conclusion, difference_words, differences_by_kind, doubts_of, is_not_of_medians, metric_name,
+    middle_alone, of_pairs, side_facts,
 };
 use crate::words::explanation::{mechanism, not_measured, paragraph, plans, ruled_out};
 use crate::words::facts::{Facts, event_loop, undone};
@@ -256,8 +257,11 @@ fn tiles_compared(comparison: &Comparison) -> Markup {
     let one = |name: &str| {
         let metric = stage.metric(name)?;
         let (baseline, candidate) = (metric.baseline.as_ref()?, metric.candidate.as_ref()?);
-        let medians = format!("{} → {}", middle_alone(baseline, metric), middle_alone(candidate, metric));
-        Some((metric_name(&metric.metric), change_text(metric.change.as_ref()?), medians))
+        let change = metric.change.as_ref()?;
+        let [before, after] = [baseline, candidate].map(|side| middle_alone(side, &metric.metric));
+        let of = if is_not_of_medians(metric) { format!("{} ", of_pairs(change)) } else { String::new() };
+        let change = of + &change_text(change, &metric.metric);
+        Some((metric_name(&metric.metric), change, format!("{before} → {after}")))
     };
     html! {
         dl.figures {

@@ -1,6 +1,6 @@
 //! Requested views of an experiment, or of records: pivot tables with notes, and charts. Created once for every output.
 
-use assay_stats::{Ratio, Verdict};
+use assay_stats::{Contrast, Measure, Verdict};
 
 use crate::charts::asked::{ChartAsked, NoChart};
 use crate::charts::chart::{Chart, MarkKind};
@@ -12,7 +12,7 @@ use crate::findings::metric::Better;
 use crate::findings::setting::SESSIONS;
 use crate::plain::clean;
 use crate::tables::as_markdown::escaped;
-use crate::tables::experiment::ratio_words;
+use crate::tables::experiment::contrast_words;
 use crate::tables::table::Table;
 use crate::words::run::sessions;
 use crate::words::subject::subject;
@@ -222,6 +222,12 @@ fn in_brackets(caption: &str) -> String {
     if caption.is_empty() { String::new() } else { format!(" ({})", clean(caption, 200)) }
 }
 
+impl Pivot {
+    fn has(&self, is: impl Fn(&PivotCell) -> bool) -> bool {
+        self.facets.iter().flat_map(|facet| &facet.rows).flat_map(|(_, places)| places).any(is)
+    }
+}
+
 /// The notes of a table.
 fn notes(pivot: &Pivot) -> Vec<String> {
     let mut notes = Vec::new();
@@ -243,11 +249,17 @@ fn notes(pivot: &Pivot) -> Vec<String> {
             let most = if pivot.once { "" } else { "at most " };
             notes.push(format!("Standard deviation between trials of a cell: {most}{}.", percent(deviation)));
         }
+        None if pivot.has(|place| matches!(place, PivotCell::Measured { interval: Some(_), .. })) => {
+            notes.push("Means of trials, each with the 95% confidence interval of its own trials.".to_owned());
+        }
         // With a single cell, its own deviation cannot be separated from that of the rounds.
         None if pivot.repeated => {
-            notes.push("No confidence intervals: they need two cells without a value of 0.".to_owned());
+            notes.push("No confidence intervals: they need two cells, or three trials of a cell.".to_owned());
         }
-        None => notes.push("No confidence intervals: they need at least two trials of a cell.".to_owned()),
+        None => notes.push("No confidence intervals: they need at least three trials of a cell.".to_owned()),
+    }
+    if pivot.has(|place| matches!(place, PivotCell::Measured { range: Some(_), .. })) {
+        notes.push("`(low … high)`: lowest and highest of two trials, too few for a confidence interval.".to_owned());
     }
     if pivot.uneven && pivot.deviation.is_some() {
         notes.push("Some cells have fewer trials: their values are adjusted to the average round.".to_owned());
@@ -255,11 +267,20 @@ fn notes(pivot: &Pivot) -> Vec<String> {
     notes.extend(pivot.drift.as_ref().and_then(|drift| drift_words(drift, pivot.once)));
     notes.extend(effects(pivot));
     notes.extend(faults(pivot));
-    if pivot.base.is_some() && pivot.deviation.is_some() {
+    let is_compared = |place: &PivotCell| match place {
+        PivotCell::Measured { contrast: Some(contrast), .. } => contrast.interval.is_some(),
+        _ => false,
+    };
+    if pivot.base.is_some() && pivot.has(is_compared) {
         let more = pivot.more_of;
+        let what = match pivot.by {
+            Some(Measure::Ratio) => "Ratios",
+            Some(Measure::Difference) => "Differences",
+            None => "Ratios, and differences with a sign where there is no ratio,",
+        };
         notes.push(format!(
-            "Ratios with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; `? n {more}`: \
-             inconclusive, about n {more} in total are needed."
+            "{what} with 95% confidence intervals that hold for the whole table; `same`: no difference above 3%; \
+             `? n {more}`: inconclusive, n {more} in total would find a difference of 3% four times out of five."
         ));
     }
     notes
@@ -272,8 +293,15 @@ fn faults(pivot: &Pivot) -> Option<String> {
     for facet in &pivot.facets {
         for (row, places) in &facet.rows {
             for (column, place) in places.iter().enumerate() {
-                let PivotCell::Measured { ratio: Some(ratio), .. } = place else { continue };
-                let (low, high) = ratio.interval.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                let PivotCell::Measured { value, contrast: Some(contrast), .. } = place else { continue };
+                let (low, high) = contrast.interval.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+                // A difference as a share of the base.
+                let share = |end: f64| match contrast.by {
+                    Measure::Difference if end == 0.0 => 1.0,
+                    Measure::Difference => 1.0 + end / (value - contrast.size).abs(),
+                    Measure::Ratio => end,
+                };
+                let (low, high) = (share(low), share(high));
                 let (is_certain, is_possible) = match pivot.better {
                     Better::Lower => (low > 1.0 + limit, high > 1.0 + limit),
                     Better::Higher | Better::Neither => (high < 1.0 - limit, low < 1.0 - limit),
@@ -313,7 +341,7 @@ fn faults(pivot: &Pivot) -> Option<String> {
 fn effects(pivot: &Pivot) -> Vec<String> {
     let mut lines: Vec<(Option<u32>, String)> = Vec::new();
     for effect in &pivot.effects {
-        let words = format!("{}: {}", clean(&effect.levels, 80), ratio_words(&effect.ratio, pivot.more_of));
+        let words = format!("{}: {}", clean(&effect.levels, 80), contrast_words(&effect.contrast, pivot.more_of));
         match lines.last_mut() {
             Some((sessions, line)) if *sessions == effect.sessions => *line += &format!("; {words}"),
             _ => {
@@ -327,14 +355,14 @@ fn effects(pivot: &Pivot) -> Vec<String> {
 }
 
 /// `None`: there is none. `once`: it is that of the table, not of one of several.
-fn drift_words(drift: &Ratio, once: bool) -> Option<String> {
+fn drift_words(drift: &Contrast, once: bool) -> Option<String> {
     let chance = match drift.verdict {
         Verdict::NoDifference => return None,
         Verdict::More | Verdict::Less => "",
         Verdict::CannotTell { .. } => ", which may be chance",
     };
     let interval = drift.interval.map_or(String::new(), |(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
-    let (drift, first) = (figure(drift.ratio), if once { "Drift" } else { "Largest drift" });
+    let (drift, first) = (figure(drift.size), if once { "Drift" } else { "Largest drift" });
     Some(format!("{first}, last round / first round: {drift}{interval}{chance}; it does not affect the ratios."))
 }
 

@@ -4,7 +4,7 @@ use crate::digits::with_interval;
 use crate::findings::cases::{CaseFindings, CasesFindings};
 use crate::findings::plans::{CasePlans, CellPlans};
 use crate::plain::clean;
-use crate::tables::experiment::ratio_words;
+use crate::tables::experiment::contrast_words;
 use crate::tables::suites::{has_foreign, has_reads, pushed_down, pushed_down_column, reads, reads_columns};
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
 
@@ -30,7 +30,7 @@ pub(crate) fn cases(found: &CasesFindings) -> Table {
         let mut cells = vec![TableCell::foreign(&case.name), TableCell::Count(case.runs), median(case)];
         cells.extend([TableCell::ns(case.min_ns), TableCell::ns(case.max_ns)]);
         cells.extend(several.then(|| match &case.ratio {
-            Some(ratio) => TableCell::words(ratio_words(&ratio.found, "runs")),
+            Some(ratio) => TableCell::words(contrast_words(&ratio.found, "runs")),
             None => TableCell::Blank,
         }));
         cells.push(TableCell::of(case.rows, TableCell::Count));

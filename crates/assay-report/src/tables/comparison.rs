@@ -2,12 +2,12 @@
 
 use crate::digits::percent;
 use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
-use crate::findings::metric::{MetricUnit, TrialsFindings};
+use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
 use crate::findings::setting::SETTING_WIDTH;
 use crate::findings::summary::SessionsSummary;
 use crate::tables::stages::cpu_of_each;
 use crate::tables::table::{NAME_WIDTH, Table, TableCell, TableColumn};
-use crate::words::comparison::{change_text, metric_name, middle, ratio, verdict};
+use crate::words::comparison::{change_text, is_not_of_medians, metric_name, middle, ratio, verdict};
 use crate::words::run::{per_second, sessions};
 
 /// A row per metric: both sides, the change with its interval, and the verdict.
@@ -19,20 +19,30 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
     let figures = ["baseline", "candidate", "change"].map(TableColumn::figures);
     let columns = [TableColumn::words(with, NAME_WIDTH)].into_iter().chain(figures);
     let mut table = Table::new(columns.chain([TableColumn::words("at 95%", NAME_WIDTH)]));
+    for metric in rows(stage) {
+        let side = |side: &Option<TrialsFindings>| known(side.as_ref(), &metric.metric);
+        let mut row =
+            vec![TableCell::Words(metric_name(&metric.metric)), side(&metric.baseline), side(&metric.candidate)];
+        row.push(TableCell::of(metric.change, |change| TableCell::Words(change_text(&change, &metric.metric))));
+        row.extend(metric.change.map(|change| TableCell::words(verdict(&metric.metric.name, change.verdict))));
+        table.row(row);
+    }
+    table
+}
+
+/// The metrics of these rows.
+fn rows(stage: &StageComparison) -> impl Iterator<Item = &MetricComparison> {
     let of_all = ["capacity", "tps", "p50", "p95", "p99", "cpu_per_transaction"];
     let types: Vec<&MetricComparison> = stage.metrics.iter().filter(|one| one.metric.name.ends_with(".p99")).collect();
     // A single type has the same figures as the total.
     let types = if types.len() > 1 { types } else { Vec::new() };
     let own = stage.metrics.iter().filter(|one| one.metric.unit == MetricUnit::Own);
-    for metric in of_all.into_iter().filter_map(|name| stage.metric(name)).chain(types).chain(own) {
-        let side = |side: &Option<TrialsFindings>| known(side.as_ref(), Some(metric));
-        let mut row =
-            vec![TableCell::Words(metric_name(&metric.metric)), side(&metric.baseline), side(&metric.candidate)];
-        row.push(TableCell::of(metric.change, |change| TableCell::Words(change_text(&change))));
-        row.extend(metric.change.map(|change| TableCell::words(verdict(&metric.metric.name, change.verdict))));
-        table.row(row);
-    }
-    table
+    of_all.into_iter().filter_map(|name| stage.metric(name)).chain(types).chain(own)
+}
+
+/// Whether a row shows a change that is not that of the two medians beside it.
+pub(crate) fn is_any_not_of_medians(stage: &StageComparison) -> bool {
+    rows(stage).any(is_not_of_medians)
 }
 
 /// One row per setting with this number of sessions, the baseline first: three metrics, each with its ratio to the
@@ -50,19 +60,19 @@ pub(crate) fn grid(comparisons: &[Comparison], first: &StageComparison) -> Table
         [TableCell::foreign(name)].into_iter().chain(cells).collect::<Vec<_>>()
     };
     let Some(baseline) = comparisons.first().map(|one| &one.baseline.name) else { return table };
-    table.row(row(baseline, first, |metric| [known(metric.baseline.as_ref(), Some(metric)), TableCell::words("1")]));
+    table.row(row(baseline, first, |metric| [known(metric.baseline.as_ref(), &metric.metric), TableCell::words("1")]));
     for one in comparisons {
         if let Some(stage) = one.stages.iter().find(|stage| stage.sessions == first.sessions) {
             table.row(row(&one.candidate.name, stage, |metric| {
-                let ratio = TableCell::of(metric.change, |change| TableCell::Words(ratio(&change)));
-                [known(metric.candidate.as_ref(), Some(metric)), ratio]
+                let ratio = TableCell::of(metric.change, |change| TableCell::Words(ratio(&change, &metric.metric)));
+                [known(metric.candidate.as_ref(), &metric.metric), ratio]
             }));
         }
     }
     table
 }
 
-fn known(trials: Option<&TrialsFindings>, metric: Option<&MetricComparison>) -> TableCell {
+fn known(trials: Option<&TrialsFindings>, metric: &Metric) -> TableCell {
     TableCell::of(trials, |trials| TableCell::Words(middle(trials, metric)))
 }
 

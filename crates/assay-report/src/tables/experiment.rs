@@ -1,12 +1,13 @@
 //! Pivot tables of an experiment.
 
-use assay_stats::{Ratio, Verdict};
+use assay_stats::{Contrast, Measure, Verdict};
 
-use crate::digits::{figure, percent, with_ends};
+use crate::digits::{figure, percent, with_ends, with_range};
 use crate::findings::experiment::SETTING;
 use crate::findings::experiment::{Pivot, PivotCell};
 use crate::plain::clean;
 use crate::tables::table::{Table, TableCell, TableColumn};
+use crate::words::effects::contrast_figures;
 
 /// A number of rounds or trials that nobody measures: an exact one would only look precise.
 const MANY: usize = 100;
@@ -40,9 +41,15 @@ impl Pivot {
             None => self.facets.first().map_or(String::new(), |facet| clean(&facet.rows[base].0, LEVEL_WIDTH)),
         });
         let base = base.unwrap_or_default();
+        let (sign, word) = match self.by {
+            Some(Measure::Difference) => ('−', "difference"),
+            _ => ('/', "ratio"),
+        };
         columns.extend(ratios.iter().map(|column| match &axis {
-            Some(_) => TableColumn::figures(format!("{} / {base}", clean(&self.column_levels[*column], LEVEL_WIDTH))),
-            None => TableColumn::figures(format!("ratio to {base}")),
+            Some(_) => {
+                TableColumn::figures(format!("{} {sign} {base}", clean(&self.column_levels[*column], LEVEL_WIDTH)))
+            }
+            None => TableColumn::figures(format!("{word} to {base}")),
         }));
         let table = |facet: &crate::findings::experiment::Facet| {
             let name = if facet.name.is_empty() {
@@ -70,7 +77,9 @@ impl Pivot {
         let words =
             ["table".to_owned(), rows].into_iter().chain(columns).map(|name| TableColumn::words(name, LEVEL_WIDTH));
         let figures = ["value", "low", "high", "of_best", "ratio", "ratio_low", "ratio_high"].map(TableColumn::figures);
-        let mut table = Table::new(words.chain(figures).chain([TableColumn::words("verdict", LEVEL_WIDTH)]));
+        let others = ["difference", "difference_low", "difference_high", "lowest", "highest"].map(TableColumn::figures);
+        let verdict = [TableColumn::words("verdict", LEVEL_WIDTH)];
+        let mut table = Table::new(words.chain(figures).chain(verdict).chain(others));
         for facet in &self.facets {
             for (level, places) in &facet.rows {
                 for (number, place) in places.iter().enumerate() {
@@ -93,30 +102,39 @@ fn plain(place: &PivotCell) -> Vec<TableCell> {
     };
     let blanks = |many: usize| std::iter::repeat_n(TableCell::Blank, many);
     match place {
-        PivotCell::Measured { value, interval, ratio, of_best, .. } => {
+        PivotCell::Measured { value, interval, range, contrast, of_best, .. } => {
             let mut row = vec![TableCell::Number(*value)];
             row.extend(ends(*interval));
             row.push(of_best.map_or(TableCell::Blank, TableCell::Number));
-            row.push(ratio.map_or(TableCell::Blank, |ratio| TableCell::Number(ratio.ratio)));
-            row.extend(ends(ratio.and_then(|ratio| ratio.interval)));
-            row.push(ratio.map_or(TableCell::Blank, |ratio| match ratio.verdict {
+            let by = |measure| contrast.filter(|contrast| contrast.by == measure);
+            let size = |measure| by(measure).map_or(TableCell::Blank, |contrast| TableCell::Number(contrast.size));
+            row.push(size(Measure::Ratio));
+            row.extend(ends(by(Measure::Ratio).and_then(|contrast| contrast.interval)));
+            row.push(contrast.map_or(TableCell::Blank, |contrast| match contrast.verdict {
                 Verdict::More => TableCell::words("more"),
                 Verdict::Less => TableCell::words("less"),
                 Verdict::NoDifference => TableCell::words("same"),
                 Verdict::CannotTell { .. } => TableCell::words("cannot_tell"),
             }));
+            row.push(size(Measure::Difference));
+            row.extend(ends(by(Measure::Difference).and_then(|contrast| contrast.interval)));
+            row.extend(ends(*range));
             row
         }
-        PivotCell::Failed => blanks(7).chain([TableCell::words("failed")]).collect(),
-        PivotCell::Nothing => blanks(8).collect(),
+        PivotCell::Failed => blanks(7).chain([TableCell::words("failed")]).chain(blanks(5)).collect(),
+        PivotCell::Nothing => blanks(13).collect(),
     }
 }
 
 /// Followed by its share of the best one, and by how many trials it is without.
 fn value(place: &PivotCell, by_best: bool) -> TableCell {
     match place {
-        PivotCell::Measured { value, interval, of_best, failed, .. } => {
-            let figure = interval.map_or_else(|| figure(*value), |(low, high)| with_ends(*value, low, high));
+        PivotCell::Measured { value, interval, range, of_best, failed, .. } => {
+            let figure = match (interval, range) {
+                (Some((low, high)), _) => with_ends(*value, *low, *high),
+                (None, Some((low, high))) => with_range(*value, *low, *high),
+                (None, None) => figure(*value),
+            };
             let share = of_best.filter(|_| by_best).map(|share| format!("  {}", percent(share)));
             let failed = (*failed > 0).then(|| format!("  ({failed} failed)"));
             TableCell::words(figure + &share.unwrap_or_default() + &failed.unwrap_or_default())
@@ -128,19 +146,18 @@ fn value(place: &PivotCell, by_best: bool) -> TableCell {
 
 fn ratio(place: &PivotCell, more_of: &str) -> TableCell {
     match place {
-        PivotCell::Measured { ratio: Some(found), .. } => TableCell::words(ratio_words(found, more_of)),
+        PivotCell::Measured { contrast: Some(found), .. } => TableCell::words(contrast_words(found, more_of)),
         _ => TableCell::Blank,
     }
 }
 
 /// `1.12 [1.08, 1.16]`, or what cannot be said without more rounds or trials.
-pub(crate) fn ratio_words(found: &Ratio, more_of: &str) -> String {
-    let interval = found.interval.map_or(String::new(), |(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
+pub(crate) fn contrast_words(found: &Contrast, more_of: &str) -> String {
     let verdict = match found.verdict {
         Verdict::More | Verdict::Less => String::new(),
         Verdict::NoDifference => " same".to_owned(),
         Verdict::CannotTell { trials_needed } if trials_needed > MANY => format!(" ? over {MANY} {more_of}"),
         Verdict::CannotTell { trials_needed } => format!(" ? {trials_needed} {more_of}"),
     };
-    format!("{}{interval}{verdict}", figure(found.ratio))
+    contrast_figures(found) + &verdict
 }

@@ -121,18 +121,19 @@ pub(crate) fn changes(stage: &StageComparison) -> Option<Table> {
     };
     let mut changed: Vec<_> =
         stage.metrics.iter().filter(of_telemetry).filter_map(|one| Some((one, is_change(one)?))).collect();
-    changed.sort_by(|(_, one), (_, other)| other.ratio.ln().abs().total_cmp(&one.ratio.ln().abs()));
+    let size = |one: &MetricComparison| one.share().map_or(0.0, |share| (1.0 + share).max(0.0).ln().abs());
+    changed.sort_by(|(one, _), (other, _)| size(other).total_cmp(&size(one)));
     let figures = ["baseline", "candidate", "change"].map(TableColumn::figures);
     let mut table =
         Table::new([TableColumn::words("what changed with it", METRIC_WIDTH + NAME_WIDTH)].into_iter().chain(figures));
     for (one, change) in changed.into_iter().take(CHANGES_SHOWN) {
-        let side = |side| TableCell::of(side, |trials| TableCell::Words(middle(trials, Some(one))));
+        let side = |side| TableCell::of(side, |trials| TableCell::Words(middle(trials, &one.metric)));
         let name = TableCell::Words(clean(&one.metric.name, METRIC_WIDTH + NAME_WIDTH));
         table.row([
             name,
             side(one.baseline.as_ref()),
             side(one.candidate.as_ref()),
-            TableCell::Words(change_text(&change)),
+            TableCell::Words(change_text(&change, &one.metric)),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)

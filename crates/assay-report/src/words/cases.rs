@@ -98,8 +98,9 @@ pub(crate) fn notes(found: &CasesFindings) -> Vec<String> {
         let shortest = found.cases.iter().map(|case| case.runs).filter(|runs| *runs > 0).min().unwrap_or(0);
         notes.push(match shortest {
             0..=4 => "Confidence intervals of medians need at least 5 runs.".to_owned(),
-            _ => "Medians and ratios of times with 95% confidence intervals; `same`: no difference above 3%; `? n runs`: \
-                  inconclusive, about n runs of each are needed."
+            _ => "Medians of times, and ratios of their geometric means, with 95% confidence intervals; `same`: no \
+                  difference above 3%; `? n runs`: inconclusive, n runs of each would find a difference of 3% four times \
+                  out of five."
                 .to_owned(),
         });
     }

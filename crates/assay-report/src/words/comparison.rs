@@ -1,9 +1,12 @@
 //! Comparisons in words: the settings that differ, the doubts, the changes, and the verdict.
 
 use assay_record::Status;
+use assay_stats::TRIALS_MAX;
 
-use crate::digits::{change, figure, percent, plural, with_interval};
-use crate::findings::comparison::{ChangeFindings, Comparison, MetricComparison, SideFindings, StageComparison};
+use crate::digits::{change, count, figure, half_digit, percent, plural, signed, with_interval};
+use crate::findings::comparison::{
+    ChangeFindings, ChangeSize, Comparison, MetricComparison, SideFindings, StageComparison,
+};
 use crate::findings::judgment::{Judged, Judgment};
 use crate::findings::limit::GeneratorLimit;
 use crate::findings::metric::{Metric, MetricUnit, TrialsFindings};
@@ -141,13 +144,18 @@ pub(crate) fn metric_name(metric: &Metric) -> String {
     }
 }
 
-/// The median and its interval.
-pub(crate) fn middle(trials: &TrialsFindings, metric: Option<&MetricComparison>) -> String {
-    let scale = match metric.map(|metric| (metric.metric.unit, metric.metric.name.as_str())) {
-        Some((MetricUnit::Ns, "cpu_per_transaction")) => 1e3,
-        Some((MetricUnit::Ns, _)) => 1e6,
+/// The factor from the unit of a table to that of the values.
+fn unit(metric: &Metric) -> f64 {
+    match (metric.unit, metric.name.as_str()) {
+        (MetricUnit::Ns, "cpu_per_transaction") => 1e3,
+        (MetricUnit::Ns, _) => 1e6,
         _ => 1.0,
-    };
+    }
+}
+
+/// The median and its interval.
+pub(crate) fn middle(trials: &TrialsFindings, metric: &Metric) -> String {
+    let scale = unit(metric);
     match trials.low.zip(trials.high) {
         Some((low, high)) => with_interval(trials.median / scale, low / scale, high / scale),
         None => figure(trials.median / scale),
@@ -155,30 +163,96 @@ pub(crate) fn middle(trials: &TrialsFindings, metric: Option<&MetricComparison>)
 }
 
 /// The median without its interval.
-pub(crate) fn middle_alone(trials: &TrialsFindings, metric: &MetricComparison) -> String {
-    middle(&TrialsFindings { low: None, high: None, values: Vec::new(), ..*trials }, Some(metric))
+pub(crate) fn middle_alone(trials: &TrialsFindings, metric: &Metric) -> String {
+    figure_in_unit(trials.median, metric)
 }
 
-/// `+15.6% [+14.1, +17.0]`.
-pub(crate) fn change_text(found: &ChangeFindings) -> String {
+fn figure_in_unit(value: f64, metric: &Metric) -> String {
+    figure(value / unit(metric))
+}
+
+/// `+15.6%`; of a difference `+1.20`, `+1.20 points`.
+fn size_text(size: ChangeSize, metric: &Metric) -> String {
+    let points = if metric.name.ends_with("_percent") { " points" } else { "" };
+    match size {
+        ChangeSize::Ratio(ratio) => change(ratio - 1.0),
+        ChangeSize::Difference(difference) => signed(difference / unit(metric)) + points,
+    }
+}
+
+/// `+15.6% [+14.1, +17.0]`; of a difference `+1.20 [+0.95, +1.41]`.
+pub(crate) fn change_text(found: &ChangeFindings, metric: &Metric) -> String {
+    let end = |end: f64| match found.size() {
+        ChangeSize::Ratio(_) => change(end - 1.0).trim_end_matches('%').to_owned(),
+        ChangeSize::Difference(_) => signed(end / unit(metric)),
+    };
     let known = match (found.low, found.high) {
-        (Some(low), Some(high)) => {
-            let [low, high] = [low, high].map(|end| change(end - 1.0).trim_end_matches('%').to_owned());
-            format!("[{low}, {high}]")
-        }
+        (Some(low), Some(high)) => format!("[{}, {}]", end(low), end(high)),
         _ => "(no interval)".into(),
     };
-    format!("{} {known}", change(found.ratio - 1.0))
+    format!("{} {known}", size_text(found.size(), metric))
 }
 
-pub(crate) fn ratio(found: &ChangeFindings) -> String {
-    let mark = match (found.low, found.high) {
-        (Some(low), Some(high)) if low <= 1.0 && 1.0 <= high => "*",
-        (Some(_), Some(_)) => "",
-        _ => "?",
+/// Whether the change is another one than that of the two medians as their digits are shown.
+pub(crate) fn is_not_of_medians(one: &MetricComparison) -> bool {
+    let (Some(baseline), Some(candidate), Some(found)) = (&one.baseline, &one.candidate, &one.change) else {
+        return false;
+    };
+    let [before, after] = [baseline.median, candidate.median].map(|median| median / unit(&one.metric));
+    match found.size() {
+        ChangeSize::Ratio(ratio) => !is_ratio_of(ratio, before, after),
+        ChangeSize::Difference(difference) => {
+            let rounding = half_digit(before) + half_digit(after);
+            let difference = difference / unit(&one.metric);
+            (after - before - difference).abs() > rounding + half_digit(difference)
+        }
+    }
+}
+
+/// Whether the percentage of a ratio is that of two figures, as far as the digits of all three go.
+pub(crate) fn is_ratio_of(ratio: f64, before: f64, after: f64) -> bool {
+    // Of a percentage with one decimal, or none.
+    let of_percent = if (ratio - 1.0).abs() < 0.9995 { 0.0005 } else { 0.005 };
+    let (low, high) = ((after - half_digit(after)) / (before + half_digit(before)), after + half_digit(after));
+    let high = high / (before - half_digit(before)).max(f64::MIN_POSITIVE);
+    (low - of_percent..=high + of_percent).contains(&ratio)
+}
+
+/// `1,000 → 1,250, +25.0% [+23.4, +26.6]`: a percentage right after two figures is that of these figures. If the change
+/// is another one, it says of what: `100 → 110 (+10.0%), median of pairs +12.1% [+3.0, +15.2]`.
+pub(crate) fn medians_and_change(one: &MetricComparison) -> Option<String> {
+    let (baseline, candidate, found) = (one.baseline.as_ref()?, one.candidate.as_ref()?, one.change.as_ref()?);
+    let medians = format!("{} → {}", middle_alone(baseline, &one.metric), middle_alone(candidate, &one.metric));
+    let change = change_text(found, &one.metric);
+    let of_medians = one.of_medians().filter(|_| is_not_of_medians(one));
+    Some(match of_medians {
+        None => format!("{medians}, {change}"),
+        Some(size) => format!("{medians} ({}), {} {change}", size_text(size, &one.metric), of_pairs(found)),
+    })
+}
+
+/// What a change is of, if it is not that of the medians.
+pub(crate) fn of_pairs(found: &ChangeFindings) -> &'static str {
+    match found.size() {
+        // Where they point in opposite directions.
+        ChangeSize::Ratio(1.0) | ChangeSize::Difference(0.0) => "medians and pairs disagree:",
+        _ => "median of pairs",
+    }
+}
+
+/// A ratio, or the difference of what has none, with a mark if it may be chance.
+pub(crate) fn ratio(found: &ChangeFindings, metric: &Metric) -> String {
+    let mark = match found.includes_none() {
+        Some(true) => "*",
+        Some(false) => "",
+        None => "?",
     };
     // Four digits, if the first of them matters.
-    if found.ratio < 9.9995 { format!("{:.3}{mark}", found.ratio) } else { figure(found.ratio) + mark }
+    match found.size() {
+        ChangeSize::Ratio(ratio) if ratio < 9.9995 => format!("{ratio:.3}{mark}"),
+        ChangeSize::Ratio(ratio) => figure(ratio) + mark,
+        size => size_text(size, metric) + mark,
+    }
 }
 
 pub(crate) fn verdict(metric: &str, verdict: ChangeVerdict) -> &'static str {
@@ -205,13 +279,7 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
         // They differ in the truncated part.
         (baseline, candidate) = ("the baseline".into(), "the candidate".into());
     }
-    let median = |side: &Option<TrialsFindings>| side.as_ref().map(|side| middle_alone(side, metric));
-    let medians = match (median(&metric.baseline), median(&metric.candidate)) {
-        (Some(before), Some(after)) => format!("{before} → {after}, "),
-        _ => String::new(),
-    };
-    let name = metric_name(&metric.metric);
-    let figures = format!("{name} {medians}{}", change_text(&change));
+    let figures = format!("{} {}", metric_name(&metric.metric), medians_and_change(metric)?);
     if found.has_other_workload() {
         let names = (clean(&found.baseline.workload, NAME_WIDTH), clean(&found.candidate.workload, NAME_WIDTH));
         return Some(format!("not comparable: {} and {} are different workloads; {figures}", names.0, names.1));
@@ -229,7 +297,7 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
         ChangeVerdict::Better | ChangeVerdict::Worse | ChangeVerdict::More | ChangeVerdict::Less => {
             let word = verdict(&metric.metric.name, change.verdict);
             let larger = (change.superiority * change.pairs as f64).round();
-            let pairs = if change.ratio > 1.0 { larger } else { change.pairs as f64 - larger };
+            let pairs = if change.is_more() { larger } else { change.pairs as f64 - larger };
             format!(
                 "{candidate} is {word} than {baseline}: {figures} at 95%, in {pairs} of {} pairs of trials",
                 change.pairs
@@ -241,15 +309,15 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
         ChangeVerdict::CannotTell { trials_needed } => {
             let trials = |side: &Option<TrialsFindings>| side.as_ref().map_or(0, |side| side.values.len());
             let there = trials(&metric.baseline).min(trials(&metric.candidate));
-            let more = trials_needed.saturating_sub(there);
             match change.low {
                 None => format!(
                     "no verdict on {candidate} against {baseline}: {figures}; a confidence interval needs at least 4 trials \
                      per side (there are {there})"
                 ),
                 Some(_) => format!(
-                    "cannot tell whether {candidate} is faster or slower than {baseline}: {figures} at 95%; {more} more trials \
-                     per side ({trials_needed} in all) would find a difference of {}",
+                    "cannot tell whether {candidate} is faster or slower than {baseline}: {figures} at 95%; {} would find \
+                     a difference of {} four times out of five",
+                    trials_more(trials_needed, there),
                     percent(found.margin)
                 ),
             }
@@ -257,10 +325,26 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
     })
 }
 
+/// `33 more trials per side (38 in all)`.
+fn trials_more(needed: usize, there: usize) -> String {
+    match needed {
+        many if many >= TRIALS_MAX => format!("more than {} trials per side", count(TRIALS_MAX as u64)),
+        needed => format!("{} per side ({} in all)", more_trials(needed.saturating_sub(there)), count(needed as u64)),
+    }
+}
+
+fn more_trials(more: usize) -> String {
+    if more == 1 { "1 more trial".to_owned() } else { format!("{} more trials", count(more as u64)) }
+}
+
 /// The outcome of a condition in one of `several` stages.
 pub(crate) fn judgment_words(one: &Judgment, several: bool) -> String {
     let at = if several { format!(" with {}", sessions(one.sessions)) } else { String::new() };
-    let by = one.change.map_or("not known".into(), change);
+    let by = match one.change {
+        None => "not known".to_owned(),
+        Some(by) if by.is_infinite() => "from nothing to something".to_owned(),
+        Some(by) => change(by),
+    };
     match one.outcome {
         Judged::Met => format!("met: the change{at} is {by}"),
         Judged::TooFewTrials => {

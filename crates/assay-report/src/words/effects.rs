@@ -1,8 +1,8 @@
 //! What an experiment found, in sentences: the largest effects in order, then what could not be told.
 
-use assay_stats::{Ratio, Verdict};
+use assay_stats::{Contrast, Measure, Verdict};
 
-use crate::digits::figure;
+use crate::digits::{figure, signed};
 use crate::findings::experiment::{Facet, OfTrials, Pivot, PivotCell, SETTING};
 use crate::plain::clean;
 
@@ -12,12 +12,14 @@ const VALUE_WIDTH: usize = 60;
 /// Effects told; the tables have all of them.
 const TOLD_MAX: usize = 3;
 
-/// A ratio of a table, with the words around it.
+/// A place of a table compared with its base, with the words around it.
 struct Effect {
     /// `tps: memory 4G is`.
     subject: String,
-    ratio: Ratio,
-    /// `times 1G with cache 2G`.
+    contrast: Contrast,
+    /// How large it is, on a scale that ratios and differences share.
+    size: f64,
+    /// `1G with cache 2G`.
     object: String,
 }
 
@@ -33,11 +35,10 @@ pub(crate) fn effects_words<'a>(pivots: impl Iterator<Item = &'a Pivot>) -> Vec<
         let pivots = pivots.iter().enumerate().filter(is_first);
         return pivots.filter_map(|(_, pivot)| extremes(pivot)).take(TOLD_MAX).collect();
     }
-    let is = |effect: &&Effect, verdict: fn(&Verdict) -> bool| verdict(&effect.ratio.verdict);
+    let is = |effect: &&Effect, verdict: fn(&Verdict) -> bool| verdict(&effect.contrast.verdict);
     let mut found: Vec<&Effect> =
         all.iter().filter(|effect| is(effect, |verdict| matches!(verdict, Verdict::More | Verdict::Less))).collect();
-    let size = |effect: &&Effect| effect.ratio.ratio.ln().abs();
-    found.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    found.sort_by(|a, b| b.size.total_cmp(&a.size));
     let mut sentences: Vec<String> = found.iter().take(TOLD_MAX).map(|effect| sentence(effect)).collect();
     match found.len().saturating_sub(TOLD_MAX) {
         0 => {}
@@ -69,9 +70,30 @@ pub(crate) fn effects_words<'a>(pivots: impl Iterator<Item = &'a Pivot>) -> Vec<
 }
 
 fn sentence(effect: &Effect) -> String {
-    let interval = effect.ratio.interval.map(|(low, high)| format!(" [{}, {}]", figure(low), figure(high)));
-    let (ratio, interval) = (figure(effect.ratio.ratio), interval.unwrap_or_default());
-    format!("{} {ratio}{interval} {}.", effect.subject, effect.object)
+    let words = match effect.contrast.by {
+        Measure::Ratio => "times",
+        Measure::Difference => "against",
+    };
+    format!("{} {} {words} {}.", effect.subject, contrast_figures(&effect.contrast), effect.object)
+}
+
+/// `1.12 [1.08, 1.16]`, or of a difference `+1.20 [+0.95, +1.41]`.
+pub(crate) fn contrast_figures(found: &Contrast) -> String {
+    let shown: fn(f64) -> String = match found.by {
+        Measure::Ratio => figure,
+        Measure::Difference => signed,
+    };
+    let interval = found.interval.map(|(low, high)| format!(" [{}, {}]", shown(low), shown(high)));
+    shown(found.size) + &interval.unwrap_or_default()
+}
+
+/// How large a contrast is, whichever way: the logarithm of a ratio, and of a difference that of 1 and its share of the
+/// base.
+fn magnitude(found: &Contrast, value: f64) -> f64 {
+    match found.by {
+        Measure::Ratio => found.size.ln().abs(),
+        Measure::Difference => (found.size / (value - found.size)).abs().ln_1p(),
+    }
 }
 
 /// `outage ms: lowest 1,055 with endpoint haproxy; highest 15,169 with endpoint pgbouncer.`; `None`: they look equal.
@@ -117,7 +139,7 @@ fn effects(pivot: &Pivot) -> Vec<Effect> {
     for facet in &pivot.facets {
         for (row, places) in &facet.rows {
             for (column, place) in places.iter().enumerate() {
-                let PivotCell::Measured { ratio: Some(ratio), .. } = place else { continue };
+                let PivotCell::Measured { value, contrast: Some(contrast), .. } = place else { continue };
                 let (changed, other, mut with) = match &pivot.columns {
                     Some(axis) if column != base => {
                         let of = |number: usize| pivot.column_levels.get(number).map_or("", String::as_str);
@@ -133,8 +155,9 @@ fn effects(pivot: &Pivot) -> Vec<Effect> {
                 let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
                 all.push(Effect {
                     subject: format!("{}: {changed} is", clean(&pivot.value, VALUE_WIDTH)),
-                    ratio: *ratio,
-                    object: format!("times {other}{with}"),
+                    contrast: *contrast,
+                    size: magnitude(contrast, *value),
+                    object: format!("{other}{with}"),
                 });
             }
         }

@@ -3,7 +3,8 @@
 use assay_record::Status;
 
 use crate::digits::{figure, ms, percent, seconds};
-use crate::findings::comparison::{ChangeFindings, Comparison, StageComparison};
+use crate::findings::comparison::{ChangeFindings, Comparison};
+use crate::findings::metric::Metric;
 use crate::findings::report::Report;
 use crate::findings::run::Findings;
 use crate::findings::stage::StageFindings;
@@ -11,6 +12,7 @@ use crate::findings::verdict::ChangeVerdict;
 use crate::plain::clean;
 use crate::words::capacity::capacity_words;
 use crate::words::cases;
+use crate::words::comparison::change_text;
 use crate::words::isolation::isolation_answer;
 use crate::words::run::{clients, number_of, per_second};
 use crate::words::summary::{capitalized, over_trials};
@@ -73,8 +75,12 @@ fn of_run(findings: &Findings) -> Option<String> {
 
 /// One candidate: how much faster it is, if it is that at every number of sessions.
 fn of_comparison(found: &Comparison) -> Option<String> {
-    let all: Vec<(&StageComparison, ChangeFindings)> =
-        found.stages.iter().filter_map(|stage| Some((stage, stage.metric(&found.headline)?.change?))).collect();
+    let all: Vec<(&Metric, ChangeFindings)> = found
+        .stages
+        .iter()
+        .filter_map(|stage| stage.metric(&found.headline))
+        .filter_map(|one| Some((&one.metric, one.change?)))
+        .collect();
     if found.stages.iter().any(|stage| found.has_other_load(stage)) {
         return None;
     }
@@ -85,14 +91,14 @@ fn of_comparison(found: &Comparison) -> Option<String> {
     }
     match &all[..] {
         [] => None,
-        [(_, change)] => Some(match change.verdict {
+        [(metric, change)] => Some(match change.verdict {
             ChangeVerdict::CannotTell { .. } => {
-                format!("cannot tell {candidate} from {baseline}: {}", by(change))
+                format!("cannot tell {candidate} from {baseline}: {}", change_text(change, metric))
             }
             ChangeVerdict::NoDifference => {
                 format!("{candidate} and {baseline} are the same within ±{}", percent(found.margin))
             }
-            verdict => change_words(&found.headline, &candidate, &baseline, change, verdict),
+            verdict => change_words(metric, &candidate, &baseline, change, verdict),
         }),
         all => {
             let is = |which: fn(ChangeVerdict) -> bool| all.iter().filter(|(_, change)| which(change.verdict)).count();
@@ -138,32 +144,26 @@ fn of_comparisons(all: &[Comparison]) -> Option<String> {
 
 /// From twice as fast on as a factor, otherwise in percent.
 fn change_words(
-    headline: &str,
+    metric: &Metric,
     candidate: &str,
     baseline: &str,
     change: &ChangeFindings,
     verdict: ChangeVerdict,
 ) -> String {
     const FACTOR_MIN: f64 = 2.0;
-    if headline != "tps" {
-        let direction = if change.ratio > 1.0 { "higher" } else { "lower" };
-        return format!("{candidate} has a {direction} {headline} than {baseline}: {}", by(change));
+    let by = change_text(change, metric);
+    if metric.name != "tps" {
+        let direction = if change.is_more() { "higher" } else { "lower" };
+        return format!("{candidate} has a {direction} {} than {baseline}: {by}", metric.name);
     }
-    match (verdict, change.low.zip(change.high)) {
-        (ChangeVerdict::Better, Some((low, high))) if change.ratio >= FACTOR_MIN => {
-            let [ratio, low, high] = [change.ratio, low, high].map(times);
+    match (verdict, change.ratio.zip(change.low.zip(change.high))) {
+        (ChangeVerdict::Better, Some((ratio, (low, high)))) if ratio >= FACTOR_MIN => {
+            let [ratio, low, high] = [ratio, low, high].map(times);
             format!("{candidate} is {ratio}× as fast as {baseline} [{low}, {high}]")
         }
-        (ChangeVerdict::Better | ChangeVerdict::More, _) => {
-            format!("{candidate} is faster than {baseline}: {}", by(change))
-        }
-        _ => format!("{candidate} is slower than {baseline}: {}", by(change)),
+        (ChangeVerdict::Better | ChangeVerdict::More, _) => format!("{candidate} is faster than {baseline}: {by}"),
+        _ => format!("{candidate} is slower than {baseline}: {by}"),
     }
-}
-
-/// `+15.6% [+14.1, +17.0]`.
-fn by(change: &ChangeFindings) -> String {
-    crate::words::comparison::change_text(change)
 }
 
 /// Two digits, as a person would say it.
