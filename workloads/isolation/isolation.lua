@@ -4,10 +4,12 @@
 -- Lists (`--model append`, and `rows` with a row for each element): transactions append unique numbers and read whole
 -- lists, so that reads show the order of all appends. Registers (`register`): a write says which version it replaced.
 -- Bank (`bank`): the sum of all balances never changes. docs/isolation.md says what is proved. With `--read-from 2`,
--- transactions that only read run on the second --db, such as a replica of the first.
+-- transactions that only read run on the second --db, such as a replica of the first. One session alone could not show
+-- anything: there are 8 unless --sessions says otherwise.
 
 local LEVELS = assay.share("isolation_levels")
 
+sysbench.cmdline.sessions = 8
 sysbench.cmdline.options = {
   model = {
     "What transactions work on: append (lists in one row), rows (lists with a row for each element), register "
@@ -45,6 +47,10 @@ local function options()
   local opt = sysbench.opt
   if opt.keys < 2 or opt.keys > KEYS_MAX then error("--keys is a number from 2 to " .. KEYS_MAX, 0) end
   if opt.operations < 1 or opt.length < 1 then error("--operations and --length are at least 1", 0) end
+  if opt.read_from < 0 or opt.read_from > opt.databases then
+    local there = opt.databases == 1 and "there is one --db" or "there are " .. opt.databases .. " --db"
+    error(("--read-from %d: %s"):format(opt.read_from, there), 0)
+  end
   return opt
 end
 
@@ -64,16 +70,24 @@ function cleanup()
   for _, name in ipairs(sql.names) do con:query("DROP TABLE IF EXISTS " .. name) end
 end
 
+-- The run that uses the tables is in one of them. Agents of a fleet have the seed in common, and are one run.
+local SEEDS, STARTS = 2 ^ 20, 2 ^ 32
+-- A total that differs at the end: the tables were not this run's alone (`assay.history`).
+local RUN = "run of the history"
+local function seed_of(token) return math.floor(token / STARTS) end
+local function own_seed() return sysbench.opt.rand_seed % SEEDS end
+
 --- Values of earlier runs would be those of nobody: everything starts empty, on replicas, too.
 function init()
   local opt, con = options(), connect(WRITER)
-  local token = os.time() * 1000 + uniform(0, 999)
+  local token = own_seed() * STARTS + (os.time() * 1000 + uniform(0, 999)) % STARTS
   local rows = tonumber((con:query_row("SELECT COUNT(*) FROM isolation_register")))
   if rows < opt.keys then
     error(("--keys %d: the tables were prepared with %d"):format(opt.keys, rows), 0)
   end
   for _, statement in ipairs(sql.reset) do con:query(statement) end
-  con:query("UPDATE isolation_run SET token = " .. token .. " WHERE id = 1")
+  con:query(("UPDATE isolation_run SET token = %.0f WHERE id = 1"):format(token))
+  assay.total(RUN, own_seed())
   if opt.read_from == 0 then return end
   local replica = connect(opt.read_from)
   local function token_of(there) return (there:query_row("SELECT token FROM isolation_run WHERE id = 1")) end
@@ -83,7 +97,13 @@ function init()
     if is_there and there == token_of(con) then return end
     assay.sleep(PAUSE)
   end
-  error("--read-from: the second --db does not get the changes of the first", 0)
+  error(("--read-from %d: this --db does not get the changes of the first"):format(opt.read_from), 0)
+end
+
+--- Whose tables they are in the end: a run that has begun meanwhile has emptied them, and sums do not say whose changes
+--- they are of.
+function done()
+  assay.total(RUN, seed_of(tonumber((connect(WRITER):query_row("SELECT token FROM isolation_run WHERE id = 1")))))
 end
 
 -- What operations do ------------------------------------------------------------------------------------------------

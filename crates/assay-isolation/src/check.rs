@@ -6,7 +6,7 @@ use crate::cycles::{Search, find};
 use crate::facts::Facts;
 use crate::findings::{Findings, Reason};
 use crate::graph::{Builder, Graph, Kind};
-use crate::history::{History, Outcome};
+use crate::history::{History, Operation, Outcome, stamp_of};
 use crate::local::Local;
 use crate::phenomenon::{Form, Phenomenon};
 use crate::timing;
@@ -44,6 +44,8 @@ pub fn check(history: &History, clock_error: u64) -> IsolationVerdict {
         writes,
         keys: facts.keys.len() as u64,
         partial: history.is_partial(),
+        concurrent: Some(concurrent(history, &facts.is_committed)),
+        foreign: foreign(&facts),
         ..IsolationVerdict::default()
     };
     let mut sessions = BTreeSet::new();
@@ -58,6 +60,59 @@ pub fn check(history: &History, clock_error: u64) -> IsolationVerdict {
     verdict.sessions = sessions.len() as u64;
     verdict.anomalies = findings.into_anomalies(history, &facts.keys);
     verdict
+}
+
+/// Committed transactions during which one of another session was running.
+fn concurrent(history: &History, is_committed: &[bool]) -> u64 {
+    let mut order: Vec<u32> = (0..history.len() as u32).collect();
+    let of = |index: u32| history.transaction(index as usize);
+    order.sort_unstable_by_key(|index| of(*index).begin);
+    let mut met = vec![false; history.len()];
+    // The latest end so far, and the latest of any other session.
+    let (mut latest, mut other) = ((u32::MAX, 0), (u32::MAX, 0));
+    for index in &order {
+        let now = of(*index);
+        let before = if latest.0 == now.session { other } else { latest };
+        met[*index as usize] = before.0 != u32::MAX && before.1 > now.begin;
+        if latest.0 == now.session {
+            latest.1 = latest.1.max(now.end);
+        } else if now.end >= latest.1 {
+            (other, latest) = (latest, (now.session, now.end));
+        } else if now.end >= other.1 {
+            other = (now.session, now.end);
+        }
+    }
+    // When the next transaction begins, and when the next one of another session than that does.
+    let (mut next, mut after) = ((u32::MAX, u64::MAX), (u32::MAX, u64::MAX));
+    for index in order.iter().rev() {
+        let now = of(*index);
+        let following = if next.0 == now.session { after } else { next };
+        met[*index as usize] |= following.1 < now.end;
+        if next.0 != now.session {
+            after = next;
+        }
+        next = (now.session, now.begin);
+    }
+    met.iter().zip(is_committed).filter(|(met, is_committed)| **met && **is_committed).count() as u64
+}
+
+/// Reads that found a value with the stamp of another run.
+fn foreign(facts: &Facts<'_>) -> u64 {
+    // What is missing may be what this run wrote itself.
+    if facts.history.is_partial() {
+        return 0;
+    }
+    let own: BTreeSet<u64> = facts.writes.iter().filter_map(|write| stamp_of(write.value)).collect();
+    let is_foreign = |value: &u64| stamp_of(*value).is_some_and(|stamp| !own.contains(&stamp));
+    let found = |operation: &Operation<'_>| match operation {
+        Operation::ReadList { values, .. } => values.iter().any(is_foreign),
+        Operation::Read { version, .. } | Operation::Write { replaced: Some(version), .. } => {
+            is_foreign(&version.value)
+        }
+        _ => false,
+    };
+    let operations = facts.history.transactions().flat_map(|transaction| transaction.operations());
+    operations.filter(found).count() as u64
 }
 
 /// Finds cycles of two transactions, and counts them all.

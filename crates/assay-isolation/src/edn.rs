@@ -9,18 +9,25 @@ impl History {
     /// `:r`, `:append` and `:w` operations. Registers are written as `rw-register` histories, without the numbers of
     /// their versions; counters and totals are left out.
     pub fn write_edn(&self, text: &mut dyn Write) -> fmt::Result {
-        let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * self.len());
+        // Of equal instants, invocations come first: such transactions are concurrent. But the next transaction of a
+        // session, such as a second attempt, begins after the one before it has ended, even within one instant.
+        let mut events: Vec<(u64, u32, usize, bool)> = Vec::with_capacity(2 * self.len());
+        let mut ends = crate::hash::IntMap::<u32, (u64, u32)>::default();
         for (index, transaction) in self.transactions().enumerate() {
-            events.push((transaction.begin, true, index));
-            events.push((transaction.end, false, index));
+            let (last, place) = ends.get(&transaction.session).copied().unwrap_or_default();
+            let follows = place > 0 && last != u64::MAX && transaction.begin <= last;
+            let begin = if follows { (last, place + 1) } else { (transaction.begin, 0) };
+            let end = (transaction.end, 1).max((begin.0, begin.1 + 1));
+            events.push((begin.0, begin.1, index, true));
+            events.push((end.0, end.1, index, false));
+            ends.insert(transaction.session, end);
         }
-        // Of equal instants, invocations come first: such transactions are concurrent.
-        events.sort_unstable_by_key(|(instant, is_begin, index)| (*instant, !is_begin, *index));
+        events.sort_unstable();
         // A process of Elle whose operation has an unknown outcome is never used again.
         let mut processes = crate::hash::IntMap::<u32, u64>::default();
         let mut of_transaction = vec![0u64; self.len()];
         let mut fresh = self.transactions().map(|one| u64::from(one.session) + 1).max().unwrap_or(0);
-        for (number, (instant, is_begin, index)) in events.into_iter().enumerate() {
+        for (number, (instant, _, index, is_begin)) in events.into_iter().enumerate() {
             let transaction = self.transaction(index);
             if is_begin {
                 let process = processes.entry(transaction.session).or_insert(u64::from(transaction.session));

@@ -1,6 +1,6 @@
 //! What was found so far: how often, and the shortest example.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::Kind;
 use crate::history::{History, Operation, Outcome};
@@ -27,6 +27,8 @@ struct Found {
 #[derive(Default)]
 pub(crate) struct Findings {
     found: BTreeMap<(Phenomenon, Form), Found>,
+    /// What was counted by its cause: a key and a value.
+    causes: BTreeSet<(Phenomenon, u64, u64)>,
 }
 
 /// Longest part of a list that an example shows.
@@ -38,6 +40,13 @@ impl Findings {
     /// Something that these transactions alone show.
     pub(crate) fn add(&mut self, phenomenon: Phenomenon, transactions: &[u32]) {
         self.add_with(phenomenon, Form::Plain, transactions, &[]);
+    }
+
+    /// The same, unless this cause was counted before: a value that is wrong once is read by everybody who comes later.
+    pub(crate) fn add_once(&mut self, phenomenon: Phenomenon, cause: (u64, u64), transactions: &[u32]) {
+        if self.causes.insert((phenomenon, cause.0, cause.1)) {
+            self.add(phenomenon, transactions);
+        }
     }
 
     /// Something that the relations of these transactions show.

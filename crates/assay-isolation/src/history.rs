@@ -61,6 +61,16 @@ impl Version {
 /// Stands for the value where a version has only a number.
 const COUNTED: u64 = u64::MAX;
 
+/// Bits of a value below the stamp of its run.
+pub const STAMP_SHIFT: u32 = 32;
+/// Stamps are from 1 to this, so that values stay exact in a double.
+pub const STAMP_MAX: u64 = 0xfff;
+
+/// The stamp of the run that wrote a value; `None`: the value has none, or is that of a counter.
+pub(crate) fn stamp_of(value: u64) -> Option<u64> {
+    (value != COUNTED && value >> STAMP_SHIFT != 0).then_some(value >> STAMP_SHIFT)
+}
+
 /// What a transaction did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {

@@ -29,7 +29,7 @@ mod verdict;
 mod versions;
 
 pub use check::check;
-pub use history::{History, Operation, Operations, Outcome, Transaction, Version, log};
+pub use history::{History, Operation, Operations, Outcome, STAMP_MAX, STAMP_SHIFT, Transaction, Version, log};
 pub use level::IsolationLevel;
 pub use phenomenon::{Form, Phenomenon};
 pub use verdict::{Anomaly, Example, ExampleLink, ExampleStep, IsolationVerdict, Relation};

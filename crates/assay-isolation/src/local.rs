@@ -114,7 +114,8 @@ impl<'a, 'b> Local<'a, 'b> {
             Operation::Total { found, expected } => {
                 self.reads += 1;
                 if found != expected {
-                    self.findings.add(Phenomenon::WrongTotal, &[index]);
+                    // Money that is gone stays gone: all later sums are as wrong.
+                    self.findings.add_once(Phenomenon::WrongTotal, (expected as u64, found as u64), &[index]);
                 }
             }
         }
@@ -148,9 +149,9 @@ impl<'a, 'b> Local<'a, 'b> {
     fn miscounted(&mut self, index: u32, key: usize, number: u64) {
         let failed = self.facts.unsure_of(key, number).find(|writer| self.facts.outcome(*writer) == Outcome::Failed);
         match failed {
-            Some(writer) => self.findings.add(Phenomenon::AbortedRead, &[writer, index]),
+            Some(writer) => self.findings.add_once(Phenomenon::AbortedRead, (key as u64, number), &[writer, index]),
             None if self.facts.history.is_partial() => {}
-            None => self.findings.add(Phenomenon::GarbageRead, &[index]),
+            None => self.findings.add_once(Phenomenon::GarbageRead, (key as u64, number), &[index]),
         }
     }
 
@@ -200,22 +201,24 @@ impl<'a, 'b> Local<'a, 'b> {
                     let at = value.and_then(|value| self.facts.write_of(key, *value));
                     at.map_or(index, |at| self.facts.writes[at].transaction)
                 });
-                self.findings.add(Phenomenon::IncompatibleOrder, &[index, writers[0], writers[1]]);
+                let cause = (key as u64, values.get(agreed).copied().unwrap_or_default());
+                self.findings.add_once(Phenomenon::IncompatibleOrder, cause, &[index, writers[0], writers[1]]);
             }
         }
     }
 
     /// A value was found that is not among the versions of its key.
     fn strange(&mut self, index: u32, key: usize, value: u64) {
+        let cause = (key as u64, value);
         match self.facts.write_of(key, value) {
             None if self.facts.history.is_partial() => {}
-            None => self.findings.add(Phenomenon::GarbageRead, &[index]),
-            Some(_) if self.facts.has_failed(key, value) => {
-                let writer = self.facts.write_of(key, value).map_or(index, |at| self.facts.writes[at].transaction);
-                self.findings.add(Phenomenon::AbortedRead, &[writer, index]);
-            }
+            None => self.findings.add_once(Phenomenon::GarbageRead, cause, &[index]),
             Some(at) => {
-                self.findings.add(Phenomenon::IncompatibleOrder, &[index, self.facts.writes[at].transaction]);
+                let writer = self.facts.writes[at].transaction;
+                match self.facts.has_failed(key, value) {
+                    true => self.findings.add_once(Phenomenon::AbortedRead, cause, &[writer, index]),
+                    false => self.findings.add_once(Phenomenon::IncompatibleOrder, cause, &[index, writer]),
+                }
             }
         }
     }

@@ -25,6 +25,13 @@ pub struct IsolationVerdict {
     /// The limit of the history was reached, and later transactions were not checked.
     #[serde(default)]
     pub partial: bool,
+    /// Committed transactions during which one of another session was running: only these can show most anomalies.
+    /// Absent in records of earlier versions.
+    #[serde(default)]
+    pub concurrent: Option<u64>,
+    /// Reads that found a value of another run. What such a history shows is not the database's doing.
+    #[serde(default)]
+    pub foreign: u64,
     /// What is wrong, the worst first.
     #[serde(default)]
     pub anomalies: Vec<Anomaly>,
@@ -34,6 +41,17 @@ impl IsolationVerdict {
     /// Anomalies that a level forbids.
     pub fn violations(&self, level: IsolationLevel) -> impl Iterator<Item = &Anomaly> {
         self.anomalies.iter().filter(move |anomaly| level.forbids(anomaly.phenomenon, anomaly.form))
+    }
+
+    /// Whether only sums were read: no level can be told from them.
+    pub fn has_only_totals(&self) -> bool {
+        self.keys == 0 && self.reads > 0
+    }
+
+    /// Whether transactions of several sessions met, and left more than sums: then the absence of anomalies says
+    /// something about levels.
+    pub fn is_telling(&self) -> bool {
+        !self.has_only_totals() && self.concurrent != Some(0)
     }
 
     /// Whether nothing was found that the level forbids.

@@ -55,13 +55,14 @@ impl<'a> Versions<'a> {
             if let Some(at) = facts.write_of(key, *value) {
                 let write = &mut facts.writes[at];
                 if write.number != 0 {
-                    findings.add(Phenomenon::DuplicateElement, &[write.transaction, reader]);
+                    let cause = (key as u64, *value);
+                    findings.add_once(Phenomenon::DuplicateElement, cause, &[write.transaction, reader]);
                     continue;
                 }
                 write.number = number;
                 (entry.transaction, entry.is_last) = (write.transaction, write.is_last);
             } else if !facts.history.is_partial() {
-                findings.add(Phenomenon::GarbageRead, &[reader]);
+                findings.add_once(Phenomenon::GarbageRead, (key as u64, *value), &[reader]);
             }
             self.entries[key].push(entry);
         }

@@ -47,6 +47,10 @@ impl Assignment {
             let declared = declared.ok_or_else(|| wrong("", "the workload has no such option"))?;
             *value = typed(declared, value).map_err(|(text, reason)| wrong(&text, &reason))?;
         }
+        let load = &mut spec.load;
+        if spec.task == "run" && load.sessions.is_none() && load.terminals.is_none() && load.find_rate.is_empty() {
+            load.sessions = program.sessions().map(Into::into);
+        }
         let given = spec.workload.options.clone().into_iter().collect();
         let workload = Workload { name: spec.workload.name.clone(), program, given };
         Ok(Assignment { spec, workload, words })

@@ -12,6 +12,9 @@ use assay_process::{files, terminal};
 use assay_record::{HistoryFile, Isolation, ReadHistory, Share, history_path};
 use assay_script::Declaration;
 
+/// The total by which a workload says whose its tables are: if it differs after the run, another one has begun on them.
+const RUN: &str = "run of the history";
+
 /// A check of so many transactions takes long enough to be announced.
 const MANY: usize = 100_000;
 
@@ -26,7 +29,12 @@ pub fn promised(outcome: &Outcome) -> Option<IsolationLevel> {
 /// Checks the history; `None` if the workload has none.
 pub fn verdict(outcome: &Outcome, quiet: bool) -> Option<Isolation> {
     // All sessions are of this process and read one clock.
-    Some(judge(promised(outcome)?, &outcome.history, 0, quiet))
+    let mut found = judge(promised(outcome)?, &outcome.history, 0, quiet);
+    let of_run = outcome.work.totals.iter().find(|total| total.name == RUN);
+    if of_run.is_some_and(|total| total.after.is_some_and(|after| total.before != Some(after))) {
+        found.verdict.foreign = found.verdict.foreign.max(1);
+    }
+    Some(found)
 }
 
 fn judge(level: IsolationLevel, history: &History, clock_error_ns: u64, quiet: bool) -> Isolation {

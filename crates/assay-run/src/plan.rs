@@ -398,6 +398,7 @@ impl Part {
         let text = |text: &str| OptionValue::Text(text.to_owned());
         let core = [
             ("threads", number(f64::from(self.threads))),
+            ("databases", number(assignment.spec.target.urls.len().max(1) as f64)),
             ("terminals", number(f64::from(self.terminals))),
             ("events", number(self.limit.transactions.unwrap_or(0) as f64)),
             ("time", number(self.limit.time.unwrap_or(Nanos::ZERO).as_secs_f64())),

@@ -31,6 +31,10 @@ pub(crate) struct Declared {
     pub(crate) own_rows: bool,
     /// Where `event` ends: the file, and its line.
     pub(crate) event: Option<(String, u32)>,
+    /// `sysbench.cmdline.sessions`; 0: not given.
+    pub(crate) sessions: u32,
+    /// Types of transactions.
+    pub(crate) types: BTreeSet<String>,
 }
 
 impl Declared {
@@ -44,13 +48,15 @@ impl Declared {
             hooks: BTreeSet::new(),
             own_rows: false,
             event: None,
+            sessions: 0,
+            types: BTreeSet::new(),
         }
     }
 }
 
 /// # Safety
-/// `options`, `commands`, `globals`, `has_options`, `hooks`, `own_rows`, and the file and line of `event`'s end, of
-/// `entries.declare` in session.lua are at 2 to 9.
+/// `options`, `commands`, `globals`, `has_options`, `hooks`, `own_rows`, the file and line of `event`'s end, `sessions`
+/// and `types`, of `entries.declare` in session.lua are at 2 to 11.
 pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, ScriptError> {
     let mut declared = Declared::default();
     // SAFETY: the caller's promise; every value read is pushed and popped again, and texts are copied.
@@ -69,6 +75,7 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
             let file = String::from_utf8_lossy(text_at(thread, 8)).into_owned();
             declared.event = Some((file, lua::lua_tonumber(thread, 9) as u32));
         }
+        declared.sessions = lua::lua_tonumber(thread, 10) as u32;
         for i in 1..=lua::lua_objlen(thread, 2) {
             lua::lua_rawgeti_(thread, 2, i as c_int);
             field(c"kind");
@@ -134,7 +141,7 @@ pub(crate) unsafe fn read_declared(thread: *mut lua_State) -> Result<Declared, S
             declared.commands.push(CommandDeclaration { name: text(c"name"), parallel });
             pop();
         }
-        for (index, names) in [(4, &mut declared.globals), (6, &mut declared.hooks)] {
+        for (index, names) in [(4, &mut declared.globals), (6, &mut declared.hooks), (11, &mut declared.types)] {
             for i in 1..=lua::lua_objlen(thread, index) {
                 lua::lua_rawgeti_(thread, index, i as c_int);
                 names.insert(String::from_utf8_lossy(text_at(thread, -1)).into_owned());

@@ -5,11 +5,12 @@
 //! prelude, which raises errors itself. Pointers to text are valid until the next call.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use assay_isolation::{Version, log};
+use assay_isolation::{STAMP_MAX, STAMP_SHIFT, Version, log};
 use assay_seam::{Cell, Rows};
 
 use crate::front::{ScriptFront, Severity};
@@ -217,7 +218,7 @@ impl Native {
             counters: [0; 8],
             marks: Marks::default(),
             history: Vec::new(),
-            history_value: u64::from(number) + 1,
+            history_value: (stamp(seed) << STAMP_SHIFT) + u64::from(number) + 1,
             terminal: None,
             results: Vec::new(),
             loaders: Vec::new(),
@@ -676,6 +677,13 @@ unsafe fn history<'a>(shared: *mut Shared) -> &'a mut Native {
     let (shared, native) = unsafe { parts(shared) };
     shared.has_history = true;
     native
+}
+
+/// What the values of this run's history have in common, and those of other runs on the same tables do not: the same
+/// seed in another process has another one.
+fn stamp(seed: u64) -> u64 {
+    static PROCESS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    1 + PROCESS.hash_one(seed) % STAMP_MAX
 }
 
 /// A value that no other session has, and this one only once.

@@ -121,6 +121,16 @@ impl Program {
         self.declared().own_rows
     }
 
+    /// Sessions of a run that does not say how many, if the workload has an opinion.
+    pub fn sessions(&self) -> Option<u32> {
+        Some(self.declared().sessions).filter(|sessions| *sessions > 0)
+    }
+
+    /// Types of transactions that the top level has named; scripts may name others later.
+    pub fn types(&self) -> impl Iterator<Item = &str> {
+        self.declared().types.iter().map(String::as_str)
+    }
+
     /// Custom commands in the order of their names.
     pub fn commands(&self) -> &[CommandDeclaration] {
         &self.declared().commands

@@ -1,5 +1,6 @@
 //! Histories of the papers by their facts, and others that show one rule each.
 
+use assay_isolation::{Outcome, STAMP_SHIFT};
 use insta::assert_snapshot;
 
 use crate::written::{Append, Count, Counter, List, Read, Total, Write, Written, summary};
@@ -271,4 +272,84 @@ fn values_of_counters_that_nobody_gave_them_are_found() {
     StaleRead × 1
     holds: read-uncommitted, read-committed, repeatable-read, snapshot-isolation, serializable, strong-session-serializable
     ");
+}
+
+#[test]
+fn a_fault_is_counted_once_however_many_transactions_see_it() {
+    let mut sums = Written::default();
+    for at in 0..300 {
+        let found = if at < 100 { 400 } else { 397 + at / 250 };
+        sums.add(at as u32 % 3, Outcome::Ok, (at as u64, at as u64 + 2), &[Total(found, 400)]);
+    }
+    assert_eq!(summary(&sums.check()).lines().next(), Some("WrongTotal × 2"));
+    let mut values = Written::default().failed(1, (0, 1), &[Append(1, 5)]);
+    for at in 2..200 {
+        values.add(at as u32 % 3, Outcome::Ok, (at, at + 2), &[List(1, vec![5]), List(2, vec![99])]);
+    }
+    let found = summary(&values.check());
+    assert!(found.starts_with("GarbageRead × 1\nAbortedRead × 1\n"), "{found}");
+}
+
+#[test]
+fn only_transactions_that_met_others_are_concurrent() {
+    let apart = Written::default().ok(1, (0, 10), &[Append(1, 1)]).ok(1, (10, 20), &[Append(1, 2)]).ok(
+        2,
+        (20, 30),
+        &[Append(1, 3)],
+    );
+    assert_eq!(apart.check().concurrent, Some(0));
+    let met = Written::default()
+        .ok(1, (0, 40), &[Append(1, 1)])
+        .ok(2, (5, 10), &[Append(1, 2)])
+        .ok(2, (15, 20), &[Append(1, 3)])
+        .failed(3, (35, 60), &[Append(1, 4)])
+        .ok(2, (50, 55), &[Append(1, 5)])
+        .ok(1, (70, 75), &[Append(1, 6)]);
+    assert_eq!(met.check().concurrent, Some(4));
+}
+
+#[test]
+fn values_with_the_stamp_of_another_run_are_foreign_and_not_garbage_of_this_one() {
+    let (own, other) = ((7 << STAMP_SHIFT) + 1, (8 << STAMP_SHIFT) + 1);
+    let history = Written::default()
+        .ok(1, (0, 3), &[Append(1, own), List(1, vec![own])])
+        .ok(2, (1, 4), &[List(1, vec![own, other]), Read(2, 1, other)])
+        .ok(2, (5, 6), &[Write(3, own + 2, 1, other)]);
+    assert_eq!(history.check().foreign, 3);
+    let alone = Written::default().ok(1, (0, 3), &[Append(1, own), List(1, vec![own])]);
+    assert_eq!(alone.check().foreign, 0);
+}
+
+/// Elle reads one process at a time: an invocation, then its completion, then the next invocation.
+#[test]
+fn every_process_of_an_exported_history_completes_what_it_invokes_before_it_goes_on() {
+    let mut history = Written::default();
+    let mut begun = 0;
+    // A second attempt begins at the instant at which the first one failed, and some take no time at all.
+    for (outcome, took) in
+        [(Outcome::Failed, 5), (Outcome::Failed, 0), (Outcome::Ok, 3), (Outcome::Failed, 0), (Outcome::Ok, 0)]
+    {
+        for session in 1..3 {
+            history.add(session, outcome, (begun, begun + took), &[Append(1, begun * 10 + u64::from(session))]);
+        }
+        begun += took;
+    }
+    history.add(1, Outcome::Unknown, (begun, u64::MAX), &[Append(1, 900)]);
+    history.add(1, Outcome::Ok, (begun + 1, begun + 2), &[Append(1, 901)]);
+    let mut text = String::new();
+    history.0.write_edn(&mut text).unwrap();
+    let field = |line: &str, name: &str| {
+        let after = line.split_once(&format!(":{name} ")).unwrap().1;
+        after.split([',', ' ']).next().unwrap().to_owned()
+    };
+    let (mut open, mut time) = (std::collections::BTreeMap::new(), 0);
+    for line in text.lines() {
+        let (process, kind) = (field(line, "process"), field(line, "type"));
+        let before = open.insert(process, kind == ":invoke").unwrap_or(false);
+        assert_ne!(before, kind == ":invoke", "{line}\n{text}");
+        let now: u64 = field(line, "time").parse().unwrap();
+        assert!(now >= time, "{line}");
+        time = now;
+    }
+    assert_eq!(text.matches(":type :fail").count(), 6);
 }

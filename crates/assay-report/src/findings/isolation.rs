@@ -11,9 +11,10 @@ pub struct IsolationFindings {
     pub level: IsolationLevel,
     /// Nothing was found that this level forbids.
     pub kept: bool,
-    /// All levels of which that can be said.
+    /// All levels of which that can be said: none if no two transactions met, or only sums were read.
     pub not_violated: Vec<IsolationLevel>,
-    /// Whether at least one transaction committed: without one, nothing was checked.
+    /// Whether at least one transaction committed, and no values of another run were in the way: otherwise nothing was
+    /// checked.
     pub checked: bool,
     /// Numbers and anomalies. Those that the level permits are included.
     #[serde(flatten)]
@@ -24,11 +25,13 @@ pub struct IsolationFindings {
 pub(crate) fn isolation_findings(record: &Record) -> Option<IsolationFindings> {
     let found = record.isolation.as_ref()?;
     let verdict = found.verdict.clone();
+    let checked = verdict.committed > 0 && verdict.foreign == 0;
+    let is_known = |level: &IsolationLevel| checked && verdict.is_telling() && verdict.holds(*level);
     Some(IsolationFindings {
         level: found.level,
         kept: verdict.holds(found.level),
-        not_violated: IsolationLevel::ALL.into_iter().filter(|level| verdict.holds(*level)).collect(),
-        checked: verdict.committed > 0,
+        not_violated: IsolationLevel::ALL.into_iter().filter(is_known).collect(),
+        checked,
         verdict,
     })
 }

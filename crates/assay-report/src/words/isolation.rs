@@ -10,6 +10,13 @@ use crate::plain::clean;
 pub fn isolation_answer(found: &IsolationFindings) -> String {
     let promise = level_name(found.level);
     let verdict = &found.verdict;
+    if verdict.foreign > 0 {
+        return format!(
+            "{promise} was not checked: {} found values that another run wrote; let one run at a time use the tables, \
+             and start with empty ones",
+            number(verdict.foreign, "read", "reads")
+        );
+    }
     if !found.checked {
         return format!("{promise} was not checked: no transaction of the history committed");
     }
@@ -21,12 +28,23 @@ pub fn isolation_answer(found: &IsolationFindings) -> String {
     if verdict.partial {
         facts.push("later ones not checked: the history reached its limit".to_owned());
     }
-    let of = format!("{} ({})", number(verdict.committed, "transaction", "transactions"), facts.join(", "));
+    let facts = facts.join(", ");
+    let of = format!("{} ({facts})", number(verdict.committed, "transaction", "transactions"));
     let violations: Vec<&Anomaly> = verdict.violations(found.level).collect();
-    if violations.is_empty() {
-        return format!("no violation of {promise} in {of}");
+    if !violations.is_empty() {
+        return format!("{promise} violated in {of}: {}", anomalies(violations));
     }
-    format!("{promise} violated in {of}: {}", anomalies(violations))
+    if verdict.has_only_totals() {
+        let sums = number(verdict.reads, "sum", "sums");
+        return match verdict.anomalies.is_empty() {
+            true => format!("no wrong total in {sums} ({facts}); nothing else of {promise} was checked"),
+            false => format!("{promise} permits what was found in {sums} ({facts}); nothing else was checked"),
+        };
+    }
+    if !verdict.is_telling() {
+        return format!("{promise} was not tested: of {of}, no two ran at the same time");
+    }
+    format!("no violation of {promise} in {of}")
 }
 
 /// What else was found, which the level permits; and the strongest levels that were not violated.
@@ -43,6 +61,24 @@ pub(crate) fn isolation_remarks(found: &IsolationFindings) -> Vec<String> {
         .collect();
     if !permitted.is_empty() {
         remarks.push(format!("permitted by {}: {}", level_name(found.level), anomalies(permitted)));
+    }
+    if found.verdict.anomalies.iter().any(|anomaly| anomaly.phenomenon == Phenomenon::GarbageRead) {
+        remarks.push(
+            "values that nobody wrote: if another program used the tables, or they were not empty, they are no fault of \
+             the database"
+                .to_owned(),
+        );
+    }
+    if found.verdict.has_only_totals() {
+        return remarks;
+    }
+    if !found.verdict.is_telling() {
+        remarks.push(
+            "checked: what each transaction and each session saw of its own; for anomalies between transactions, give \
+             two or more --sessions and a load that keeps them busy"
+                .to_owned(),
+        );
+        return remarks;
     }
     let names: Vec<&str> = found.not_violated.iter().map(|level| level_name(*level)).collect();
     match names.is_empty() {
@@ -61,6 +97,9 @@ pub(crate) struct ExampleWords<'a> {
 
 /// Counterexamples: those that violate the level first.
 pub(crate) fn isolation_examples<'a>(found: &'a IsolationFindings) -> Vec<ExampleWords<'a>> {
+    if !found.checked {
+        return Vec::new();
+    }
     let (mut violations, permitted): (Vec<&Anomaly>, Vec<&Anomaly>) =
         found.verdict.anomalies.iter().partition(|one| found.level.forbids(one.phenomenon, one.form));
     violations.extend(permitted);

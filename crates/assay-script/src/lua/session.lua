@@ -893,7 +893,10 @@ function entries.declare(session)
     local info = debug.getinfo(event, "S")
     if info.lastlinedefined > 0 then file, line = info.source:gsub("^[@=]", ""), info.lastlinedefined end
   end
-  yield(ask.DECLARED, options, commands, globals, own.options ~= nil, hooks, own.own_rows == true, file, line)
+  local types = {}
+  for i, type_ in ipairs(session.types or {}) do types[i] = type_.name end
+  yield(ask.DECLARED, options, commands, globals, own.options ~= nil, hooks, own.own_rows == true, file, line,
+    tonumber(own.sessions) or 0, types)
   return true
 end
 

@@ -137,7 +137,9 @@ fn no_violation_is_found_where_transactions_are_serializable() {
             let line = format!("run isolation --db {url} --model {model} --expect strict-serializable {load}");
             let ran = place.folder.expect(&line, 0);
             let answer = first_line(&ran);
-            assert!(answer.starts_with("no violation of strict serializability in "), "{}", ran.shown());
+            let right =
+                if model == "bank" { "no wrong total in " } else { "no violation of strict serializability in " };
+            assert!(answer.starts_with(right), "{}", ran.shown());
         }
     }
 }
@@ -280,4 +282,84 @@ fn reads_of_a_replica_are_stale_and_otherwise_isolated() {
     assert!(first_line(&ran).starts_with("no violation of read committed in "), "{}", ran.shown());
     assert!(ran.stdout.contains(" × stale read"), "{}", ran.shown());
     folder.expect(&format!("server stop {name} --remove"), 0);
+}
+
+/// Nothing that happens between transactions can be found where none meet.
+#[test]
+fn one_session_tests_no_level_and_the_default_has_several() {
+    let place = Place::sqlite();
+    let url = &place.url;
+    let load = "--keys 8 --transactions 200 --no-record";
+    place.folder.expect(&format!("prepare isolation --db {url} --keys 8"), 0);
+    let alone = place.folder.expect(&format!("run isolation --db {url} {load} --sessions 1"), 0);
+    let answer = first_line(&alone);
+    assert!(answer.starts_with("serializability was not tested: of 200 transactions (1 session, "), "{answer}");
+    assert!(answer.ends_with("no two ran at the same time"), "{answer}");
+    assert!(!alone.stdout.contains("not violated"), "{}", alone.shown());
+    let findings = place.folder.expect(&format!("run isolation --db {url} {load} --sessions 1 --format json"), 0);
+    assert_eq!(findings.findings()["isolation"]["not_violated"].as_array().map(Vec::len), Some(0));
+    let default = place.folder.expect(&format!("run isolation --db {url} {load}"), 0);
+    assert!(first_line(&default).contains("(8 sessions, "), "{}", default.shown());
+    // Sums are all that the bank leaves.
+    let bank = place.folder.expect(&format!("run isolation --db {url} {load} --model bank"), 0);
+    let answer = first_line(&bank);
+    assert!(answer.starts_with("no wrong total in "), "{answer}");
+    assert!(answer.ends_with("; nothing else of serializability was checked"), "{answer}");
+    assert!(!bank.stdout.contains("not violated"), "{}", bank.shown());
+}
+
+/// The tables are emptied under the first run, and then have the values of both.
+#[test]
+fn two_runs_on_the_same_tables_accuse_nobody() {
+    let place = Place::sqlite();
+    let url = &place.url;
+    place.folder.expect(&format!("prepare isolation --db {url} --keys 8"), 0);
+    for model in ["append", "register", "bank"] {
+        let options = format!("run isolation --db {url} --keys 8 --model {model} --sessions 2 --no-record");
+        let mut first = place.folder.start(&format!("{options} --time 300s"));
+        first.wait_for_any_interval();
+        let second = place.folder.run(&format!("{options} --transactions 2000"));
+        first.signal(Signal::SIGINT);
+        let first = first.finish();
+        let answer = first_line(&first);
+        assert!(answer.starts_with("serializability was not checked: "), "{model}: {}", first.shown());
+        assert!(answer.contains(" found values that another run wrote; let one run at a time"), "{}", first.shown());
+        assert_eq!(first.code, Some(1), "{}", first.shown());
+        for ran in [first, second] {
+            assert!(!ran.shown().contains("violated in"), "{model}: {}", ran.shown());
+        }
+    }
+    // One after the other is as good as the first.
+    let again = format!("run isolation --db {url} --keys 8 --transactions 400 --sessions 4 --no-record");
+    let ran = place.folder.expect(&again, 0);
+    assert!(first_line(&ran).starts_with("no violation of "), "{}", ran.shown());
+}
+
+/// Elle reads each process by itself: an invocation, its completion, the next invocation.
+#[test]
+fn attempts_that_fail_end_before_the_next_begin_in_the_exported_history() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let place = Place::on(Kind::Postgres);
+    let url = &place.url;
+    place.folder.expect(&format!("prepare isolation --db {url} --keys 2"), 0);
+    let load = "--keys 2 --sessions 8 --transactions 800 --retries 1000 --history h.edn --no-record";
+    place.folder.expect(&format!("run isolation --db {url} {load}"), 0);
+    let history = std::fs::read_to_string(place.folder.path().join("h.edn")).unwrap();
+    let field = |line: &str, name: &str| {
+        let (_, rest) = line.split_once(&format!(":{name} ")).unwrap();
+        rest.split(',').next().unwrap().trim_start_matches(':').to_owned()
+    };
+    let (mut is_open, mut failed, mut time) = (std::collections::BTreeMap::new(), 0, 0);
+    for line in history.lines() {
+        let (process, kind) = (field(line, "process"), field(line, "type"));
+        let before = is_open.insert(process, kind == "invoke").unwrap_or(false);
+        assert_ne!(before, kind == "invoke", "{line}");
+        failed += usize::from(kind == "fail");
+        let now: u64 = field(line, "time").parse().unwrap();
+        assert!(now >= time, "{line}");
+        time = now;
+    }
+    assert!(failed > 0, "8 sessions on 2 keys fail now and then");
 }

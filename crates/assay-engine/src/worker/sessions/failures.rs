@@ -28,14 +28,15 @@ impl<I: Io> Sessions<I> {
     /// The transaction failed: decide, and restore the connections before telling the script.
     pub(super) fn on_failed(&mut self, session: usize, failure: Failure, at: Nanos) {
         self.clear_marks(session);
+        let ended = self.done_at(session, at);
         if self.states[self.all[session].state].state.has_history() {
             let transaction = self.all[session].transaction.as_ref();
             let is_unknown = transaction.is_some_and(|transaction| transaction.is_in_doubt());
             let outcome = if is_unknown { isolation::Outcome::Unknown } else { isolation::Outcome::Failed };
-            self.note_history(session, outcome, at);
+            self.note_history(session, outcome, ended);
         }
         let this = &mut self.all[session];
-        (this.footprint, this.attempt) = (Footprint::default(), at);
+        (this.footprint, this.attempt) = (Footprint::default(), ended);
         let error = if failure.statement { this.last_error.take() } else { None };
         if error.is_none() && !failure.restart {
             return self.end_run(session, RunError::Script(ScriptError::from(&failure)), at);
@@ -120,6 +121,7 @@ impl<I: Io> Sessions<I> {
                 RecoveryStep::Pause(pause) => return self.wake_after(session, pause),
                 RecoveryStep::GoOn(answer) => {
                     this.recovery = None;
+                    this.attempt = this.attempt.max(at);
                     return self.queue(session, answer, at);
                 }
             }

@@ -6,6 +6,7 @@
 --- The user's options and those of the workload, by name.
 ---@class sysbench.opt
 ---@field threads integer number of sessions
+---@field databases integer number of --db
 ---@field time number
 ---@field events number
 ---@field rand_seed number
@@ -17,6 +18,7 @@
 ---@field options table<string, table> options of the workload: name = {"what it is", default}
 ---@field commands table<string, table> further commands: name = {function, sysbench.cmdline.PARALLEL_COMMAND}
 ---@field own_rows boolean
+---@field sessions integer
 ---@field argv string[]
 ---@field command string
 ---@field script_path string
