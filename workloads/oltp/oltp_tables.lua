@@ -284,11 +284,20 @@ function expected_rows()
   return size, size, 1, size
 end
 
+-- More of a table than this is not missing because of interrupted transactions.
+local INTERRUPTED_MAX = 0.1
+
 --- Compares table `n` with what it should be; reports each difference to `found(what, expected, actual)`.
 local function check_table(driver, connection, n, found)
   local dialect = dialect_of(driver)
   local rows, id_low, id_high, c, pad, k = ask(connection, dialect:check_rows(n))
   local rows_min, rows_max, id_min, id_max = expected_rows()
+  if sysbench.opt.skip_trx and rows_min == rows_max and tonumber(rows) < rows_max then
+    -- Each was deleted by a statement of its own, and its session was killed or lost its connection before the INSERT.
+    assay.log(("table %s: %d rows are missing, as interrupted transactions of --skip-trx leave them"):format(
+      table_name(n), rows_max - tonumber(rows)))
+    rows_min = math.floor(rows_max * (1 - INTERRUPTED_MAX))
+  end
   local function check(what, value, low, high)
     value = tonumber(value)
     if not value or (value >= low and value <= high) then return end -- nil: there are no rows

@@ -14,8 +14,8 @@ return function(set)
 
   all.create = {
     format('{"create": "%s"}', name),
-    format('{"insert": "%s", "documents": [{"_id": 0, "at_start": %.0f, "now": %.0f, "loaded": %.0f}]}', counts,
-      set.recordcount, set.recordcount, set.recordcount),
+    format('{"insert": "%s", "documents": [{"_id": 0, "at_start": -1, "now": %.0f, "loaded": %.0f}]}', counts,
+      set.recordcount, set.recordcount),
   }
   all.columns = "_id, " .. concat(fields, ", ")
   -- Older servers refuse to drop what does not exist.

@@ -20,7 +20,7 @@ return function(set, product)
   all.create = {
     format("CREATE TABLE %s (ycsb_key VARCHAR(64) NOT NULL PRIMARY KEY, %s%s)", name, body, more),
     format("CREATE TABLE %s (at_start BIGINT NOT NULL, now BIGINT NOT NULL, loaded BIGINT NOT NULL)", counts),
-    format("INSERT INTO %s VALUES (%.0f, %.0f, %.0f)", counts, set.recordcount, set.recordcount, set.recordcount),
+    format("INSERT INTO %s VALUES (-1, %.0f, %.0f)", counts, set.recordcount, set.recordcount),
   }
   all.columns = "ycsb_key, " .. (json and "body" or concat(fields, ", "))
   all.values = json and 1 or set.fieldcount

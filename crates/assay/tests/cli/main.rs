@@ -17,6 +17,7 @@ mod experiments;
 mod hangs;
 mod insert_benchmark;
 mod interrupts;
+mod killed;
 mod lab;
 mod libraries;
 mod lists;
