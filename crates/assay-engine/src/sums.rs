@@ -12,6 +12,9 @@ use assay_seam::{Nanos, Origin};
 use crate::messages::{IntervalPart, WorkerStageSummary};
 use crate::outcome::{Interval, Outside, StageOutcome};
 
+/// Room for so many intervals is made at a time.
+const INTERVALS_MORE: usize = 256;
+
 /// See the module. Instants are those of the run's clock.
 pub(crate) struct StageSums {
     interval: Nanos,
@@ -153,6 +156,10 @@ impl StageSums {
             errors_by_class: tally.errors_by_class(),
         };
         let lost = sum.errors.iter().filter(|error| error.origin == Origin::Network.name());
+        // Doubling would hold twice of what a long run needs.
+        if stage.intervals.len() == stage.intervals.capacity() {
+            stage.intervals.reserve_exact(INTERVALS_MORE);
+        }
         stage.intervals.push(Interval {
             measured: assay_measure::Interval {
                 start_ns: start.0,

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,9 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bucket::{HDR_BUCKETS, HIGHEST_NS, bounds_of};
 
-/// A histogram as HDR V2: a header, then the counts of its buckets, with a negative number for several empty ones.
+/// A histogram as HDR V2, whose copies share their bytes: a header, then the counts of its buckets, with a negative
+/// number for several empty ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncodedHistogram(Box<[u8]>);
+pub struct EncodedHistogram(Arc<[u8]>);
 
 /// Largest V2 payload accepted. Three digits over 64 bits of range need at most 56,320 counts of 9 bytes.
 const PAYLOAD_BYTES_MAX: usize = 56_320 * 9;

@@ -545,7 +545,7 @@ pub(crate) struct WrittenSoFar {
     /// Without stages and telemetry.
     head: Record,
     stages: Vec<KnownStage>,
-    telemetry: Option<KnownTelemetry>,
+    pub(crate) telemetry: Option<KnownTelemetry>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -558,12 +558,12 @@ struct KnownStage {
 }
 
 #[derive(Clone, Debug, Default)]
-struct KnownTelemetry {
+pub(crate) struct KnownTelemetry {
     cost: Cost,
     interventions: Vec<Intervention>,
     /// Number of statements with plans.
     plans: usize,
-    scopes: Vec<KnownScope>,
+    pub(crate) scopes: Vec<KnownScope>,
 }
 
 /// How much of a scope that grows has been passed on.
@@ -577,6 +577,8 @@ pub struct KnownScope {
     log: usize,
     log_left_out: u64,
     statements: usize,
+    /// Samples that the scope no longer has, although everybody who follows it does.
+    let_go: usize,
 }
 
 /// When a record is written.
@@ -796,12 +798,12 @@ fn readings_since(telemetry: &Telemetry, known: Option<&KnownTelemetry>) -> (Opt
 impl KnownScope {
     /// New readings since the last call, and whether there are any.
     pub fn news(&mut self, scope: &Scope) -> (ScopeReadings, bool) {
-        let KnownScope { samples, series, events, absent, log, log_left_out, statements } = *self;
+        let KnownScope { samples, series, events, absent, log, log_left_out, statements, let_go } = *self;
         let waits = scope.waits.as_ref().map(|waits| waits_since(waits, events.map(|events| (events, samples))));
         let known_series = &scope.series[..series.min(scope.series.len())];
         let new_of = |values: &[Option<u64>]| -> Vec<Option<u64>> { values.iter().skip(samples).copied().collect() };
         let own: Vec<_> = known_series.iter().map(|series| new_of(&series.own)).collect();
-        let readings = ScopeReadings {
+        let mut readings = ScopeReadings {
             kind: scope.kind,
             target: scope.target,
             began_ns: scope.began_ns.iter().skip(samples).copied().collect(),
@@ -824,15 +826,54 @@ impl KnownScope {
             log: scope.log.len(),
             log_left_out: scope.log_left_out,
             statements: scope.statements.len(),
+            let_go,
         };
+        readings.begin_late(let_go, events.is_some());
         let counts = |of: &KnownScope| (of.samples, of.series, of.absent, of.log, of.log_left_out, of.statements);
         let has_grown = counts(self) != (samples, series, absent, log, log_left_out, statements);
         (readings, has_grown)
     }
 
-    /// The scope has left out its first samples.
+    /// The scope has left out its first samples, and so has everybody else.
     pub fn forget(&mut self, samples: usize) {
         self.samples = self.samples.saturating_sub(samples);
+    }
+
+    /// The scope has left out its first samples, which others keep: what begins later has gaps for them there.
+    pub fn let_go(&mut self, samples: usize) {
+        self.forget(samples);
+        self.let_go += samples;
+    }
+
+    /// The scope has all its samples again.
+    pub fn take_back(&mut self) {
+        self.samples += std::mem::take(&mut self.let_go);
+    }
+
+    /// Number of samples that are known and that the scope still has.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+}
+
+impl ScopeReadings {
+    /// There were so many samples before those that the new series have values for.
+    fn begin_late(&mut self, samples: usize, knows_waits: bool) {
+        fn gap<T: Clone>(values: &mut Vec<T>, samples: usize, none: T) {
+            values.splice(0..0, std::iter::repeat_n(none, samples));
+        }
+        for series in &mut self.series {
+            gap(&mut series.values, samples, None);
+            if !series.own.is_empty() {
+                gap(&mut series.own, samples, None);
+            }
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.events.iter_mut().for_each(|event| gap(&mut event.sessions, samples, 0));
+            if !knows_waits {
+                gap(&mut waits.looks, samples, 0);
+            }
+        }
     }
 }
 

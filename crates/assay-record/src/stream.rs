@@ -15,7 +15,7 @@ use zstd::zstd_safe::{self, DCtx, InBuffer, OutBuffer};
 
 use crate::copy::{self, Copied, Extent};
 use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
-use crate::event::{Ended, Event, Fold, Moment, WrittenSoFar};
+use crate::event::{Ended, Event, Fold, KnownScope, Moment, WrittenSoFar};
 use crate::source::Source;
 use crate::stage::Stage;
 use crate::status::Status;
@@ -540,6 +540,21 @@ impl RecordFile {
         append(file, &frames(&events).map_err(failed)?).map_err(failed)?;
         **known = now;
         Ok(())
+    }
+
+    /// The record is about to leave out the first samples of a scope, which are in the file. False: they are not.
+    pub fn let_go(&mut self, scope: usize, samples: usize) -> bool {
+        let Sink::Grows(_, known) = &mut self.sink else { return false };
+        let known = known.telemetry.as_mut().and_then(|telemetry| telemetry.scopes.get_mut(scope));
+        let known = known.filter(|known| known.samples() >= samples);
+        known.map(|known| known.let_go(samples)).is_some()
+    }
+
+    /// The record has all samples again.
+    pub fn take_back(&mut self) {
+        if let Sink::Grows(_, known) = &mut self.sink {
+            known.telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.scopes).for_each(KnownScope::take_back);
+        }
     }
 
     /// Appends events of a record that `replace` will write anew: those who follow the file see them. A device gets

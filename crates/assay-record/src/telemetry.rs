@@ -84,6 +84,22 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Leaves out what new series have before the first sample that is here.
+    pub fn align(&mut self) {
+        let length = self.began_ns.len();
+        fn keep_last<T>(values: &mut Vec<T>, number: usize) {
+            values.drain(..values.len().saturating_sub(number));
+        }
+        for series in &mut self.series {
+            keep_last(&mut series.values, length);
+            keep_last(&mut series.own, length);
+        }
+        if let Some(waits) = &mut self.waits {
+            keep_last(&mut waits.looks, length);
+            waits.events.iter_mut().for_each(|event| keep_last(&mut event.sessions, length));
+        }
+    }
+
     /// Leaves out the first samples, for those who watch for days.
     pub fn forget(&mut self, samples: usize) {
         fn drop_first<T>(values: &mut Vec<T>, number: usize) {

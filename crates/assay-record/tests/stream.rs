@@ -113,6 +113,35 @@ fn a_growing_record_is_whole_at_every_frame_and_a_follower_sees_the_same() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no temporary file is left behind");
 }
 
+/// A run of a day keeps the last minutes of its telemetry in memory, and its file all of it.
+#[test]
+fn a_file_is_whole_although_the_record_in_memory_lets_go_of_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json.zst");
+    let (record, parts) = (long(3), 6);
+    let mut file = RecordFile::begin(&path, &so_far(&record, 0, parts), Existing::Keep).unwrap();
+    let mut gone = vec![0; record.telemetry.as_ref().unwrap().scopes.len()];
+    for part in 0..parts {
+        let whole = so_far(&record, part, parts);
+        let mut kept = whole.clone();
+        let scopes = kept.telemetry.iter_mut().flat_map(|telemetry| &mut telemetry.scopes);
+        scopes.zip(&gone).for_each(|(scope, gone)| scope.forget(*gone));
+        file.append(&kept, Moment::Underway).unwrap();
+        assert_same(&Record::read(&path).unwrap(), &whole, &format!("part {part}"));
+        for (number, scope) in kept.telemetry.iter().flat_map(|telemetry| &telemetry.scopes).enumerate() {
+            let surplus = scope.began_ns.len().saturating_sub(1);
+            if surplus > 0 && file.let_go(number, surplus) {
+                gone[number] += surplus;
+            }
+        }
+    }
+    assert!(gone.iter().any(|gone| *gone > 0));
+    assert!(!file.let_go(0, usize::MAX), "what the file does not have stays");
+    file.take_back();
+    file.finish(&record).unwrap();
+    assert_same(&Record::read(&path).unwrap(), &record, "at the end");
+}
+
 /// The bytes of a record that grew, and what it was at the end of each frame.
 fn grown() -> (Vec<u8>, Vec<(usize, Record)>) {
     let folder = tempfile::tempdir().unwrap();

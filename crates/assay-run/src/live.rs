@@ -11,9 +11,9 @@ use assay_io::Clock;
 use assay_process::bar::Bar;
 use assay_process::diagnostics::Trouble;
 use assay_process::underway::Announced;
-use assay_process::{events, terminal};
+use assay_process::{events, files, terminal};
 use assay_record::{
-    Connected, DEFAULT_FOLDER, Event, Existing, Isolation, Load, Moment, Place, Record, RecordFile, Search,
+    Connected, DEFAULT_FOLDER, Event, Existing, Isolation, Load, Moment, Place, Record, RecordFile, Scope, Search,
     StageInterval, Started, Status, Totals, WriteError, history_path,
 };
 use assay_report::{LineOf, LiveMetrics, Progress, Promise};
@@ -54,6 +54,8 @@ pub struct Live {
     /// `None`: nothing is sampled.
     beside: Option<Beside>,
     samplers: Option<Samplers>,
+    /// The first samples are in the file alone.
+    lets_go: bool,
     /// The view on the terminal, if wanted.
     view: Option<OwnView>,
     /// The page, if wanted.
@@ -76,6 +78,8 @@ pub struct Left {
 
 /// With intervals of a second, the record grows every five seconds.
 const APPEND_EVERY: Duration = Duration::from_millis(4500);
+/// Samples of telemetry in memory: the file has them all, and a day of them would take a gigabyte.
+const SAMPLES_KEPT: usize = 300;
 /// Those who read a record that grows are a second late, not five.
 const SEEN_EVERY: Duration = Duration::from_millis(900);
 /// The table header is repeated after this many lines, so that it stays on the screen.
@@ -138,6 +142,7 @@ impl Live {
             clock: None,
             beside,
             samplers: None,
+            lets_go: false,
             view,
             served,
             announced,
@@ -318,7 +323,12 @@ impl Live {
     /// Takes what the samplers have read.
     fn read(&mut self) {
         if let Some(readings) = self.samplers.as_mut().and_then(Samplers::news) {
-            readings.clone().put_into(self.record.telemetry.get_or_insert_default());
+            if let Some(samplers) = &mut self.samplers {
+                samplers.let_go();
+            }
+            let telemetry = self.record.telemetry.get_or_insert_default();
+            readings.clone().put_into(telemetry);
+            telemetry.scopes.iter_mut().for_each(Scope::align);
             self.tell(Event::Readings(Box::new(readings)));
         }
     }
@@ -435,6 +445,19 @@ impl Live {
         if let Some(served) = &self.served {
             served.over(self.record.clone());
         }
+        if let (true, Some(file)) = (self.lets_go, &mut self.file) {
+            // What is not in the file yet, then everything from there.
+            let _ = file.append(&self.record, Moment::Interval);
+            match Record::read(file.path()) {
+                Ok(whole) => {
+                    self.record.telemetry = whole.telemetry;
+                    file.take_back();
+                }
+                Err(error) => terminal::warn(&format!(
+                    "only the last minutes of telemetry are in the report: {error}; the record has all of it"
+                )),
+            }
+        }
         let written = self.file.map(|file| match &self.shared {
             Some(_) => file.replace(&self.record),
             None => file.finish(&self.record),
@@ -465,7 +488,16 @@ impl Live {
         self.read();
         let Some(file) = &mut self.file else { return };
         record_of::fill(&mut self.record, so_far, (Status::Running, None));
-        let _ = file.append(&self.record, moment);
+        if file.append(&self.record, moment).is_ok() && self.shared.is_none() {
+            for (number, scope) in self.record.telemetry.iter_mut().flat_map(|all| &mut all.scopes).enumerate() {
+                let surplus = scope.began_ns.len().saturating_sub(SAMPLES_KEPT);
+                // A tenth more, so that it is rarely done.
+                if surplus > SAMPLES_KEPT / 10 && file.let_go(number, surplus) {
+                    scope.forget(surplus);
+                    self.lets_go = true;
+                }
+            }
+        }
         self.unseen = (Instant::now(), Nanos::ZERO);
         if moment != Moment::Interval {
             (self.appended, self.unwritten) = (Instant::now(), Nanos::ZERO);

@@ -134,6 +134,9 @@ pub fn begun_now() -> Record {
     }
 }
 
+/// Room for so many intervals is made at a time.
+const INTERVALS_MORE: usize = 256;
+
 /// Stores everything measured so far in `record`. Intervals and stages that it has already are not encoded again, which
 /// would cost more the longer the run.
 pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>)) {
@@ -160,6 +163,11 @@ pub fn fill(record: &mut Record, outcome: &Outcome, end: (Status, Option<String>
         }
         let mut intervals =
             record.stages.get_mut(i).map_or_else(Vec::new, |known| std::mem::take(&mut known.intervals));
+        let number = stage.intervals.len().saturating_sub(intervals.len());
+        if intervals.capacity() - intervals.len() < number {
+            // Doubling would hold twice of what a long run needs.
+            intervals.reserve_exact(number.max(INTERVALS_MORE));
+        }
         let new = stage.intervals.iter().skip(intervals.len());
         intervals.extend(new.map(|interval| interval.measured.clone()));
         let stage = stage_of(stage, outcome, record.started, intervals);

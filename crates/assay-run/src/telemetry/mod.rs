@@ -182,6 +182,13 @@ impl Samplers {
         is_new.then_some(readings)
     }
 
+    /// Leaves out all samples of which `news` has told: whoever was told keeps them.
+    pub fn let_go(&mut self) {
+        for handle in &mut self.all {
+            handle.shared.lock().expect("samplers do not panic").let_go(&mut handle.known);
+        }
+    }
+
     /// Leaves out the first samples of a scope, of which `news` has told.
     pub fn forget(&mut self, scope: usize, samples: usize) {
         if let Some(handle) = self.all.get_mut(scope) {

@@ -184,6 +184,13 @@ impl Shared {
         known.forget(samples);
     }
 
+    /// Leaves out the samples that are known, and are kept elsewhere.
+    pub(super) fn let_go(&mut self, known: &mut KnownScope) {
+        let samples = known.samples();
+        self.scope.forget(samples);
+        known.let_go(samples);
+    }
+
     /// What is new, and whether anything is. A metric that was finally read is not absent.
     pub(super) fn news(&self, known: &mut KnownScope) -> (ScopeReadings, bool) {
         let (readings, has_grown) = known.news(&self.scope);
@@ -380,6 +387,37 @@ mod tests {
     use assay_record::Telemetry;
 
     use super::*;
+
+    /// As a run does: the samplers keep nothing that is known, and the record gets everything.
+    #[test]
+    fn what_is_let_go_of_is_whole_where_it_is_kept() {
+        let collect = |lets_go: bool| {
+            let (mut shared, mut known) = (Shared::new(ScopeKind::Server, 0), KnownScope::default());
+            let (mut telemetry, mut readings) = (Telemetry::default(), Readings::default());
+            for at in 1..=6 {
+                readings.put("commits", "a", at);
+                if at > 3 {
+                    readings.put_with("deadlocks", "b", 9, Own::Part(at));
+                    readings.saw([("Lock".to_owned(), 2)]);
+                    readings.samples_waits();
+                }
+                if at > 4 {
+                    readings.saw([("IO".to_owned(), 1)]);
+                }
+                shared.keep((Nanos(at), Nanos(at)), &mut readings, Nanos(1));
+                let scopes = vec![shared.news(&mut known).0];
+                let (cost, interventions, plans) = (shared.cost, Vec::new(), Vec::new());
+                assay_record::Readings { full: false, every_ns: 1, cost, interventions, plans, scopes }
+                    .put_into(&mut telemetry);
+                if lets_go {
+                    shared.let_go(&mut known);
+                    assert_eq!(shared.scope.began_ns.len(), 0);
+                }
+            }
+            telemetry
+        };
+        assert_eq!(collect(true), collect(false));
+    }
 
     #[test]
     fn what_is_forgotten_here_and_there_leaves_the_rest_together() {
