@@ -8,10 +8,10 @@
 
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
-use assay_io::{Address, Io, IoEvent, NeededEndpoints, SocketId, Target, Unresolved};
+use assay_io::{Address, Closed, Io, IoEvent, NeededEndpoints, SocketId, Target, Unresolved};
 use assay_seam::{
-    Cell, ConnectOptions, Connection, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation, Outlet, Progress,
-    Rows, RowsPool, RowsWanted, ServerFacts, ServerReads, StatementError, StatementId,
+    Cell, Class, Code, ConnectOptions, Connection, Driver, Endpoint, Exchange, Nanos, NoSurroundings, Operation,
+    Outlet, Progress, Rows, RowsPool, RowsWanted, ServerFacts, ServerReads, StatementError, StatementId,
 };
 use core::net::SocketAddr;
 
@@ -24,6 +24,8 @@ pub struct Client {
     /// Which address of the target.
     place: usize,
     is_lost: bool,
+    /// How the connection was lost, if the network said so.
+    closed: Option<Closed>,
     out: Vec<u8>,
     pool: RowsPool,
     /// Whoever waits for its answers.
@@ -75,7 +77,7 @@ impl Client {
         clock: Clock,
         patience: Nanos,
         waiting: Option<&'static dyn Waiting>,
-    ) -> Result<Client, String> {
+    ) -> Result<Client, Box<StatementError>> {
         Client::open_with(target, clock, patience, waiting, || target.database.connection())
     }
 
@@ -88,11 +90,11 @@ impl Client {
         let target = target.map_err(|unresolved| match unresolved {
             Unresolved::Tls(error) | Unresolved::Address(_, error) => error.message,
         })?;
-        Client::open(&target, Clock::start(), patience)
+        Client::open(&target, Clock::start(), patience).map_err(|error| words_of(&error))
     }
 
     /// Logs in at the first address that accepts, each within `patience`. Instants are those of `clock`.
-    pub fn open(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, String> {
+    pub fn open(target: &Target, clock: Clock, patience: Nanos) -> Result<Client, Box<StatementError>> {
         Client::open_with(target, clock, patience, None, || target.database.connection_beside())
     }
 
@@ -102,16 +104,15 @@ impl Client {
         patience: Nanos,
         waiting: Option<&'static dyn Waiting>,
         connection: impl Fn() -> Box<dyn Connection>,
-    ) -> Result<Client, String> {
-        let mut reason = String::new();
+    ) -> Result<Client, Box<StatementError>> {
         // An embedded database has no address.
-        for place in 0..target.addresses.len().max(1) {
-            match Client::open_at((target, place), clock, patience, waiting, connection()) {
-                Ok(client) => return Ok(client),
-                Err(refused) => reason = refused,
+        let last = target.addresses.len().saturating_sub(1);
+        for place in 0..last {
+            if let Ok(client) = Client::open_at((target, place), clock, patience, waiting, connection()) {
+                return Ok(client);
             }
         }
-        Err(reason)
+        Client::open_at((target, last), clock, patience, waiting, connection())
     }
 
     /// Servers that may be used instead of those that the URL names, with these, as the first one that knows of others
@@ -140,8 +141,8 @@ impl Client {
         patience: Nanos,
         waiting: Option<&'static dyn Waiting>,
         connection: Box<dyn Connection>,
-    ) -> Result<Client, String> {
-        let io = Readiness::new(clock, 1).map_err(|error| error.to_string())?;
+    ) -> Result<Client, Box<StatementError>> {
+        let io = Readiness::new(clock, 1).map_err(|error| lost(error.to_string()))?;
         let deadline = io.now() + patience;
         let mut client = Client {
             io,
@@ -150,6 +151,7 @@ impl Client {
             target: target.clone(),
             place,
             is_lost: false,
+            closed: None,
             out: Vec::new(),
             pool: RowsPool::default(),
             waiting,
@@ -201,7 +203,7 @@ impl Client {
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>, String> {
         let operation = Operation::Query { text: sql.as_bytes(), rows: RowsWanted::Keep };
         let rows = self.operate(&operation, self.patience).map_err(|refused| match refused {
-            Refused::Server(error) => format!("{} ({})", error.message, error.code),
+            Refused::Server(error) => words_of(&StatementError { hint: None, ..*error }),
             Refused::Lost(reason) => reason,
         })?;
         let row = |row| (0..rows.columns(0)).map(|column| text(&rows, row, column)).collect();
@@ -261,22 +263,32 @@ impl Client {
     /// Says goodbye.
     pub fn close(self) {}
 
-    fn log_in(&mut self, deadline: Nanos) -> Result<(), String> {
+    fn log_in(&mut self, deadline: Nanos) -> Result<(), Box<StatementError>> {
         let asked = self.io.now();
-        let is_embedded = self.target.addresses.is_empty();
-        let mut progress = self.connect()?;
+        let mut progress = self.connect().map_err(lost)?;
         loop {
             self.send();
             progress = match progress {
                 Progress::Ready => return Ok(()),
-                Progress::Reply(_) => return Err("the server answered before it was asked".to_owned()),
+                Progress::Reply(_) => return Err(lost("the server answered before it was asked".to_owned())),
                 Progress::Failed(error) => {
-                    // Of a file; what a server refuses is explained by whoever asked.
-                    let hint = if is_embedded { error.hint_words() } else { String::new() };
-                    return Err(self.lose(format!("{error}{hint}")));
+                    self.lose(String::new());
+                    return Err(error);
                 }
-                Progress::Reconnect => self.connect()?,
-                progress => self.follow(progress, asked, deadline)?,
+                Progress::Reconnect => self.connect().map_err(lost)?,
+                progress => match self.follow(progress, asked, deadline) {
+                    Ok(progress) => progress,
+                    Err(words) => {
+                        let is_late = words == LATE;
+                        let mut error = lost(words);
+                        if let Some(closed) = self.closed.take() {
+                            error.hint = closed.hint;
+                            error.class = if closed.tls { Class::Encryption } else { error.class };
+                        }
+                        error.class = if is_late { Class::Timeout } else { error.class };
+                        return Err(error);
+                    }
+                },
             };
         }
     }
@@ -330,7 +342,7 @@ impl Client {
                     self.io.wait(Some(until)).map_err(|error| error.to_string())?;
                 }
                 if self.io.now() >= deadline {
-                    return Err(self.lose("no answer in time".to_owned()));
+                    return Err(self.lose(LATE.to_owned()));
                 }
                 Ok(self.step(|connection, exchange| connection.on_timeout(exchange)))
             }
@@ -385,9 +397,11 @@ impl Client {
                         return Ok(Progress::Reconnect);
                     }
                     self.is_lost = true;
-                    return Err(closed.message);
+                    let message = closed.message.clone();
+                    self.closed = Some(closed);
+                    return Err(message);
                 }
-                None if self.io.now() >= deadline => return Err(self.lose("no answer in time".to_owned())),
+                None if self.io.now() >= deadline => return Err(self.lose(LATE.to_owned())),
                 None if self.waiting.is_some_and(|waiting| waiting.is_over()) => {
                     return Err(self.lose("interrupted".to_owned()));
                 }
@@ -450,6 +464,20 @@ pub fn end_what_is_left(target: &Target, place: usize) {
     if let Some(connection) = target.database.farewell() {
         let _ = Client::open_at((target, place), Clock::start(), FAREWELL, None, connection);
     }
+}
+
+/// The server took longer than it may.
+const LATE: &str = "no answer in time";
+
+/// The connection could not be made, or was lost.
+fn lost(words: String) -> Box<StatementError> {
+    Box::new(StatementError::network(words))
+}
+
+/// An error without its origin and class: what happened, the server's code if there is one, and, of a file, what to do.
+pub fn words_of(error: &StatementError) -> String {
+    let code = if error.code == Code::default() { String::new() } else { format!(" ({})", error.code) };
+    format!("{}{code}{}", error.message, error.hint_words())
 }
 
 /// Why there is no answer.

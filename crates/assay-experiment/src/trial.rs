@@ -27,7 +27,7 @@ use assay_report::MetricUnit;
 use assay_run::assignment::Assignment;
 use assay_run::client::{self, Client, text};
 use assay_run::lab::{self, Kept};
-use assay_run::plan;
+use assay_run::{failure, plan};
 use assay_seam::{ConnectOptions, Nanos};
 use assay_spec::{ChildSpec, ChildWork, Concealed, OutputSpec, RunSpec};
 
@@ -698,9 +698,8 @@ fn with_log_of(trouble: Trouble, topology: &Topology) -> Trouble {
 /// Runs statements one by one; the first value of the last one's rows. Ctrl-C ends the wait for an answer.
 fn run_sql(url: &str, statements: &[String]) -> Result<Option<String>, Trouble> {
     let target = plan::target(url, &ConnectOptions::default())?;
-    let mut client = Client::open_as_session(&target, Clock::start(), LOGIN, Some(client::USER)).map_err(|words| {
-        Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
-    })?;
+    let mut client = Client::open_as_session(&target, Clock::start(), LOGIN, Some(client::USER))
+        .map_err(|error| failure::cannot_connect(&target, &error))?;
     let mut value = None;
     for statement in statements {
         let rows = client.ask(statement, STATEMENT).map_err(|words| {

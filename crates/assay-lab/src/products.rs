@@ -34,7 +34,12 @@ impl Products {
         let found = self.fronts.iter().find(|front| front.name() == name);
         found.copied().ok_or_else(|| {
             let known: Vec<&str> = self.fronts.iter().map(|front| front.name()).collect();
-            Fault::usage(format!("unknown front {name}")).detail(format!("known: {}", known.join(", ")))
+            let fault = Fault::usage(format!("unknown front {name}")).detail(format!("known: {}", known.join(", ")));
+            // The first letters are rarely wrong.
+            match known.iter().find(|known| !name.is_empty() && known.get(..2) == name.get(..2)) {
+                Some(near) => fault.hint(format!("did you mean {near}?")),
+                None => fault,
+            }
         })
     }
 }

@@ -59,6 +59,21 @@ pub struct BadFilter {
 }
 
 impl Filter {
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it is about.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// What that is compared with.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
     /// Reads `KEY=VALUE`, `KEY!=VALUE`, `METRIC<N` or `METRIC>N`. In a value, `*` stands for any text.
     pub fn parse(text: &str) -> Result<Filter, BadFilter> {
         let bad = |reason: &str| BadFilter {

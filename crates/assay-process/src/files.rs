@@ -10,6 +10,48 @@ use std::path::Path;
 /// The first bytes of a zstd frame, as in records, histories and archives.
 const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// Whether a file can be written there, before anything is done for it. The error is a lowercase fragment.
+pub fn may_write(path: &Path) -> Result<(), String> {
+    if path.as_os_str().is_empty() {
+        return Err("the name is empty".to_owned());
+    }
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err("it is a folder".to_owned()),
+        // A device or a pipe.
+        Ok(found) if !found.is_file() => return Ok(()),
+        _ => {}
+    }
+    may_write_in(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
+/// The same for a folder in which files will be written, and which is created if it is not there.
+pub fn may_fill(folder: &Path) -> Result<(), String> {
+    if folder.as_os_str().is_empty() {
+        return Err("the name is empty".to_owned());
+    }
+    let nearest = folder.ancestors().map(|one| if one.as_os_str().is_empty() { Path::new(".") } else { one });
+    match nearest.into_iter().find(|one| one.exists()) {
+        Some(there) => may_write_in(there),
+        None => Err("no such folder".to_owned()),
+    }
+}
+
+fn may_write_in(folder: &Path) -> Result<(), String> {
+    match fs::metadata(folder) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(format!("{} is not a folder", folder.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(format!("there is no folder {}", folder.display()));
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    // Rights, file systems that are read-only, and quotas: only an attempt shows them all.
+    tempfile::Builder::new().prefix(".assay-").tempfile_in(folder).map(drop).map_err(|error| {
+        let why = if error.kind() == io::ErrorKind::PermissionDenied { "permission denied" } else { "not writable" };
+        format!("{}: {why}", folder.display())
+    })
+}
+
 /// Writes `content`, replacing a file of that name; but not a record, which nobody can make again.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let is_regular = fs::metadata(path).is_ok_and(|found| found.is_file());
@@ -57,6 +99,24 @@ mod tests {
             fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        assert_eq!(may_write(&at("new.html")), Ok(()));
+        assert_eq!(may_write(&at("file")), Ok(()));
+        assert_eq!(may_write(Path::new("/dev/null")), Ok(()));
+        assert_eq!(may_write(Path::new("")), Err("the name is empty".to_owned()));
+        assert_eq!(may_write(folder.path()), Err("it is a folder".to_owned()));
+        assert_eq!(may_write(&at("no/x")), Err(format!("there is no folder {}", at("no").display())));
+        assert!(may_write(&at("file/x")).is_err());
+        assert_eq!(may_fill(&at("a/b/c")), Ok(()));
+        assert_eq!(may_fill(&at("file")), Err(format!("{} is not a folder", at("file").display())));
+        assert!(may_fill(&at("file/x")).is_err());
+        assert_eq!(names(folder.path()), ["file"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use assay_spec::{RunSpec, Wrong, values};
 
 use crate::telemetry::HostUrl;
 use crate::workload::Workload;
-use crate::{library, load_model, registry};
+use crate::{library, load_model, names, registry};
 
 /// Names in `sysbench.opt` that every script finds, besides those of our options (`script_options` in `plan`).
 const NAMES_OF_SYSBENCH: [&str; 6] = ["threads", "events", "report_interval", "percentile", "verbosity", "db_driver"];
@@ -61,7 +61,14 @@ impl Assignment {
         let spec = &self.spec;
         for promise in &spec.load.find_rate {
             let parsed: Result<Promise, _> = promise.parse();
-            parsed.map_err(|error| Wrong::value("load.find_rate", promise, &error.to_string()))?;
+            let parsed = parsed.map_err(|error| Wrong::value("load.find_rate", promise, &error.to_string()))?;
+            if let Some(name) = &parsed.of {
+                names::check_type("", name, &self.workload).map_err(|trouble| {
+                    let reason = trouble.cause.trim_start_matches(": ");
+                    let wrong = Wrong::value("load.find_rate", promise, reason);
+                    trouble.hints.iter().cloned().fold(wrong, Wrong::hint)
+                })?;
+            }
         }
         if let Some(rate) = &spec.load.rate {
             let made = load_model::rate_of(rate);
@@ -144,7 +151,12 @@ pub fn written(path: &Path) -> Result<RunSpec, Trouble> {
         _ => std::fs::read_to_string(path),
     };
     let text = text.map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))?;
-    RunSpec::from_json(&text).map_err(|wrong| in_file(path, Trouble::from(wrong)))
+    let spec = RunSpec::from_json(&text).map_err(|wrong| in_file(path, Trouble::from(wrong)))?;
+    match spec.workload.name.is_empty() {
+        false => Ok(spec),
+        true => Err(in_file(path, Trouble::usage("workload.name is missing"))
+            .hint("`assay run WORKLOAD --print-spec` prints a whole spec")),
+    }
 }
 
 fn in_file(path: &Path, trouble: Trouble) -> Trouble {

@@ -5,7 +5,7 @@ use assay_telemetry::{Identity, identity_sql};
 
 use assay_process::{interrupt, terminal};
 
-pub use assay_client::{Client, Refused, Sent, Waiting, text};
+pub use assay_client::{Client, Refused, Sent, Waiting, text, words_of};
 
 /// The user, who may press Ctrl-C.
 pub static USER: &dyn Waiting = &User;

@@ -7,7 +7,7 @@ use assay_lab::placement::Cpus;
 use assay_lab::{Description, Topology};
 use assay_process::diagnostics::{Exit, Trouble, nearest};
 use assay_process::scratch::Scratch;
-use assay_process::{interrupt, terminal, url_text};
+use assay_process::{files, interrupt, terminal, url_text};
 use assay_record::{self as record, Record, StartedServer, Status};
 use assay_report::{Findings, RuleVerdict};
 use assay_spec::{Concealed, FleetSpec, OutputSpec, RunSpec, TelemetrySpec};
@@ -22,7 +22,7 @@ use crate::plan::Role;
 use crate::served::Served;
 use crate::watch::Watch;
 use crate::workload::Workload;
-use crate::{check, cleanup, engine, exec, failure, isolation, next, plan, prepare, record_of, render};
+use crate::{check, cleanup, engine, exec, failure, isolation, names, next, plan, prepare, record_of, render};
 
 /// Executes an assignment: a run, or another command of a workload. Without a database: a run on an embedded one in a
 /// temporary folder, prepared first.
@@ -37,6 +37,16 @@ pub fn execute(assignment: &Assignment, output: &OutputSpec, fleet: Option<&Flee
     }
     for number in 1..=spec.trials {
         may_write(record_of_trial(output, spec, number).as_deref(), output.force)?;
+    }
+    for (what, path) in [("journal", &output.journal), ("history", &output.history)] {
+        let Some(path) = path else { continue };
+        files::may_write(path).map_err(|why| {
+            Trouble::environment(format!("cannot write the {what} {}: {why}", path.display()))
+                .hint(format!("choose a writable file with `--{what} FILE`"))
+        })?;
+    }
+    if output.history.is_some() && !names::texts(&workload.name).iter().any(|text| text.contains("assay.history")) {
+        return Err(no_history(workload, Exit::Usage));
     }
     let run = Run {
         urls: &assignment.urls(),
@@ -53,11 +63,13 @@ pub fn execute(assignment: &Assignment, output: &OutputSpec, fleet: Option<&Flee
         return exit;
     }
     if !run.urls.is_empty() {
+        run.can_be_planned()?;
         let exit = run.on_databases();
         Served::finish();
         return exit;
     }
     let scratch = Scratch::new()?;
+    Run { urls: &[scratch.url()], ..run }.can_be_planned()?;
     if !output.quiet {
         terminal::say(&format!(
             "no --db: using an embedded SQLite database in {}, removed at the end\n",
@@ -71,6 +83,11 @@ pub fn execute(assignment: &Assignment, output: &OutputSpec, fleet: Option<&Flee
     let exit = run.on_databases();
     Served::finish();
     exit
+}
+
+fn no_history(workload: &Workload, exit: Exit) -> Trouble {
+    Trouble::new(exit, format!("workload {} does not have a history", workload.name))
+        .hint("leave out `--history`, or call `assay.history{…}` in the script: see docs/lua-api.md")
 }
 
 /// The path of the record of a trial, if one was given.
@@ -113,6 +130,12 @@ impl Run<'_> {
 
     fn workload(&self) -> &Workload {
         &self.assignment.workload
+    }
+
+    /// What is wrong with the plan is said before tables are prepared for it.
+    fn can_be_planned(&self) -> Result<(), Trouble> {
+        let process = ProcessOptions { quiet: true, only_named: true, ..self.process() };
+        plan::of_run(self.assignment, &process, self.urls).map(drop)
     }
 
     /// On a server that is started for the run. Loaded data comes from an image, or becomes one.
@@ -502,11 +525,7 @@ impl Attempt {
         let history = match (&run.output.history, &isolation) {
             (None, _) => Ok(()),
             (Some(path), Some(_)) => isolation::write(path, &self.outcome.history),
-            (Some(_), None) => {
-                let cause = format!("workload {} does not have a history", workload.name);
-                Err(Trouble::new(Exit::Workload, cause)
-                    .hint("leave out `--history`, or call `assay.history{…}` in the script: see docs/lua-api.md"))
-            }
+            (Some(_), None) => Err(no_history(workload, Exit::Workload)),
         };
         let failure = trouble.as_ref().map(|trouble| trouble.cause.clone());
         let Left { record, path, journal } = self.live.finish(&self.plan, &self.outcome, failure, isolation);

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use assay_engine::{Plan, RunError};
+use assay_engine::{Plan, RunError, Target};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_script::{Failure, ScriptError};
-use assay_seam::{Class, Origin, StatementError};
+use assay_seam::{Class, Code, Origin, StatementError};
 
 use crate::library;
 use crate::workload::Workload;
@@ -15,17 +15,18 @@ use crate::workload::Workload;
 pub fn trouble(error: &RunError, plan: &Plan, workload: &Workload, prepare: Option<&str>) -> Trouble {
     match error {
         RunError::Connect { target, connected, wanted, error, .. } => {
-            connect(*target, *connected, *wanted, error, plan)
+            let reached = Reached { connected: *connected, wanted: *wanted, pending_max: plan.connects.pending_max };
+            connect(&plan.targets[*target], &reached, error)
         }
         RunError::Statement { target, transaction, retries, error, failure } => {
             let after = if *retries == 0 { String::new() } else { format!(" after {retries} retries") };
             let mut trouble =
                 Trouble::new(Exit::Server, format!("workload {} failed in `{transaction}`{after}", workload.name))
                     .detail(format!(
-                        "{}: {} ({}, {})",
+                        "{}: {} ({}{})",
                         plan.targets[*target].database.display(),
                         error.message,
-                        error.code,
+                        if error.code == Code::default() { String::new() } else { format!("{}, ", error.code) },
                         error.class
                     ));
             // The server of a foreign table: only the details have its address.
@@ -63,25 +64,36 @@ pub fn is_existing_table(error: &RunError) -> bool {
     matches!(error, RunError::Statement { error, .. } if error.class == Class::Exists)
 }
 
-fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, plan: &Plan) -> Trouble {
-    let database = &plan.targets[target].database;
+/// How far a run came with its connections.
+struct Reached {
+    connected: u32,
+    wanted: u32,
+    pending_max: usize,
+}
+
+/// Explains why the only connection of a command could not be made.
+pub fn cannot_connect(target: &Target, error: &StatementError) -> Trouble {
+    connect(target, &Reached { connected: 0, wanted: 1, pending_max: 1 }, error)
+}
+
+fn connect(target: &Target, reached: &Reached, error: &StatementError) -> Trouble {
+    let Reached { connected, wanted, pending_max } = *reached;
+    let database = &target.database;
     let progress =
         if connected == 0 { String::new() } else { format!(" for more than {connected} of {wanted} sessions") };
     let verb = match error.origin {
-        _ if plan.targets[target].addresses.is_empty() => format!("cannot open {}", database.display()),
+        _ if target.addresses.is_empty() => format!("cannot open {}", database.display()),
         Origin::Server => format!("{} refused the connection{progress}", database.display()),
         _ => format!("cannot connect to {}{progress}", database.display()),
     };
-    let code = error.code.to_string();
-    let code = if code == "no code" { String::new() } else { format!(" ({code})") };
+    let code = if error.code == Code::default() { String::new() } else { format!(" ({})", error.code) };
     let trouble = Trouble::new(Exit::Server, verb).detail(format!("{}{code}", error.message));
     let limits = || {
         format!(
             "the server has {connected} connections and may have reached a limit (see its log): open files \
              (LimitNOFILE=, `ulimit -n`; open_files_limit), threads (thread_pool_max_threads, `ulimit -u`), time for logins \
              (connect_timeout), or room in its connection queue (back_log, net.core.somaxconn; lower `--connect-pending`, \
-             now {}, or set `--connect-rate`)",
-            plan.connects.pending_max
+             now {pending_max}, or set `--connect-rate`)"
         )
     };
     let general = || match (error.origin, error.class) {
@@ -93,6 +105,9 @@ fn connect(target: usize, connected: u32, wanted: u32, error: &StatementError, p
         (Origin::Network, Class::Timeout) => {
             "check the host and port in `--db`, that no firewall blocks them, and that the server is not hanging"
                 .to_owned()
+        }
+        (_, Class::Protocol) => {
+            "check that host and port in `--db` are those of this product: another program may listen there".to_owned()
         }
         (Origin::Network, _) => "check host and port in `--db`, and that the server is running".to_owned(),
         _ => "check `--db`".to_owned(),
@@ -125,7 +140,7 @@ fn statement_hints(
     let code = error.code.to_string();
     let command = plan.setup.command != "run";
     match error.class {
-        _ if command || code == "no code" => trouble,
+        _ if command || error.code == Code::default() => trouble,
         // It fails every time.
         Class::Syntax => match ScriptError::from(failure).place() {
             Some(place) => trouble.hint(format!("correct the statement in {place}")),

@@ -29,6 +29,7 @@ pub mod live;
 pub mod load_model;
 pub mod measured;
 pub mod metrics;
+pub mod names;
 pub mod next;
 pub mod plan;
 pub mod prepare;

@@ -26,6 +26,10 @@ pub fn library() -> &'static Arc<Library> {
 
 /// Loads a workload's script: runs its top level once, to learn its options and commands.
 pub fn load(name: &str, command: &str, words: &[String], driver: Dialect) -> Result<Program, Trouble> {
+    if name.trim().is_empty() {
+        return Err(Trouble::usage("no workload given")
+            .hint("`assay list` shows the built-in workloads; try `assay run oltp_read_write`"));
+    }
     let top = TopLevel {
         command: Some(command.to_owned()),
         argv: words.to_vec(),

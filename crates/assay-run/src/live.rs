@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage};
+use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage, Target};
 use assay_io::Clock;
 use assay_process::bar::Bar;
 use assay_process::diagnostics::Trouble;
@@ -20,6 +20,7 @@ use assay_report::{LineOf, LiveMetrics, Progress, Promise};
 use assay_seam::Nanos;
 use assay_spec::{OutputSpec, TelemetryLevel, TelemetrySpec, values};
 
+use crate::client::{Client, words_of};
 use crate::isolation::KeptHistory;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -510,12 +511,26 @@ impl Live {
     }
 }
 
+/// How long a pooler has to answer before the run.
+const POOLER_MAX: Nanos = Nanos::from_secs(3);
+
 /// What to sample beside the load.
 pub fn beside(telemetry: &TelemetrySpec) -> Result<Option<Beside>, Trouble> {
     if telemetry.level == TelemetryLevel::Off {
         return Ok(None);
     }
-    let poolers: Result<_, Trouble> = telemetry.poolers.iter().map(|url| plan::beside(url.reveal())).collect();
+    let poolers: Result<Vec<Target>, Trouble> =
+        telemetry.poolers.iter().map(|url| plan::beside(url.reveal())).collect();
+    let poolers = poolers?;
+    for pooler in &poolers {
+        if let Err(error) = Client::open(pooler, Clock::start(), POOLER_MAX) {
+            terminal::warn(&format!(
+                "--pooler {}: {}; without an answer, the record has no metrics of the pooler",
+                pooler.database.display(),
+                words_of(&error)
+            ));
+        }
+    }
     let hosts: Result<Vec<HostUrl>, String> = telemetry.host_metrics.iter().map(|url| url.reveal().parse()).collect();
     let hosts = hosts.map_err(|reason| Trouble::usage(format!("--host-metrics: {reason}")))?;
     for reason in hosts.iter().filter_map(|host| host.check().err()) {
@@ -523,7 +538,7 @@ pub fn beside(telemetry: &TelemetrySpec) -> Result<Option<Beside>, Trouble> {
             "--host-metrics: {reason}; without an answer, the record has no metrics of the server's machine"
         ));
     }
-    Ok(Some(Beside { full: telemetry.level == TelemetryLevel::Full, poolers: poolers?, hosts, is_console: false }))
+    Ok(Some(Beside { full: telemetry.level == TelemetryLevel::Full, poolers, hosts, is_console: false }))
 }
 
 /// The label of a run's progress bar. `trial`: which one, and of how many.
@@ -571,7 +586,12 @@ pub fn kept(record: &Record, output: &OutputSpec) -> Result<Option<PathBuf>, Tro
 
 /// Refuses to start anything whose record would replace another one.
 pub fn may_write(path: Option<&Path>, force: bool) -> Result<(), Trouble> {
-    path.map_or(Ok(()), |path| assay_record::may_create(path, existing(force))).map_err(unwritable)
+    let Some(path) = path else { return Ok(()) };
+    assay_record::may_create(path, existing(force)).map_err(unwritable)?;
+    files::may_write(path).map_err(|why| {
+        Trouble::environment(format!("cannot write record {}: {why}", path.display()))
+            .hint("choose a writable path with `--record PATH`, or use `--no-record`")
+    })
 }
 
 /// `force`: the option.

@@ -10,6 +10,9 @@ use assay_seam::{ConnectOptions, Database, Driver};
 pub fn driver_of(url: &str) -> Result<&'static Driver, Trouble> {
     let schemes = || drivers().flat_map(|driver| driver.schemes.iter().copied());
     let all = || schemes().map(|scheme| format!("{scheme}:")).collect::<Vec<_>>().join(", ");
+    if url.trim().is_empty() {
+        return Err(Trouble::usage("--db: the URL is empty").hint(format!("use {}", examples().join(", "))));
+    }
     let Some((scheme, _)) = url.split_once(':') else {
         return Err(Trouble::usage(format!("{url} is neither a URL of a database nor the name of one"))
             .detail(format!("known: {}", all()))

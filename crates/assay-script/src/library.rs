@@ -86,6 +86,7 @@ impl Library {
                 _ if looks_like_a_file && Path::new(name).is_dir() => {
                     "it is a folder: give the path of a script".to_owned()
                 }
+                [] if !looks_like_a_file && Path::new(name).is_file() => format!("to run the file, write ./{name}"),
                 [] if looks_like_a_file => "check its path; `assay list` shows the built-in workloads".to_owned(),
                 [] => "`assay list` shows the built-in workloads; for your own file, give its path".to_owned(),
                 names => format!("did you mean {}?", names.join(" or ")),

@@ -34,7 +34,11 @@ pub fn integer(text: &str) -> Result<i64, String> {
     }
     let value = plain.parse::<f64>().map_err(|_| WHOLE_NUMBER)? * factor as f64;
     // Beyond 2^53 a float cannot represent every whole number.
-    if value.fract() == 0.0 && value.abs() < 9e15 { Ok(value as i64) } else { Err(WHOLE_NUMBER.to_owned()) }
+    match value.fract() == 0.0 && value.is_finite() {
+        true if value.abs() < 9e15 => Ok(value as i64),
+        true => Err("the number is too large".to_owned()),
+        false => Err(WHOLE_NUMBER.to_owned()),
+    }
 }
 
 /// A whole number of at least `least`.
@@ -76,6 +80,9 @@ pub fn size(text: &str) -> Result<u64, String> {
     value.checked_mul(factor).ok_or_else(|| "the size is too large".to_owned())
 }
 
+/// Longest duration in seconds: 10,000 days. Sums of a few fit into 64 bits of nanoseconds.
+const SECONDS_MAX: f64 = 864e6;
+
 /// A length of time: `500ms`, `10s`, `1.5m`, `1h30m`, `250us`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     const EXPECTED: &str = "expected a duration, such as 500ms, 30s, 10m or 1h30m";
@@ -101,6 +108,9 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
         };
         total += seconds * rest[..digits].replace('_', "").parse::<f64>().map_err(|_| EXPECTED)?;
         rest = &rest[unit_end..];
+    }
+    if total > SECONDS_MAX {
+        return Err("must be at most 10000d".to_owned());
     }
     if total.is_finite() && !text.is_empty() {
         Ok(Nanos((total * 1e9).round() as u64))
@@ -226,7 +236,7 @@ mod tests {
         }
         assert_eq!(duration("90"), Ok(Nanos::from_secs(90)));
         assert_eq!(duration("1.5m"), Ok(Nanos::from_secs(90)));
-        for text in ["", "fast", "10 s", "-1s", "1x", "s", "1s2", "inf", "nan"] {
+        for text in ["", "fast", "10 s", "-1s", "1x", "s", "1s2", "inf", "nan", "1e30", "99999999999d"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

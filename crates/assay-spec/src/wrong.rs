@@ -27,7 +27,9 @@ impl Wrong {
         Wrong { path, cause, hint: None }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Wrong {
+    /// Adds what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Wrong {
         self.hint = Some(hint.into());
         self
     }

@@ -117,6 +117,12 @@ impl Named {
         Ok(())
     }
 
+    /// Whether the file with the password is there, if it is in one. Who may read it matters when it is used.
+    pub fn has_password_file(&self) -> Result<(), String> {
+        let Some(path) = &self.password_file else { return Ok(()) };
+        fs::read(path).map(drop).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    }
+
     /// The URL with the password, if the entry says where it is.
     pub fn url(&self, name: &str) -> Result<String, Trouble> {
         let password = match (&self.password_command, &self.password_file) {

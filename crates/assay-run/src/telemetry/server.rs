@@ -14,7 +14,7 @@ use super::sampler::{Moment, Own, Readings, SampleSource};
 use super::server_log::ServerLog;
 use super::statement_uses::StatementUses;
 use super::statements::Statements;
-use crate::client::{Client, Sent, text};
+use crate::client::{Client, Sent, text, words_of};
 use assay_products::{live_questions, server_questions};
 
 /// If it has not answered by then, it is queried again at the next sample.
@@ -121,7 +121,7 @@ impl ServerBeside {
 
     /// Connects, and finds out what this server has and permits.
     fn connect(&mut self, readings: &mut Readings) -> Result<(), String> {
-        let mut client = Client::open(&self.target, self.clock, PATIENCE)?;
+        let mut client = Client::open(&self.target, self.clock, PATIENCE).map_err(|error| words_of(&error))?;
         let facts = client.server();
         let plan = server_questions(&facts.product, &facts.version);
         let live = live_questions(&facts.product, &facts.version);
@@ -511,7 +511,7 @@ impl Pooler {
                 Err(reason) => {
                     let questions = pgbouncer::questions();
                     let asked = questions.iter().flat_map(|question| &question.asked);
-                    return asked.for_each(|asked| readings.lack(asked.metric, &reason));
+                    return asked.for_each(|asked| readings.lack(asked.metric, &words_of(&reason)));
                 }
             },
         };

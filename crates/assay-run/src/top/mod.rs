@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use assay_engine::Target;
 use assay_io::Clock;
 use assay_io::process::Usage;
-use assay_process::diagnostics::{Exit, Trouble};
+use assay_process::diagnostics::Trouble;
 use assay_process::screen::Screen;
 use assay_process::underway::Underway;
 use assay_process::{events, files, interrupt, terminal};
@@ -23,13 +23,13 @@ use assay_record::{
     Event, Fold, Follow, Manifest, Place, Record, RecordedServer, Scope, ScopeKind, Series, Stage, Status, Telemetry,
     Time,
 };
-use assay_seam::Nanos;
+use assay_seam::{Nanos, StatementError};
 use assay_telemetry::pgbouncer;
 use assay_top::{Action, Scene, Screen as View_, Seen, ServerNow, View};
 
 use crate::client::Client;
-use crate::record_of;
 use crate::telemetry::{Beside, Samplers};
+use crate::{failure, record_of};
 
 use probe::{Probe, Wanted};
 
@@ -122,10 +122,7 @@ impl Watched {
 
     /// A server without a load, and the poolers in front of it.
     pub fn server(target: Target, beside: Beside, full: bool) -> Result<Watched, Trouble> {
-        let refused = |reason: String| {
-            Trouble::new(Exit::Server, format!("cannot use {}: {reason}", target.database.display()))
-                .hint("`assay db test URL` checks a connection")
-        };
+        let refused = |error: Box<StatementError>| failure::cannot_connect(&target, &error);
         let facts = Client::open(&target, Clock::start(), Nanos::from_secs(10)).map_err(refused)?.server();
         let is_console = pgbouncer::is_console(&facts.version);
         let place = record_of::place(&target);

@@ -11,7 +11,7 @@ use assay_telemetry::live::STATEMENTS_MAX;
 use assay_telemetry::{LiveQuestions, pgbouncer};
 use assay_top::{ServerNow, SessionRow, StatementRow, Statements};
 
-use crate::client::{Client, text};
+use crate::client::{Client, text, words_of};
 
 /// If a server has not answered by then, it is asked again later.
 const PATIENCE: Nanos = Nanos::from_secs(2);
@@ -132,7 +132,7 @@ impl Asker {
         if self.client.as_ref().is_none_or(|open| !open.client.is_open()) {
             self.client = None;
             let mut client = Client::open(&self.target, self.clock, PATIENCE)
-                .map_err(|reason| format!("{} does not answer: {reason}", self.target.database.display()))?;
+                .map_err(|error| format!("{} does not answer: {}", self.target.database.display(), words_of(&error)))?;
             let facts = client.server();
             let is_pooler = pgbouncer::is_console(&facts.version);
             let questions = match is_pooler {

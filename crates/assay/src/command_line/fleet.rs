@@ -7,21 +7,23 @@ use assay_seam::Nanos;
 use assay_spec::values;
 use clap::Args;
 
+use crate::command_line::shared::{small_count, small_index};
+
 /// Load from many machines.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetOptions {
     /// Divide the work between agents on other machines, which are connected to this NATS server (see `assay agent`)
-    #[arg(long = "fleet", value_name = "URL")]
+    #[arg(long = "fleet", alias = "nats", value_name = "URL", value_parser = nats_url)]
     pub url: Option<String>,
     /// Number of agents [default: all that are free]
-    #[arg(long, value_name = "N", requires = "url", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "url", value_parser = small_count)]
     pub agents: Option<u32>,
     /// NATS credentials file
-    #[arg(long, value_name = "FILE", requires = "url")]
+    #[arg(long, alias = "creds", value_name = "FILE", requires = "url")]
     pub fleet_creds: Option<PathBuf>,
     /// Certificate authorities of the NATS server, as a PEM file [default: those of the system]
-    #[arg(long, value_name = "FILE", requires = "url")]
+    #[arg(long, alias = "ca", value_name = "FILE", requires = "url")]
     pub fleet_ca: Option<PathBuf>,
     /// Let each agent connect to the database that its environment variable ASSAY_DB names; --db is used only here
     #[arg(long, requires = "url")]
@@ -35,13 +37,13 @@ pub struct FleetOptions {
 #[derive(Args, Clone)]
 pub struct NatsOptions {
     /// NATS server with JetStream, such as nats://10.0.0.1:4222 or tls://assay:PASSWORD@nats.example.com
-    #[arg(long = "nats", value_name = "URL")]
+    #[arg(long = "nats", alias = "fleet", value_name = "URL", value_parser = nats_url)]
     pub url: String,
     /// NATS credentials file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "fleet-creds", value_name = "FILE")]
     pub creds: Option<PathBuf>,
     /// Certificate authorities of the NATS server, as a PEM file [default: those of the system]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "fleet-ca", value_name = "FILE")]
     pub ca: Option<PathBuf>,
 }
 
@@ -65,11 +67,25 @@ pub struct AgentOptions {
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub allow_db: Vec<Pattern>,
     /// Always take this share of a run, counted from zero, such as the index of a Kubernetes Job [default: any]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = small_index)]
     pub share: Option<u32>,
     /// Exit after one run
     #[arg(long)]
     pub once: bool,
+}
+
+/// Where a NATS server is: `--fleet` and `--nats` are one option.
+fn nats_url(text: &str) -> Result<String, String> {
+    const EXPECTED: &str = "expected the URL of a NATS server, such as nats://10.0.0.1:4222";
+    let place = match text.split_once("://") {
+        Some(("nats" | "tls" | "ws" | "wss", place)) => place,
+        Some(_) => return Err(EXPECTED.to_owned()),
+        // `HOST:PORT`
+        None if text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => text,
+        None if text.parse::<u32>().is_ok() => return Err(format!("{EXPECTED}; how many agents: --agents {text}")),
+        None => return Err(EXPECTED.to_owned()),
+    };
+    if place.is_empty() { Err(EXPECTED.to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {

@@ -6,7 +6,7 @@ use assay_spec::{IoChoice, values};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use crate::command_line::shared::{any_count, at_least_one, one_of};
+use crate::command_line::shared::{any_count, at_least_one, one_of, workers};
 
 /// The heading of options for the distribution of rows.
 const ROWS: &str = "Distribution of rows";
@@ -19,7 +19,7 @@ pub struct GeneratorOptions {
     #[arg(long, value_name = "N", value_parser = any_count)]
     pub seed: Option<u64>,
     /// Threads that drive the sessions [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = workers)]
     pub workers: Option<u64>,
     /// CPUs for the load generator, such as 0-3,8, socket:0 or core:0-3; add ,no-smt to use one thread per core
     /// [default: all]

@@ -23,6 +23,9 @@ pub(super) fn explain(
     // `--time <DURATION>` → `--time`
     let option =
         text(ContextKind::InvalidArg).split([' ', '=', '[']).next().unwrap_or_default().trim_matches('\'').to_owned();
+    // Named as it was written.
+    let is_nats = option == "--fleet" && words.iter().any(|word| word.split('=').next() == Some("--nats"));
+    let option = if is_nats && !words.iter().any(|word| word == "--fleet") { "--nats".to_owned() } else { option };
     let value = text(ContextKind::InvalidValue);
     let mut trouble = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return Ok(terminal::result(&error.to_string())?),
@@ -67,7 +70,14 @@ pub(super) fn explain(
         }
         ErrorKind::ValueValidation => {
             let reason = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-            Trouble::usage(format!("{option} {value}: {reason}"))
+            let trouble = Trouble::usage(format!("{option} {value}: {reason}"));
+            // Of a list of words, the one that was probably meant.
+            let words = reason.strip_prefix("expected ").filter(|_| !reason.contains("such as")).unwrap_or_default();
+            let words = words.split([',', ' ']).filter(|word| word.len() > 2);
+            match diagnostics::nearest(&value, words) {
+                Some(near) if value.len() > 2 => trouble.hint(format!("did you mean {near}?")),
+                _ => trouble,
+            }
         }
         ErrorKind::InvalidValue if value.is_empty() => Trouble::usage(format!("{option} needs a value")),
         // An argument without an option's name; clap would suggest zsh for tcsh.

@@ -230,6 +230,11 @@ struct Found {
     base: Option<RunSpec>,
 }
 
+/// Whether a workload's name is the path of a script.
+fn is_path(name: &str) -> bool {
+    name.contains('/') || [".lua", ".sql"].iter().any(|ending| name.ends_with(ending))
+}
+
 /// The workload that `words` name; `None` if they name none.
 fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Found>, Trouble> {
     let Some(subcommand) = words.get(1).and_then(|name| command.find_subcommand(name)) else { return Ok(None) };
@@ -237,7 +242,7 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
         return Ok(None);
     }
     let mut names = Vec::new();
-    let (mut database, mut base) = (None, None);
+    let (mut database, mut base, mut again, mut moved) = (None, None, None, None);
     let mut rest = words[2..].iter();
     while let Some(word) = rest.next() {
         let Some(option) = word.strip_prefix("--") else {
@@ -260,14 +265,40 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
             let known = product.filter(|name| assay_products::products().product(name).is_ok());
             database = database.or(known.map(assay_products::url_of_product));
         }
+        if name == "workload" && fixed.is_some() {
+            moved = moved.or(value);
+        }
         base = match (name, value) {
-            ("again", Some(path)) if base.is_none() => Some(assignment::recorded(path.as_ref())?),
+            ("again", Some(path)) if base.is_none() => {
+                again = Some(path);
+                Some(assignment::recorded(path.as_ref())?)
+            }
             ("spec", Some(path)) if base.is_none() => Some(assignment::written(path.as_ref())?),
             _ => base,
         };
     }
-    if let Some(base) = base {
+    if let (Some(moved), None) = (moved, &base) {
+        return Err(Trouble::usage("--workload says where the script of --again RECORD is now")
+            .hint(format!("without a record, write it without an option: assay run {moved}")));
+    }
+    if let Some(mut base) = base {
+        if let (Some(record), Some(script)) =
+            (again, names.iter().find(|name| library::is_script(name) || is_path(name)))
+        {
+            return Err(Trouble::usage(format!("--again {record} says itself what to run: {}", base.workload.name))
+                .hint(format!("if that script is now {script}: assay run --again {record} --workload {script}")));
+        }
+        if let Some(moved) = moved {
+            moved.clone_into(&mut base.workload.name);
+        }
         let (subcommand, name) = (subcommand.get_name().to_owned(), base.workload.name.clone());
+        if let Some(record) = again.filter(|_| is_path(&name) && !std::path::Path::new(&name).is_file()) {
+            return Err(Trouble::environment(match moved {
+                Some(moved) => format!("--workload {moved}: there is no such file"),
+                None => format!("{record} repeats {name}, which is not there"),
+            })
+            .hint(format!("name it where it is now: assay run --again {record} --workload PATH")));
+        }
         let driver = assignment::dialect(&base, database)?;
         let words: Vec<String> = ["assay".to_owned()].into_iter().chain(base.words()).collect();
         let program = Arc::new(library::load(&name, &base.task, &words, driver)?);

@@ -5,7 +5,7 @@ use assay_report::HistoryBy;
 use clap::Args;
 
 use crate::command_line::compare::margin;
-use crate::command_line::shared::at_least_one;
+use crate::command_line::shared::{at_least_one, listen_address};
 
 /// Options of `library`.
 #[derive(Args, Clone)]
@@ -41,7 +41,7 @@ pub struct ServeOptions {
     #[arg(value_name = "FOLDER|CONDITION|RECORD")]
     pub words: Vec<String>,
     /// Where to listen. Whoever reaches this address can read the records
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8642")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8642", value_parser = listen_address)]
     pub listen: std::net::SocketAddr,
     #[command(flatten)]
     #[allow(missing_docs, reason = "a doc comment would become help text")]
@@ -79,12 +79,12 @@ pub struct HistoryOptions {
     pub index: IndexOptions,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
 fn history_by(text: &str) -> Result<HistoryBy, String> {
     Ok(match text {
         "time" => HistoryBy::Time,
         "day" => HistoryBy::Day,
         "version" => HistoryBy::Version,
+        "" => return Err("expected time, day, version or the name of a tag".to_owned()),
         tag => HistoryBy::Tag(tag.strip_prefix("tag.").unwrap_or(tag).to_owned()),
     })
 }
@@ -129,6 +129,12 @@ impl Question {
                 continue;
             }
             filters.push(Filter::parse(word).map_err(|bad| Trouble::usage(bad.to_string()))?);
+        }
+        // A missing folder is a mistyped condition, unless it has the form of a path.
+        let missing = folder.as_ref().filter(|path| !path.exists() && path.components().count() == 1);
+        if let Some(word) = missing {
+            return Err(Trouble::usage(format!("{}: neither a folder nor a condition", word.display()))
+                .hint("conditions are KEY=VALUE, KEY!=VALUE, KEY>NUMBER or KEY<NUMBER, such as workload=tpcc"));
         }
         Ok(Question { folder: folder.unwrap_or_else(|| ".".into()), filters })
     }

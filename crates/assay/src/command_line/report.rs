@@ -182,7 +182,13 @@ fn of_trials() -> impl TypedValueParser<Value = OfTrials> {
 }
 
 fn window_start(text: &str) -> Result<WindowStart, String> {
-    if text == "steady" { Ok(WindowStart::Steady) } else { values::duration(text).map(WindowStart::At) }
+    match text {
+        "steady" => Ok(WindowStart::Steady),
+        text => values::duration(text).map(WindowStart::At).map_err(|reason| match reason.starts_with("expected") {
+            true => format!("{reason}, or steady"),
+            false => reason,
+        }),
+    }
 }
 
 /// Background of charts.

@@ -7,18 +7,21 @@ use clap::Args;
 use crate::command_line::fleet::FleetOptions;
 use crate::command_line::generator::GeneratorOptions;
 use crate::command_line::load::LoadOptions;
-use crate::command_line::shared::{any_count, one_of};
+use crate::command_line::shared::{any_count, listen_address, one_of, pooler_url};
 use crate::command_line::target::TargetOptions;
 
 /// Options of `run`.
 #[derive(Args, Clone)]
 pub struct RunOptions {
     /// Built-in workload (see `assay list`) or Lua file
-    #[arg(value_name = "WORKLOAD", required_unless_present_any = ["again", "spec"])]
+    #[arg(value_name = "WORKLOAD", required_unless_present_any = ["again", "spec", "moved"])]
     pub workload: Option<String>,
     /// Repeat the run of a record, with its seed; options given here override those of the record
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["workload", "spec"])]
     pub again: Option<std::path::PathBuf>,
+    /// Where the script of the record is now, if it has moved
+    #[arg(long = "workload", value_name = "PATH")]
+    pub moved: Option<String>,
     /// Run what a file says, as printed by --print-spec; - is stdin; options given here override it
     #[arg(long, value_name = "FILE|-", conflicts_with = "workload")]
     pub spec: Option<std::path::PathBuf>,
@@ -54,7 +57,7 @@ pub struct RunOptions {
 pub struct RunServerOptions {
     /// Start a server for this run and remove it afterwards, such as postgres:17 or mysql:8.0; with --prepare, the
     /// loaded data is kept as an image for the next run
-    #[arg(long, value_name = "PRODUCT:VERSION")]
+    #[arg(long, value_name = "PRODUCT:VERSION", value_parser = server_product)]
     pub server: Option<String>,
     /// Folder or archive with the server's binaries, such as those of a build, or container:IMAGE [default: found as
     /// `assay server sources` shows]
@@ -131,14 +134,14 @@ pub struct OutputOptions {
     pub host_metrics: Vec<String>,
     /// Admin console of the PgBouncer in front of the server, such as postgres://stats@HOST:6432/pgbouncer; repeat for
     /// each server
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = pooler_url)]
     pub pooler: Vec<String>,
     /// Label for this run, such as disk=nvme; kept in the record, shown, and used for grouping; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
     /// Serve the page of the report while it grows, for this machine or at an address, where its URL has a random token
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
-          default_missing_value = "127.0.0.1:8642")]
+          default_missing_value = "127.0.0.1:8642", value_parser = listen_address)]
     pub serve: Option<std::net::SocketAddr>,
     /// Show the run on the whole terminal, like `assay top`, instead of lines
     #[arg(long, conflicts_with = "quiet")]
@@ -150,7 +153,7 @@ pub struct OutputOptions {
     #[arg(long, value_name = "FILE")]
     pub history: Option<std::path::PathBuf>,
     /// Serve live metrics for Prometheus at http://ADDRESS/metrics during the run
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub metrics_listen: Option<std::net::SocketAddr>,
     /// Show all options in effect, zero values, and details of the load generator
     #[arg(long, short)]
@@ -160,11 +163,15 @@ pub struct OutputOptions {
     pub quiet: bool,
 }
 
-fn host_url(text: &str) -> Result<String, String> {
-    text.parse::<assay_run::telemetry::HostUrl>().map(|_| text.to_owned())
+/// A product, perhaps with a version; which there are is known to the lab.
+fn server_product(text: &str) -> Result<String, String> {
+    let (product, version) = text.split_once(':').map_or((text, None), |(product, version)| (product, Some(version)));
+    match product.is_empty() || version.is_some_and(str::is_empty) {
+        true => Err("expected a product, perhaps with a version, such as postgres or mysql:8.0".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
-/// The address of a server in this process.
-fn socket_address(text: &str) -> Result<std::net::SocketAddr, String> {
-    text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:9200".to_owned())
+fn host_url(text: &str) -> Result<String, String> {
+    text.parse::<assay_run::telemetry::HostUrl>().map(|_| text.to_owned())
 }

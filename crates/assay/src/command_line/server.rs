@@ -89,7 +89,7 @@ pub struct StartOptions {
     #[arg(long, value_name = "WORDS")]
     pub prepare: Option<String>,
     /// Number of replicas
-    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=8))]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = replicas)]
     pub replicas: u32,
     /// Put a pooler or proxy in front of the server: pgbouncer, haproxy, haproxy:replicas or haproxy:all; may be
     /// repeated
@@ -186,4 +186,8 @@ fn port(text: &str) -> Result<u16, String> {
 
 fn thp(word: &str) -> Result<Transparent, Trouble> {
     word.parse().map_err(|reason| Trouble::usage(format!("--thp {word}: {reason}")))
+}
+
+fn replicas(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|number| *number <= 8).ok_or_else(|| "expected a whole number from 0 to 8".to_owned())
 }

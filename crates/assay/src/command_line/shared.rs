@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_spec::{Format, OutputSpec, tag, values};
@@ -52,6 +53,44 @@ impl ResultOptions {
 pub(super) fn any_count(text: &str) -> Result<u64, String> {
     // A seed may use all 64 bits.
     text.parse().or_else(|_| values::count(text, 0))
+}
+
+/// Where this process listens: every option of that kind has the same form.
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address and a port up to 65535, such as 127.0.0.1:9200".to_owned())
+}
+
+/// The admin console of a pooler.
+pub(super) fn pooler_url(text: &str) -> Result<String, String> {
+    let is_url =
+        text.split_once("://").is_some_and(|(scheme, place)| scheme.starts_with("postgres") && !place.is_empty());
+    match is_url {
+        true => Ok(text.to_owned()),
+        false => Err("expected a URL such as postgres://stats@HOST:6432/pgbouncer".to_owned()),
+    }
+}
+
+/// Number of threads.
+pub(super) fn workers(text: &str) -> Result<u64, String> {
+    const WORKERS_MAX: u64 = 4096;
+    let workers = values::count(text, 1)?;
+    if workers <= WORKERS_MAX { Ok(workers) } else { Err(format!("must be at most {WORKERS_MAX}")) }
+}
+
+/// Number of a process.
+pub(super) fn process_number(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected the number of a process, such as 4711".to_owned())
+}
+
+/// A number of `u32`, at least 1: of agents.
+pub(super) fn small_count(text: &str) -> Result<u32, String> {
+    u32::try_from(values::count(text, 1)?).map_err(|_| "must be below 2^32".to_owned())
+}
+
+/// A number of `u32`, counted from 0.
+pub(super) fn small_index(text: &str) -> Result<u32, String> {
+    u32::try_from(values::count(text, 0)?).map_err(|_| "must be below 2^32".to_owned())
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<u64, String> {

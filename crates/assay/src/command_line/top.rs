@@ -5,6 +5,8 @@ use assay_seam::Nanos;
 use assay_spec::values;
 use clap::Args;
 
+use crate::command_line::shared::{pooler_url, process_number};
+
 /// Options of `top`.
 #[derive(Args, Clone)]
 pub struct TopOptions {
@@ -12,13 +14,13 @@ pub struct TopOptions {
     #[arg(value_name = "RECORD|FOLDER", conflicts_with = "run")]
     pub record: Option<std::path::PathBuf>,
     /// Process of the run to watch, if there are several
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = process_number)]
     pub run: Option<u32>,
     /// Server to ask for its sessions and statements; without a record or a run: the server to watch. A name, or a URL
     #[arg(long, value_name = "NAME|URL", help_heading = "Server")]
     pub db: Option<String>,
     /// Admin console of the PgBouncer in front of the server, such as postgres://stats@HOST:6432/pgbouncer
-    #[arg(long, value_name = "URL", requires = "db", help_heading = "Server")]
+    #[arg(long, value_name = "URL", requires = "db", value_parser = pooler_url, help_heading = "Server")]
     pub pooler: Option<String>,
     /// Node exporter on the server's machine, such as http://db1:9100#nvme0n1
     #[arg(long, value_name = "URL[#DEVICE]", requires = "db", help_heading = "Server")]
@@ -41,7 +43,7 @@ pub struct NoteOptions {
     #[arg(value_name = "TEXT", required = true)]
     pub text: Vec<String>,
     /// Process of the run, if there are several
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = process_number)]
     pub run: Option<u32>,
 }
 
@@ -59,6 +61,6 @@ impl NoteOptions {
 fn speed(text: &str) -> Result<f64, String> {
     match text.trim_start_matches(['x', '×']).parse::<f64>() {
         Ok(speed) if speed.is_finite() && speed > 0.0 => Ok(speed),
-        _ => Err("not a number above 0".to_owned()),
+        _ => Err("expected a factor above 0, such as 10".to_owned()),
     }
 }

@@ -16,7 +16,7 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{interrupt, terminal, url_text};
 use assay_record::{DEFAULT_FOLDER, Record, Status, Time};
 use assay_report::Findings;
-use assay_run::{plan, render};
+use assay_run::{names, plan, render};
 use assay_stats::{Bisection, BisectionLimits, NextTrial};
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +25,15 @@ use crate::commands::duel::Side;
 
 /// Searches until the first bad candidate is probable enough.
 pub fn run(options: &BisectOptions) -> Result<Exit, Trouble> {
-    let candidates = candidates(options)?;
     let run = run_of(options)?;
+    let candidates = candidates(options)?;
     let sides: Vec<Side> = candidates
         .iter()
         .map(|candidate| Side::read(candidate, &[&run.replace("{}", candidate)], "bisect"))
         .collect::<Result<_, _>>()?;
+    for side in &sides {
+        names::check_metric("--metric", &options.metric, side.workload())?;
+    }
     let folder = options.records.clone().unwrap_or_else(|| {
         Path::new(DEFAULT_FOLDER).join(format!("bisect-{}", Time::from(std::time::SystemTime::now()).compact()))
     });
@@ -124,6 +127,9 @@ fn candidates(options: &BisectOptions) -> Result<Vec<String>, Trouble> {
         (None, Some(range)) => versions(range)?,
         (None, None) => options.values.iter().map(|value| value.trim().to_owned()).collect(),
     };
+    if let Some(empty) = found.iter().position(String::is_empty) {
+        return Err(Trouble::usage(format!("--values {}: candidate {} is empty", options.values.join(","), empty + 1)));
+    }
     match found.len() {
         0 | 1 => Err(Trouble::usage("a search needs at least two candidates: a good one and a bad one")),
         _ => Ok(found),
@@ -154,6 +160,10 @@ fn versions(range: &str) -> Result<Vec<String>, Trouble> {
     let (Some(first), Ok(last)) = (version, last.parse::<Version>()) else {
         return Err(Trouble::usage(format!("--versions {range}: expected two versions, such as postgres:9.6..18")));
     };
+    if last < first && !first.is_a(&last) {
+        return Err(Trouble::usage(format!("--versions {range}: {first} comes after {last}"))
+            .hint(format!("write --versions {product}:{last}..{first}")));
+    }
     let home = assay_products::home();
     let sources = binaries::sources(&home, home.products.product(&product)?, &Account::choose(None)?);
     let mut known: Vec<Version> = sources.iter().map(binaries::version_of).collect();

@@ -9,8 +9,8 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 use assay_products::{checkup, server_questions};
 use assay_run::client::{Client, identity, text};
-use assay_run::plan;
-use assay_seam::{ConnectOptions, Nanos};
+use assay_run::{failure, plan};
+use assay_seam::{Class, ConnectOptions, Nanos, StatementError};
 
 use crate::command_line::{DbAction, DbAddOptions, DbOptions};
 use crate::databases::{Databases, Named, resolve};
@@ -43,6 +43,7 @@ fn add(options: &DbAddOptions) -> Result<Exit, Trouble> {
     };
     let named = Named { url: url.clone(), password_command: password_command.clone(), password_file };
     named.check(name)?;
+    named.has_password_file().map_err(|why| Trouble::environment(format!("--password-file: {why}")))?;
     let mut databases = Databases::read()?;
     if databases.all.contains_key(name) && !force {
         return Err(Trouble::usage(format!("there is a database named {name} already"))
@@ -85,12 +86,21 @@ fn remove(name: &str) -> Result<Exit, Trouble> {
 fn test(database: &str) -> Result<Exit, Trouble> {
     let url = resolve(database)?;
     let target = plan::target(&url, &ConnectOptions::default())?;
-    let refused = |message: String| {
-        let trouble = Trouble::new(Exit::Server, format!("cannot use {}: {message}", target.database.display()));
-        trouble.hint("`assay db list` shows where passwords come from")
+    let unusable = |error: Box<StatementError>| {
+        let mut trouble = failure::cannot_connect(&target, &error);
+        // Here the URL is not the value of an option.
+        for hint in &mut trouble.hints {
+            *hint = hint.replace("`--db`", "the URL");
+        }
+        match error.class == Class::Authentication && url != database {
+            true => trouble.hint("`assay db list` shows where passwords come from"),
+            false => trouble,
+        }
     };
+    let refused =
+        |message: String| Trouble::new(Exit::Server, format!("cannot use {}: {message}", target.database.display()));
     let begun = Instant::now();
-    let mut client = Client::open(&target, Clock::start(), PATIENCE).map_err(refused)?;
+    let mut client = Client::open(&target, Clock::start(), PATIENCE).map_err(unusable)?;
     let connected = begun.elapsed();
     let server = identity(&mut client, PATIENCE);
     let mut report = Report::default();

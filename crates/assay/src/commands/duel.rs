@@ -15,8 +15,8 @@ use assay_process::{terminal, url_text};
 use assay_recipe::alternating;
 use assay_record::{DEFAULT_FOLDER, Record, Time};
 use assay_report::{Progress, throughput_words};
-use assay_run::plan;
-use assay_run::render;
+use assay_run::workload::Workload;
+use assay_run::{names, plan, render};
 use assay_spec::{ChildSpec, Format, LoadSpec};
 
 use assay_experiment::child::{self, ChildEnded};
@@ -28,6 +28,11 @@ use crate::commands::compare;
 pub fn run(options: &DuelOptions) -> Result<Exit, Trouble> {
     let of = |name: &str, text: &str| Side::read(name, &[&options.common, text], "the duel");
     let sides = [of("A", &options.a)?, of("B", &options.b)?];
+    for condition in &options.judgment.fail_if {
+        for side in &sides {
+            names::check_metric("--fail-if", &condition.metric, &side.workload)?;
+        }
+    }
     let folder = folder(options)?;
     let mut trials = [Vec::new(), Vec::new()];
     let mut ended = Ok(Exit::Success);
@@ -98,6 +103,7 @@ fn length_ns(load: &LoadSpec) -> Option<u64> {
 /// One side: what a command line of `assay run` asks for.
 pub(super) struct Side {
     name: String,
+    workload: Workload,
     /// What a trial does.
     run: ChildSpec,
     /// Planned nanoseconds of a trial; `None`: unknown.
@@ -107,6 +113,11 @@ pub(super) struct Side {
 }
 
 impl Side {
+    /// Its workload.
+    pub(super) fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
     /// The side of this name, from its parts of a command line. `owner`: who runs its trials.
     pub(super) fn read(name: &str, texts: &[&str], owner: &str) -> Result<Side, Trouble> {
         let mut words = Vec::new();
@@ -124,6 +135,7 @@ impl Side {
             return Err(Trouble::usage(format!("{name} is not `run` or a workload")));
         };
         let (spec, output) = (assignment.spec, options.output.output());
+        let workload = assignment.workload;
         let kept = output.record.is_some() || output.no_record;
         for (given, option) in [(kept, "--record and --no-record"), (spec.trials > 1, "--trials")] {
             if given {
@@ -141,7 +153,7 @@ impl Side {
         }
         let length_ns = length_ns(&spec.load);
         let run = ChildSpec { fleet: options.fleet.spec(), ..ChildSpec::of_run(spec, output) };
-        Ok(Side { name: name.to_owned(), run, length_ns, words })
+        Ok(Side { name: name.to_owned(), workload, run, length_ns, words })
     }
 
     /// Runs one trial to its end.

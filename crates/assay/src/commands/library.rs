@@ -20,6 +20,9 @@ pub const SHOWN: usize = 50;
 /// Brings the index up to date and answers from it.
 pub fn run(options: &LibraryOptions) -> Result<Exit, Trouble> {
     let question = Question::of(&options.words)?;
+    if let Some(path) = &options.html {
+        files::may_write(path).map_err(|why| Trouble::environment(format!("--html {}: {why}", path.display())))?;
+    }
     let library = open(&question.folder, &options.index)?;
     if options.problems {
         let problems = library.problems().map_err(|error| trouble(&error))?;

@@ -27,6 +27,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             .hint(format!("the maximum is {RECORDS_MAX}")));
     }
     let window = window(&options.shown)?;
+    may_write_all(options)?;
     let needs_readings = options.telemetry_csv.is_some() || options.parquet.is_some() || asks_for_more(&options.shown);
     // A window sums up the histograms of its intervals.
     let reads = if window.is_some() { Record::read } else { Record::read_thinned };
@@ -137,6 +138,39 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
     // The process ends: freeing a million small pieces would be for nothing.
     std::mem::forget(report);
     Ok(Exit::Success)
+}
+
+/// Reading records may take long: what cannot be written is refused before.
+fn may_write_all(options: &ReportOptions) -> Result<(), Trouble> {
+    let files = [
+        ("html", &options.html),
+        ("markdown", &options.markdown),
+        ("csv", &options.csv),
+        ("telemetry-csv", &options.telemetry_csv),
+        ("json", &options.json),
+        ("prometheus", &options.prometheus),
+        ("otava", &options.otava),
+    ];
+    let refused = |option: &str, path: &Path, why: String| {
+        Trouble::environment(format!("cannot write {}", path.display())).detail(format!("--{option}: {why}"))
+    };
+    for (option, path) in files.iter().filter_map(|(option, path)| Some((option, path.as_ref()?))) {
+        if path != Path::new("-") {
+            files::may_write(path).map_err(|why| refused(option, path, why))?;
+        }
+    }
+    let folders = [
+        ("parquet", &options.parquet, "one file per table"),
+        ("svg", &options.svg, "one file per chart"),
+        ("png", &options.png, "one file per chart"),
+    ];
+    for (option, path, what) in folders.iter().filter_map(|(option, path, what)| Some((option, path.as_ref()?, what))) {
+        files::may_fill(path).map_err(|why| match path.is_file() {
+            true => refused(option, path, why).hint(format!("--{option} needs a folder: it writes {what}")),
+            false => refused(option, path, why),
+        })?;
+    }
+    Ok(())
 }
 
 /// A PNG has twice as many pixels in both directions: 1200 × 640, which previews show whole.

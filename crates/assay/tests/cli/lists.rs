@@ -203,12 +203,13 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
       [WORKLOAD]  Built-in workload (see `assay list`) or Lua file
 
     Options:
-          --again <RECORD>  Repeat the run of a record, with its seed; options given here override those
-                            of the record
-          --spec <FILE|->   Run what a file says, as printed by --print-spec; - is stdin; options given
-                            here override it
-          --print-spec      Print what would be run, as JSON without passwords, and exit
-      -h, --help            Print help
+          --again <RECORD>   Repeat the run of a record, with its seed; options given here override
+                             those of the record
+          --workload <PATH>  Where the script of the record is now, if it has moved
+          --spec <FILE|->    Run what a file says, as printed by --print-spec; - is stdin; options given
+                             here override it
+          --print-spec       Print what would be run, as JSON without passwords, and exit
+      -h, --help             Print help
 
     Load:
           --sessions <N,…|auto>         Number of concurrent sessions; a list such as 1,2,4 runs one

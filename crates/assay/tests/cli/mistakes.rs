@@ -107,6 +107,59 @@ fn what_does_not_fit_is_named_with_its_cause_and_its_remedy() {
     }
 }
 
+/// A row of mistakes.txt: what is typed, and the whole answer.
+struct Row<'a> {
+    line: &'a str,
+    exit: i32,
+    said: &'a str,
+}
+
+impl<'a> Row<'a> {
+    /// `$ assay LINE`, `exit CODE`, and what is printed on stderr without empty lines.
+    fn all(text: &'a str) -> Vec<Row<'a>> {
+        let row = |block: &'a str| {
+            let (line, rest) = block.split_once("\nexit ").expect("each row has an exit code");
+            let (exit, said) = rest.split_once('\n').expect("each row has a message");
+            Row { line, exit: exit.parse().unwrap(), said: said.trim_end() }
+        };
+        let (_, rows) = text.split_once("$ assay ").expect("there are rows");
+        rows.split("\n\n$ assay ").map(row).collect()
+    }
+}
+
+/// Every row is refused with exactly these words; none needs a server, and none prepares anything.
+#[test]
+fn wrong_inputs_are_answered_as_the_table_says() {
+    let folder = Folder::new();
+    folder.write("one_table.lua", ONE_TABLE);
+    folder.write("gone.lua", ONE_TABLE);
+    folder.expect("run ./one_table.lua --transactions 5 --tag disk=nvme --record r.json.zst", 0);
+    folder.expect("run ./gone.lua --transactions 5 --record gone.json.zst", 0);
+    std::fs::remove_file(folder.path().join("gone.lua")).unwrap();
+    std::fs::create_dir(folder.path().join("dir")).unwrap();
+    for (name, text) in [
+        ("file", "text"),
+        ("empty.json", ""),
+        ("other.json", r#"{"a":1}"#),
+        ("spec.json", r#"{"version":1}"#),
+        ("no_queries.lua", "--- No queries.\nfunction queries() end\n"),
+        ("password", ""),
+    ] {
+        folder.write(name, text);
+    }
+    let rows = Row::all(include_str!("mistakes.txt"));
+    let said = |text: &str| text.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let ran = folder.run(row.line);
+        let found = said(&ran.stderr.replace(folder.path().to_str().unwrap(), "[FOLDER]"));
+        if (ran.code, found.as_str()) != (Some(row.exit), row.said) {
+            wrong.push(format!("$ assay {}\nexit {}\n{found}\n", row.line, ran.code.unwrap_or(-1)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
 #[test]
 fn parts_of_workloads_are_not_suggested() {
     for (name, expected) in

@@ -137,13 +137,13 @@ fn what_cannot_be_reported_is_said_and_nothing_is_written() {
     exit 5
     --- stderr
     error: cannot write no/x.html
-      No such file or directory (os error 2)
+      --html: there is no folder no
     ");
     assert_snapshot!(folder.run("report a.json --svg b.json").shown(), @r"
     exit 5
     --- stderr
     error: cannot write b.json
-      File exists (os error 17)
+      --svg: b.json is not a folder
 
     hint: --svg needs a folder: it writes one file per chart
     ");
@@ -207,6 +207,6 @@ fn a_port_in_use_is_said_before_anything_runs() {
     assert_snapshot!(folder.run("run ./one_table.lua --metrics-listen nowhere").shown(), @r"
     exit 2
     --- stderr
-    error: --metrics-listen nowhere: expected an IP address and a port, such as 127.0.0.1:9200
+    error: --metrics-listen nowhere: expected an IP address and a port up to 65535, such as 127.0.0.1:9200
     ");
 }

@@ -86,7 +86,7 @@ fn a_vanished_host_is_told_with_what_to_do_about_it() {
         assert_eq!(ran.code, Some(4), "{}", ran.shown());
         assert_snapshot!(shown(&ran.stderr), @r"
         error: workload ./one_table.lua failed in `one_table`
-          postgres://app@10.77.0.2:[PORT]/app?connect_timeout=2&sslmode=require: lost the connection to 10.77.0.2:[PORT]: its host no longer answers (no code, connection)
+          postgres://app@10.77.0.2:[PORT]/app?connect_timeout=2&sslmode=require: lost the connection to 10.77.0.2:[PORT]: its host no longer answers (connection)
           ./one_table.lua:36: SQL error, errno = 0, state = '': lost the connection to 10.77.0.2:[PORT]: its host no longer answers
           ./one_table.lua:36: in function 'event'
 

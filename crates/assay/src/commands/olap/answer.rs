@@ -1,6 +1,6 @@
 //! What a query has answered: its rows, in the forms by which databases are compared, or why there are none.
 
-use assay_run::client::{Refused, text};
+use assay_run::client::{Refused, text, words_of};
 use assay_seam::{Class, Nanos, Rows};
 
 use crate::commands::sql::large::{Collect, row_hash};
@@ -62,7 +62,7 @@ impl Answer {
 /// Why there are no rows, and whether the reason is the time limit.
 pub(super) fn refusal(refused: Refused, elapsed: Nanos, limit: Option<Nanos>) -> (String, bool) {
     let (class, words) = match refused {
-        Refused::Server(error) => (error.class, format!("{} ({}){}", error.message, error.code, error.hint_words())),
+        Refused::Server(error) => (error.class, words_of(&error)),
         Refused::Lost(words) => (Class::Connection, words),
     };
     let timed_out = limit.is_some_and(|limit| match class {

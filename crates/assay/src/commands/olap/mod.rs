@@ -91,7 +91,8 @@ fn declared(assignment: &Assignment, url: &str, options: &OlapOptions) -> Result
     };
     let found = of_stream(0, &[])?;
     if found.queries.is_empty() {
-        return Err(Trouble::new(Exit::Workload, format!("queries() of workload {name} declared no query")));
+        return Err(Trouble::new(Exit::Workload, format!("queries() of workload {name} declared no query"))
+            .hint("call assay.query{ name = \"Q1\", text = \"SELECT …\" } in it: see docs/lua-api.md"));
     }
     let known = || found.queries.iter().map(|query| query.name.as_str());
     if let Some(wanted) = options.queries.iter().find(|wanted| known().all(|name| name != *wanted)) {
@@ -172,7 +173,11 @@ fn conclude(records: &[(String, Record)], output: &OutputSpec) -> Result<Exit, T
         cases.filter(|case| case.failure.is_some() && !case.timed_out).map(|case| case.name.as_str()).collect();
     if !failed.is_empty() {
         let what = if failed.len() == 1 { "query" } else { "queries" };
-        return Err(Trouble::new(Exit::Server, format!("the server refused {what} {}", failed.join(", "))));
+        let mut cases = records.iter().flat_map(|(_, record)| record.cases.iter().flat_map(|cases| &cases.cases));
+        let why = cases.find_map(|case| case.failure.as_deref().filter(|_| !case.timed_out)).unwrap_or_default();
+        return Err(Trouble::new(Exit::Server, format!("the server refused {what} {}", failed.join(", ")))
+            .detail(why)
+            .hint("see whether the tables are loaded (assay prepare) and the query suits this product"));
     }
     let cases = records.iter().filter_map(|(_, record)| record.cases.as_ref());
     if let Some(refused) = cases.flat_map(refused_in_streams).next() {

@@ -22,7 +22,6 @@ use crate::commands::sql::large::{self, Collected};
 /// What all streams share.
 pub(super) struct Streams<'a> {
     pub(super) target: &'a Target,
-    pub(super) url: &'a str,
     pub(super) clock: Clock,
     /// The time limit of a query, and the statement by which the server keeps it, if it can.
     pub(super) limit: Option<Nanos>,
@@ -120,7 +119,7 @@ impl Streams<'_> {
     }
 
     fn open(&self) -> Result<Client, Trouble> {
-        let mut client = connect(self.target, self.clock, self.url)?;
+        let mut client = connect(self.target, self.clock)?;
         let refused = |words: String| Trouble::new(Exit::Server, "the server refused --timeout").detail(words);
         self.limit_sql.iter().try_for_each(|sql| client.rows(sql).map(drop).map_err(refused))?;
         Ok(client)

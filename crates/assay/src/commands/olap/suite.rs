@@ -47,7 +47,6 @@ pub(super) struct Suite<'a> {
     options: &'a OlapOptions,
     assignment: &'a Assignment,
     plan: assay_engine::Plan,
-    url: &'a str,
     target: Target,
     clock: Clock,
     client: Client,
@@ -81,7 +80,7 @@ impl<'a> Suite<'a> {
     /// Connects.
     pub(super) fn open(
         declared: Declared,
-        url: &'a str,
+        url: &str,
         assignment: &'a Assignment,
         options: &'a OlapOptions,
     ) -> Result<Suite<'a>, Trouble> {
@@ -90,7 +89,7 @@ impl<'a> Suite<'a> {
         let target = plan::target(url, &ConnectOptions { session_sql, ..ConnectOptions::default() })?;
         let server = if options.cold { Some(server_of(url)?) } else { None };
         let clock = Clock::start();
-        let client = connect(&target, clock, url)?;
+        let client = connect(&target, clock)?;
         let facts = client.server();
         let questions = assay_products::statement_questions(&facts.product, &facts.version);
         if options.counters {
@@ -102,7 +101,6 @@ impl<'a> Suite<'a> {
             options,
             assignment,
             plan,
-            url,
             target,
             clock,
             client,
@@ -280,7 +278,6 @@ impl<'a> Suite<'a> {
         }
         let streams = Streams {
             target: &self.target,
-            url: self.url,
             clock: self.clock,
             limit: self.options.timeout,
             limit_sql: self.limit_sql(),
@@ -309,7 +306,7 @@ impl<'a> Suite<'a> {
     }
 
     fn reconnect(&mut self) -> Result<(), Trouble> {
-        self.client = connect(&self.target, self.clock, self.url)?;
+        self.client = connect(&self.target, self.clock)?;
         self.limit_time()
     }
 
@@ -340,7 +337,7 @@ pub(super) struct Population {
 pub(super) fn population(loaded: &LoadedTables, assignment: &Assignment, url: &str) -> Result<Population, Trouble> {
     let session_sql = assignment.spec.target.session_sql.iter().map(|sql| sql.reveal().to_owned()).collect();
     let target = plan::target(url, &ConnectOptions { session_sql, ..ConnectOptions::default() })?;
-    let mut client = connect(&target, Clock::start(), url)?;
+    let mut client = connect(&target, Clock::start())?;
     let LoadedTables { table: loaded, questions } = loaded;
     let name = &assignment.workload.name;
     let mut of_one = assignment.clone();

@@ -10,11 +10,10 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::events;
 use assay_process::interrupt;
 use assay_process::terminal;
-use assay_process::url_text;
 use assay_recipe::order;
 use assay_record::{Case, Cold, QueryPlan};
 use assay_run::client::{self, Client, Refused, text};
-use assay_run::lab;
+use assay_run::{failure, lab};
 use assay_seam::{Cell, Nanos, Rows, ServerFacts};
 use assay_spec::{CaseSpec, SqlSpec};
 use assay_telemetry::{StatementQuestions, has_plan, is_pushed_down, read_plan};
@@ -27,7 +26,6 @@ pub(super) struct Bench<'a> {
     /// With the statements around them.
     described: Vec<CaseSpec>,
     quiet: bool,
-    url: &'a str,
     target: &'a Target,
     clock: Clock,
     seed: u64,
@@ -62,12 +60,12 @@ impl<'a> Bench<'a> {
     pub(super) fn open(
         spec: &'a SqlSpec,
         described: Vec<CaseSpec>,
-        (url, target): (&'a str, &'a Target),
+        (url, target): (&str, &'a Target),
         (clock, seed): (Clock, u64),
         quiet: bool,
     ) -> Result<Bench<'a>, Trouble> {
         let server = if spec.cold { Some(server_of(url)?) } else { None };
-        let client = connect(target, clock, url)?;
+        let client = connect(target, clock)?;
         let facts = client.server();
         let questions = assay_products::statement_questions(&facts.product, &facts.version);
         if spec.counters {
@@ -82,7 +80,7 @@ impl<'a> Bench<'a> {
             ..Case::default()
         };
         let cases: Vec<Case> = described.iter().map(case).collect();
-        Ok(Bench { spec, described, quiet, url, target, clock, seed, client, questions, server, cold: None, cases })
+        Ok(Bench { spec, described, quiet, target, clock, seed, client, questions, server, cold: None, cases })
     }
 
     /// Runs everything. `cleanup` always runs.
@@ -214,12 +212,12 @@ impl<'a> Bench<'a> {
             Ok(()) => Cold::RestartedCachesDropped,
             Err(_) => Cold::Restarted,
         });
-        self.client = connect(self.target, self.clock, self.url)?;
+        self.client = connect(self.target, self.clock)?;
         Ok(())
     }
 
     fn reconnect(&mut self) -> Result<(), Trouble> {
-        self.client = connect(self.target, self.clock, self.url)?;
+        self.client = connect(self.target, self.clock)?;
         Ok(())
     }
 
@@ -315,10 +313,9 @@ fn counters(client: &mut Client, questions: &StatementQuestions) -> Result<BTree
     Ok(found)
 }
 
-pub(in crate::commands) fn connect(target: &Target, clock: Clock, url: &str) -> Result<Client, Trouble> {
-    Client::open_as_session(target, clock, LOGIN, Some(client::USER)).map_err(|words| {
-        Trouble::new(Exit::Server, format!("cannot connect to {}", url_text::masked(url))).detail(words)
-    })
+pub(in crate::commands) fn connect(target: &Target, clock: Clock) -> Result<Client, Trouble> {
+    Client::open_as_session(target, clock, LOGIN, Some(client::USER))
+        .map_err(|error| failure::cannot_connect(target, &error))
 }
 
 /// Whether another server executes all of this statement; see `is_pushed_down`.

@@ -154,7 +154,10 @@ fn conclude(output: &OutputSpec, record: &Record, ended: CasesEnded) -> Result<E
                 found.cases.iter().filter(|case| case.failure.is_some()).map(|case| case.name.as_str()).collect();
             if !failed.is_empty() {
                 let what = if failed.len() == 1 { "case" } else { "cases" };
-                return Err(Trouble::new(Exit::Server, format!("the server refused {what} {}", failed.join(", "))));
+                let why = found.cases.iter().find_map(|case| case.failure.as_deref()).unwrap_or_default();
+                return Err(Trouble::new(Exit::Server, format!("the server refused {what} {}", failed.join(", ")))
+                    .detail(why)
+                    .hint("correct the statement, or see whether its tables and rights are there"));
             }
             if !found.disagreements.is_empty() {
                 return Err(Trouble::new(Exit::Difference, "cases that should return the same rows do not"));
@@ -196,6 +199,10 @@ fn cases(statements: &[String]) -> Result<SqlSpec, Trouble> {
 }
 
 fn names_differ(cases: &[CaseSpec]) -> Result<(), Trouble> {
+    if let Some(empty) = cases.iter().find(|case| case.sql.trim().is_empty()) {
+        return Err(Trouble::usage(format!("the statement of {} is empty", empty.name))
+            .hint("write statements or files with statements: `assay sql --db URL 'select 1' other.sql`"));
+    }
     let mut names: Vec<&String> = cases.iter().map(|case| &case.name).collect();
     names.sort();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
