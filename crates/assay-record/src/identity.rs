@@ -17,6 +17,12 @@ impl Record {
     /// what the other fields say, the servers that were started for it.
     pub fn attributes(&self) -> Vec<Attribute> {
         let mut all = self.own_attributes();
+        // The run knew a URL only. Who started a server for it says so afterwards.
+        if self.environment.started.is_some() {
+            for one in all.iter_mut().filter(|one| one.scope == AttributeScope::Server && one.name == URL) {
+                one.in_effect = one.in_effect.take().map(|url| without_place(&url));
+            }
+        }
         let is_reported = self.environment.servers.iter().any(|server| !server.settings.is_empty());
         let started = self.environment.started.iter().flat_map(|started| &started.identity).cloned();
         all.extend(started.map(|one| {
@@ -146,8 +152,7 @@ impl Record {
         let mut all = Vec::new();
         // Without --db every run has a temporary database of its own.
         if self.manifest.command.iter().any(|word| word == "--db" || word.starts_with("--db=")) {
-            let is_started = self.environment.started.is_some();
-            all.push(put("URL", if is_started { without_port(url) } else { url.to_owned() }));
+            all.push(put(URL, url.to_owned()));
         }
         all.push(put("version", format!("{} {}", server.product, server.version)));
         all.push(put("TLS", server.tls.clone().unwrap_or_else(|| "none".into())));
@@ -174,16 +179,28 @@ fn completed(known: &Attribute, field: &Attribute) -> Attribute {
     }
 }
 
-/// Parameters of a connection matter, a port does not.
-fn without_port(url: &str) -> String {
+const URL: &str = "URL";
+
+/// Parameters of a connection matter; the port and the socket of a server that was started for a run do not.
+fn without_place(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + "://".len());
     let end = url[start..].find(['/', '?']).map_or(url.len(), |at| start + at);
-    match url[start..end].rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("{}{host}{}", &url[..start], &url[end..])
+    let host = match url[start..end].rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => &url[start..end],
+    };
+    let rest = match url[end..].split_once('?') {
+        Some((path, parameters)) => {
+            let is_path = |value: &str| value.starts_with('/') || value.to_ascii_lowercase().starts_with("%2f");
+            let plain = |one: &str| match one.split_once('=') {
+                Some((name @ ("host" | "socket"), value)) if is_path(value) => format!("{name}=/"),
+                _ => one.to_owned(),
+            };
+            format!("{path}?{}", parameters.split('&').map(plain).collect::<Vec<_>>().join("&"))
         }
-        _ => url.to_owned(),
-    }
+        None => url[end..].to_owned(),
+    };
+    format!("{}{host}{rest}", &url[..start])
 }
 
 fn load_text(load: &Load) -> String {
