@@ -17,9 +17,18 @@ status=0
 # The patterns are the user's: they are meant to be expanded.
 # shellcheck disable=SC2086
 assay compare --baseline $BASELINE --candidate $CANDIDATE "${options[@]}" >"$said" 2>&1 || status=$?
-case $status in
-    0) answer='passed' ;;
-    1) answer='**failed**' ;;
+# Whether the trials are too few to tell: of a condition, or at all. That is neither a pass nor a failure.
+unsure=false
+if [ "$status" = 0 ]; then
+    # shellcheck disable=SC2086
+    assay compare --baseline $BASELINE --candidate $CANDIDATE "${options[@]}" --fail-if-unsure >/dev/null 2>&1 ||
+        unsure=true
+    if head -n 1 "$said" | grep -qE '^(cannot tell|no verdict)'; then unsure=true; fi
+fi
+case $status,$unsure in
+    0,true) answer='cannot tell' ;;
+    0,*) answer='passed' ;;
+    1,*) answer='**failed**' ;;
     *) answer="could not compare (exit code $status)" ;;
 esac
 {

@@ -277,6 +277,15 @@ fn the_action_compares_and_keeps_one_comment_up_to_date() {
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["body"], format!("<!-- assay compare: queue -->\n{summary}"));
     }
+    // Too few trials to tell are neither: whether a condition is meant, or the difference.
+    for condition in ["tps < -10%", ""] {
+        let variables = [("BASELINE", "000.json.zst"), ("CANDIDATE", "004.json.zst"), ("FAIL_IF", condition)];
+        let others = [("FAIL_IF_UNSURE", "false"), ("MARGIN", "3%"), ("TITLE", "few")];
+        let compared = step(&folder, "compare.sh", &[&variables[..], &others].concat());
+        assert!(compared.status.success() && read("outputs").ends_with("status=0\n"), "{}", read("outputs"));
+        assert!(read("summary.md").contains("### few: cannot tell\n"), "{}", read("summary.md"));
+        std::fs::remove_file(folder.path().join("summary.md")).unwrap();
+    }
     // Records that are not there are neither a pass nor a difference.
     let variables = [("BASELINE", "no.zst"), ("CANDIDATE", "no.zst"), ("FAIL_IF", ""), ("FAIL_IF_UNSURE", "false")];
     let compared = step(&folder, "compare.sh", &[&variables[..], &[("MARGIN", "3%"), ("TITLE", "queue")]].concat());
