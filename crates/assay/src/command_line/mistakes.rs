@@ -38,7 +38,12 @@ pub(super) fn explain(
             if let Some(hint) = habit(&option) {
                 return Err(trouble.hint(hint));
             }
-            if let Some((workload, others)) = workload.and_then(|name| Some((name, having(&option, words)?))) {
+            // Rather a slip in an option of its own: `--table` for `--tables`.
+            let own = text(ContextKind::SuggestedArg);
+            let is_slip = !own.is_empty() && (own.starts_with(&option) || option.starts_with(&own));
+            if let Some((workload, others)) =
+                workload.filter(|_| !is_slip).and_then(|name| Some((name, having(&option, words)?)))
+            {
                 return Err(Trouble::usage(format!("workload {workload} has no option {option}"))
                     .detail(format!("it is an option of {others}"))
                     .hint(format!("`assay run {workload} --help` lists the options of {workload}")));
