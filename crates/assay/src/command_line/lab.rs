@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use assay_experiment::ExperimentChoice;
 use clap::Args;
 
+use crate::command_line::PictureFiles;
+
 /// Options of `lab`.
 #[derive(Args, Clone)]
 pub struct LabOptions {
@@ -101,6 +103,9 @@ pub struct LabShowOptions {
     /// HTML page with the charts of all records: one file that opens offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a doc comment would become help text")]
+    pub pictures: PictureFiles,
 }
 
 /// Options of `lab bundle`.

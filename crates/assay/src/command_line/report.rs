@@ -36,12 +36,9 @@ pub struct ReportOptions {
     /// CSV with one row per record, oldest first, for change point detection with Apache Otava
     #[arg(long, value_name = "FILE")]
     pub otava: Option<std::path::PathBuf>,
-    /// Folder for the charts as SVG files
-    #[arg(long, value_name = "FOLDER")]
-    pub svg: Option<std::path::PathBuf>,
-    /// Folder for the charts as PNG files
-    #[arg(long, value_name = "FOLDER")]
-    pub png: Option<std::path::PathBuf>,
+    /// Charts as files.
+    #[command(flatten)]
+    pub pictures: PictureFiles,
     /// Show each agent of a fleet separately: in the text, the page and the Markdown
     #[arg(long, conflicts_with_all = ["last", "from", "to"])]
     pub agents: bool,
@@ -55,15 +52,26 @@ pub struct ReportOptions {
     /// Title of the page, the Markdown and the charts [default: workload and server; for a chart, what it shows]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
+    /// Window, charts and tables of settings.
+    #[command(flatten)]
+    pub shown: ShownOptions,
+}
+
+/// Charts as files.
+#[derive(Args, Clone)]
+pub struct PictureFiles {
+    /// Folder for the charts as SVG files
+    #[arg(long, value_name = "FOLDER")]
+    pub svg: Option<std::path::PathBuf>,
+    /// Folder for the charts as PNG files
+    #[arg(long, value_name = "FOLDER")]
+    pub png: Option<std::path::PathBuf>,
     /// Width and height of charts; a PNG has twice as many pixels in each direction
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "960x460", value_parser = picture_size)]
     pub size: (u32, u32),
     /// Background of charts
     #[arg(long, value_name = "light|dark", hide_possible_values = true, value_enum, default_value = "light")]
     pub theme: Theme,
-    /// Window, charts and tables of settings.
-    #[command(flatten)]
-    pub shown: ShownOptions,
 }
 
 /// Which part of runs is shown, and how their settings are put beside each other.

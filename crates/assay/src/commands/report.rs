@@ -14,7 +14,7 @@ use assay_report::{
     Report, ShowAsked, Shown, StageFindings, SteadyFindings, View, Window,
 };
 
-use crate::command_line::{ReportOptions, ShownOptions, Theme, WindowStart};
+use crate::command_line::{PictureFiles, ReportOptions, ShownOptions, Theme, WindowStart};
 use crate::commands::trials;
 
 /// More records than this are an archive, not a report.
@@ -83,7 +83,7 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
         }
     }
     let asked_for: Vec<&Chart> = shown.iter().filter_map(Shown::chart).collect();
-    let draws = preview.is_some() || options.svg.is_some() || options.png.is_some();
+    let draws = preview.is_some() || options.pictures.svg.is_some() || options.pictures.png.is_some();
     let all = (draws && asked_for.is_empty()).then(|| assay_report::charts(&report));
     let charts: Vec<&Chart> = all.as_ref().map_or(asked_for, |all| all.iter().collect());
     let mut asked = !texts.is_empty() || options.parquet.is_some();
@@ -97,33 +97,12 @@ pub fn run(options: &ReportOptions) -> Result<Exit, Trouble> {
             write_bytes(&path, &assay_report::parquet(&report, table))?;
         }
     }
-    let looks = PictureOptions {
-        title: options.title.clone(),
-        width: options.size.0,
-        height: options.size.1,
-        theme: match options.theme {
-            Theme::Light => assay_report::Theme::Light,
-            Theme::Dark => assay_report::Theme::Dark,
-        },
-    };
+    let looks = looks(&options.pictures, options.title.clone());
     if let (Some((_, path)), Some(first)) = (&preview, charts.first()) {
         let (width, height) = PREVIEW_SIZE;
         write(path, &assay_report::png(first, &PictureOptions { width, height, ..looks.clone() }))?;
     }
-    type Picture = fn(&Chart, &PictureOptions) -> Vec<u8>;
-    let pictures: [(_, &str, Picture); 2] = [
-        (&options.svg, "svg", |chart, looks| assay_report::svg(chart, looks).into_bytes()),
-        (&options.png, "png", assay_report::png),
-    ];
-    for (folder, ending, picture) in pictures {
-        if let Some(folder) = folder {
-            asked = true;
-            folder_for(folder, ending, "one file per chart")?;
-            for chart in &charts {
-                write(&folder.join(format!("{}.{ending}", chart.file)), &picture(chart, &looks))?;
-            }
-        }
-    }
+    asked |= draw(&options.pictures, &charts, &looks)?;
     if !asked && !shown.is_empty() {
         terminal::result(&assay_report::shown_text(&shown, terminal::view(false).width))?;
     } else if !asked {
@@ -161,8 +140,8 @@ fn may_write_all(options: &ReportOptions) -> Result<(), Trouble> {
     }
     let folders = [
         ("parquet", &options.parquet, "one file per table"),
-        ("svg", &options.svg, "one file per chart"),
-        ("png", &options.png, "one file per chart"),
+        ("svg", &options.pictures.svg, "one file per chart"),
+        ("png", &options.pictures.png, "one file per chart"),
     ];
     for (option, path, what) in folders.iter().filter_map(|(option, path, what)| Some((option, path.as_ref()?, what))) {
         files::may_fill(path).map_err(|why| match path.is_file() {
@@ -171,6 +150,40 @@ fn may_write_all(options: &ReportOptions) -> Result<(), Trouble> {
         })?;
     }
     Ok(())
+}
+
+fn looks(asked: &PictureFiles, title: Option<String>) -> PictureOptions {
+    PictureOptions {
+        title,
+        width: asked.size.0,
+        height: asked.size.1,
+        theme: match asked.theme {
+            Theme::Light => assay_report::Theme::Light,
+            Theme::Dark => assay_report::Theme::Dark,
+        },
+    }
+}
+
+/// Writes charts in the formats that were requested, if any.
+pub fn pictures(asked: &PictureFiles, charts: &[&Chart]) -> Result<(), Trouble> {
+    draw(asked, charts, &looks(asked, None)).map(drop)
+}
+
+/// Whether any format was requested.
+fn draw(asked: &PictureFiles, charts: &[&Chart], looks: &PictureOptions) -> Result<bool, Trouble> {
+    type Picture = fn(&Chart, &PictureOptions) -> Vec<u8>;
+    let formats: [(_, &str, Picture); 2] = [
+        (&asked.svg, "svg", |chart, looks| assay_report::svg(chart, looks).into_bytes()),
+        (&asked.png, "png", assay_report::png),
+    ];
+    for (folder, ending, picture) in formats {
+        let Some(folder) = folder else { continue };
+        folder_for(folder, ending, "one file per chart")?;
+        for chart in charts {
+            write(&folder.join(format!("{}.{ending}", chart.file)), &picture(chart, looks))?;
+        }
+    }
+    Ok(asked.svg.is_some() || asked.png.is_some())
 }
 
 /// A PNG has twice as many pixels in both directions: 1200 × 640, which previews show whole.

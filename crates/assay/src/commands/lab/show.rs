@@ -6,9 +6,10 @@ use assay_experiment::results::{WIDTH, experiment, page, results, text};
 use assay_experiment::{Folder, Merged, chosen, unpack};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{files, terminal};
-use assay_report::experiment_csv;
+use assay_report::{Chart, Shown, experiment_csv};
 
 use crate::command_line::LabShowOptions;
+use crate::commands::report;
 
 /// Prints the tables of the recipe, and writes whatever else was requested.
 pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
@@ -33,6 +34,7 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
             named.iter().map(|path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned());
         let merged = Merged::of(folders, names.collect())?;
         terminal::result(&merged.results()?.text(WIDTH))?;
+        draw(options, &|| Ok(merged.results()?.shown))?;
         return write(
             options,
             &|| Ok(merged.results()?.markdown()),
@@ -42,12 +44,29 @@ pub(super) fn run(options: &LabShowOptions) -> Result<Exit, Trouble> {
     }
     let folder = folders.remove(0);
     terminal::result(&text(&folder)?)?;
+    draw(options, &|| Ok(results(&folder)?.shown))?;
     write(
         options,
         &|| Ok(results(&folder)?.markdown()),
         &|| Ok(experiment_csv(&experiment(&folder, folder.recipe.part.as_ref())?)),
         &|| page(&folder),
     )
+}
+
+/// Writes the charts of the recipe, if they were requested.
+fn draw(options: &LabShowOptions, shown: &dyn Fn() -> Result<Vec<Shown>, Trouble>) -> Result<(), Trouble> {
+    if options.pictures.svg.is_none() && options.pictures.png.is_none() {
+        return Ok(());
+    }
+    let shown = shown()?;
+    let charts: Vec<&Chart> = shown.iter().filter_map(Shown::chart).collect();
+    if charts.is_empty() {
+        return Err(Trouble::usage(
+            "there is no chart to draw: the recipe shows tables only, or nothing is measured yet",
+        )
+        .hint("add one to the recipe, such as [[show]] with lines = {}, and run it again: nothing is measured twice"));
+    }
+    report::pictures(&options.pictures, &charts)
 }
 
 type Output<'a> = &'a dyn Fn() -> Result<String, Trouble>;
