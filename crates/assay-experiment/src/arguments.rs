@@ -18,6 +18,7 @@ pub trait ArgumentParser: Sync {
 }
 
 /// A parsed line with a workload.
+#[derive(Clone)]
 pub struct WorkloadArguments {
     /// What it asks for.
     pub assignment: Assignment,

@@ -81,6 +81,7 @@ impl Experiment {
 }
 
 /// What is wrong with the value of a key.
+#[derive(Clone)]
 pub struct WrongKey {
     /// `run`, `time`.
     pub key: Vec<String>,

@@ -41,6 +41,7 @@ impl Folder {
 
     /// Creates the folder, or continues in it. Locked until the process ends.
     pub fn open(path: PathBuf, experiment: Experiment, choice: &ExperimentChoice) -> Result<Folder, Trouble> {
+        check_place(&path)?;
         for folder in [path.clone(), path.join("records"), path.join("logs")] {
             fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
         }
@@ -96,6 +97,10 @@ impl Folder {
                     .detail(format!("{}: {error}", file.display()))
             })
         };
+        if !path.join(RECIPE).exists() && all_in(path).next().is_some() {
+            return Err(Trouble::usage(format!("{} contains experiments, and is not one itself", path.display()))
+                .hint("`assay lab status` lists those in assay-lab; name the folder of one"));
+        }
         let text = read(RECIPE)?;
         let asked: Value = serde_json::from_str(&read(EXPERIMENT)?).map_err(|error| {
             Trouble::environment(format!("{} is damaged: {error}", path.join(EXPERIMENT).display()))
@@ -151,6 +156,25 @@ impl Folder {
     }
 }
 
+/// Refuses a folder with other files. What an experiment that was killed at its start has left may be there.
+fn check_place(path: &Path) -> Result<(), Trouble> {
+    if path.exists() && !path.is_dir() {
+        return Err(Trouble::usage(format!("{} is not a folder", path.display())).hint("choose a new folder"));
+    }
+    let is_ours = |name: &std::ffi::OsStr| {
+        let name = name.to_string_lossy();
+        [RECIPE, EXPERIMENT, JOURNAL, "records", "logs", "room"].contains(&&*name) || name.starts_with('.')
+    };
+    let entries = || fs::read_dir(path).into_iter().flatten().flatten();
+    let is_experiment = path.join(EXPERIMENT).exists();
+    match entries().find(|entry| !is_experiment && !is_ours(&entry.file_name())) {
+        Some(entry) => Err(Trouble::usage(format!("{} is not empty and not an experiment", path.display()))
+            .detail(format!("it contains {}", entry.file_name().to_string_lossy()))
+            .hint("choose a new folder with --folder")),
+        None => Ok(()),
+    }
+}
+
 /// The experiment if none is named: the one that was worked on last.
 pub fn chosen(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
     if let Some(path) = named {
@@ -163,10 +187,14 @@ pub fn chosen(named: Option<&PathBuf>) -> Result<PathBuf, Trouble> {
 
 /// The folders of all experiments, sorted.
 pub fn all() -> Vec<PathBuf> {
-    let entries = fs::read_dir(DEFAULT).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut all: Vec<PathBuf> = entries.filter(|path| path.join(JOURNAL).is_file()).collect();
+    let mut all: Vec<PathBuf> = all_in(Path::new(DEFAULT)).collect();
     all.sort();
     all
+}
+
+fn all_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.join(JOURNAL).is_file())
 }
 
 /// Reports other experiments with the same recipe, and the differences.

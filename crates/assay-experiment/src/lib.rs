@@ -20,6 +20,7 @@ pub mod results;
 mod run;
 mod servers;
 mod setup;
+mod shows;
 mod trial;
 pub mod unpack;
 
@@ -30,5 +31,6 @@ pub use folder::{DEFAULT, Folder, all, chosen, unwritable};
 pub use merge::Merged;
 pub use run::run;
 pub use servers::{Found, about, count, look};
-pub use setup::{Runs, prepare_words};
+pub use setup::{PlannedCell, Runs, prepare_words};
+pub use shows::check_shows;
 pub use unpack::fuzz_bundle;

@@ -22,6 +22,7 @@ use crate::folder::{self, Folder, now};
 use crate::results;
 use crate::servers::{self, about, count};
 use crate::setup::Runs;
+use crate::shows::check_shows;
 use crate::trial::{Timed, Trial, interrupted, say};
 
 /// Runs it to its end, or until it is interrupted, and prints the results. `folder`: instead of the usual one.
@@ -34,8 +35,12 @@ pub fn run(
 ) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(choice, parser)?;
     let runs = Runs::of_all(&experiment.recipe, parser).map_err(|wrong| experiment.located(wrong))?;
+    for words in check_shows(&experiment.recipe, &runs).map_err(|wrong| experiment.located(wrong))? {
+        terminal::say(&format!("warning: {words}\n"));
+    }
     // A setting that its server does not know would fail in every trial of its level.
-    let found = servers::look(&experiment, &runs, Some(&|words| terminal::say(&format!("{words}\n"))))?;
+    let mut found = servers::look(&experiment, &runs, Some(&|words| terminal::say(&format!("{words}\n"))))?;
+    found.refuse_wrong(&experiment)?;
     if let Some(words) = &found.too_small {
         terminal::say(&format!("warning: {words}\n"));
     }
@@ -68,7 +73,7 @@ pub fn run(
             None => say(None, &format!("{trial} ({} left, about {})", count(left.len(), "trial"), about(seconds))),
         }
         let last_of_round = left.get(1).is_none_or(|next| next.round != key.round);
-        match one(&home, &mut folder, (&runs[key.cell], parser), key, last_of_round, bar) {
+        match one(&home, &mut folder, (&runs[key.cell].runs, parser), key, last_of_round, bar) {
             Ok(()) => {}
             Err(trouble) if interrupt::control().is_stopped() => {
                 let folder = folder.path.display();
@@ -116,12 +121,11 @@ fn one(
     let (record, log) = (file(attempt), log(attempt));
     let first_of_round = !folder.progress.outcomes.keys().any(|other| other.round == round);
     folder.add(JournalEvent::Begun { round, cell: number, name: name.clone(), attempt, at: now() })?;
-    let levels = recipe.factors.iter().zip(&cell.levels);
     let trial = Trial {
         home,
         server: format!("{}{}", server_prefix(&recipe), std::process::id()),
         cell,
-        levels: levels.map(|(factor, level)| (factor.name.clone(), factor.levels[*level].name.clone())).collect(),
+        levels: recipe.levels_of(cell),
         runs,
         parser,
         steps: &recipe.steps,

@@ -1,14 +1,16 @@
 //! Converts the setup of a cell to descriptions of servers and specs of runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use assay_lab::placement::{Cpus, Transparent};
 use assay_lab::{Behind, Description, FrontDescription, Placement, ServerSetting};
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
-use assay_recipe::{Action, Cell, Part, Recipe, RecipeServer, Setup, Step, When, Word};
+use assay_recipe::{Action, Data, Generator, Part, Recipe, RecipeServer, Setup, Step, When, Word};
 use assay_run::assignment::Assignment;
 use assay_run::plan::TIME_DEFAULT;
 use assay_seam::Nanos;
@@ -19,6 +21,7 @@ use assay_spec::{
 use crate::arguments::{ArgumentParser, WorkloadArguments};
 use crate::cases::spec_of_case;
 use crate::experiment::WrongKey;
+use crate::trial::stopped;
 
 /// What the trials of a cell execute, checked.
 pub struct Runs {
@@ -31,7 +34,7 @@ pub struct Runs {
     /// A separate run before the measured one.
     pub warmup: Nanos,
     /// Planned seconds of the measured run and its warm-up.
-    pub seconds: f64,
+    seconds: f64,
     /// The most sessions of a ladder.
     pub sessions_max: u32,
 }
@@ -41,45 +44,59 @@ const START_STOP_S: f64 = 2.5;
 /// Assumed duration of timed statements or files if it is unknown.
 const SECONDS_UNKNOWN: f64 = 10.0;
 
+/// What the trials of one cell execute, and how long that is planned to take.
+pub struct PlannedCell {
+    /// Shared with cells that differ in their servers only.
+    pub runs: Rc<Runs>,
+    /// Planned seconds of a trial, with its steps and the starts of its servers.
+    pub seconds: f64,
+}
+
 impl Runs {
-    /// Those of each cell. Steps with a run of their own are checked too, and time that steps are known to take is
-    /// added.
-    pub fn of_all(recipe: &Recipe, parser: &dyn ArgumentParser) -> Result<Vec<Runs>, WrongKey> {
-        let of_cell = |cell: &Cell| {
-            for (name, server) in &cell.setup.server {
-                let product = server.product.iter().filter_map(|product| product.split(':').next()).next();
-                product.map(|name| assay_products::products().product(name)).transpose().map_err(|fault| {
-                    let key = ["server", name, "product"].map(str::to_owned).to_vec();
-                    WrongKey { trouble: within(&key.join("."), fault.into()), key }
-                })?;
-            }
-            // Loading would drop and create tables of a server that is not ours.
-            let is_other = |name: &str, server: &RecipeServer| server.url.is_some() && cell.setup.holds_data(name);
-            let other = cell.setup.server.iter().find(|(name, server)| is_other(name, server));
-            if let (Some((name, _)), Some(line)) = (other, &cell.setup.data.prepare) {
-                let cause = format!(
-                    "data.prepare: the server {name} is already running (url), and only servers that the lab starts are loaded"
-                );
-                let hint = format!("load it once by `assay prepare {line} --db URL`, and remove data.prepare");
-                let key = ["data", "prepare"].map(str::to_owned).to_vec();
-                return Err(WrongKey { key, trouble: Trouble::usage(cause).hint(hint) });
-            }
-            let mut runs = Runs::of(&cell.setup, parser)?;
-            for (step, number) in recipe.steps.iter().zip(1..) {
-                let seconds = seconds_of(step, &cell.setup, parser).map_err(|trouble| WrongKey {
-                    key: vec!["step".to_owned(), number.to_string()],
-                    trouble: within(&format!("step {}", step.name), trouble),
-                })?;
-                runs.seconds += if step.when == When::DuringMeasure { 0.0 } else { seconds };
-            }
-            let started = cell.setup.server.values().filter(|server| server.product.is_some());
-            runs.seconds += started.map(|server| START_STOP_S * f64::from(1 + server.replicas)).sum::<f64>();
-            Ok(runs)
-        };
+    /// Those of each cell. Steps with a run of their own are checked too. Cells that ask for the same share it.
+    pub fn of_all(recipe: &Recipe, parser: &dyn ArgumentParser) -> Result<Vec<PlannedCell>, WrongKey> {
         for (last, key) in lasts(recipe) {
             duration("last", &last).map_err(|trouble| WrongKey { key, trouble })?;
         }
-        recipe.cells.iter().map(of_cell).collect()
+        let parser: &dyn ArgumentParser = &Remembering { parser, known: Mutex::default() };
+        let mut known: HashMap<(&assay_recipe::Run, &Data, &Generator, String), Rc<Runs>> = HashMap::new();
+        let mut of_steps: HashMap<(usize, String), f64> = HashMap::new();
+        let mut planned = Vec::with_capacity(recipe.cells.len());
+        for cell in &recipe.cells {
+            stopped().map_err(|trouble| WrongKey { key: Vec::new(), trouble })?;
+            let setup = &cell.setup;
+            check_servers(setup)?;
+            let database = database(setup);
+            let key = (&setup.run, &setup.data, &setup.generator, database.clone());
+            let runs = match known.get(&key) {
+                Some(runs) => runs.clone(),
+                None => {
+                    let runs = Rc::new(Runs::of(setup, parser)?);
+                    known.insert(key, runs.clone());
+                    runs
+                }
+            };
+            let mut seconds = runs.seconds;
+            for (number, step) in recipe.steps.iter().enumerate() {
+                let of_step = match of_steps.get(&(number, database.clone())) {
+                    Some(seconds) => *seconds,
+                    None => {
+                        let found = seconds_of(step, setup, parser).map_err(|trouble| WrongKey {
+                            key: vec!["step".to_owned(), (number + 1).to_string()],
+                            trouble: within(&format!("step {}", step.name), trouble),
+                        })?;
+                        of_steps.insert((number, database.clone()), found);
+                        found
+                    }
+                };
+                let is_done = step.only.is_empty() || step.is_for(&recipe.levels_of(cell));
+                seconds += if is_done && step.when != When::DuringMeasure { of_step } else { 0.0 };
+            }
+            let started = setup.server.values().filter(|server| server.product.is_some());
+            seconds += started.map(|server| START_STOP_S * f64::from(1 + server.replicas)).sum::<f64>();
+            planned.push(PlannedCell { runs, seconds });
+        }
+        Ok(planned)
     }
 
     fn of(setup: &Setup, parser: &dyn ArgumentParser) -> Result<Runs, WrongKey> {
@@ -151,6 +168,55 @@ impl Runs {
             ChildWork::Sql(spec) => spec.words(),
             ChildWork::Io(spec) => spec.words(),
         }
+    }
+}
+
+/// Checks what the trials of a cell start, as far as that does not depend on this machine.
+fn check_servers(setup: &Setup) -> Result<(), WrongKey> {
+    for (name, server) in &setup.server {
+        let product = server.product.iter().filter_map(|product| product.split(':').next()).next();
+        product.map(|name| assay_products::products().product(name)).transpose().map_err(|fault| {
+            let key = ["server", name, "product"].map(str::to_owned).to_vec();
+            WrongKey { trouble: within(&key.join("."), fault.into()), key }
+        })?;
+    }
+    // Loading would drop and create tables of a server that is not ours.
+    let is_other = |name: &str, server: &RecipeServer| server.url.is_some() && setup.holds_data(name);
+    let other = setup.server.iter().find(|(name, server)| is_other(name, server));
+    if let (Some((name, _)), Some(line)) = (other, &setup.data.prepare) {
+        let cause = format!(
+            "data.prepare: the server {name} is already running (url), and only servers that the lab starts are loaded"
+        );
+        let hint = format!("load it once by `assay prepare {line} --db URL`, and remove data.prepare");
+        let key = ["data", "prepare"].map(str::to_owned).to_vec();
+        return Err(WrongKey { key, trouble: Trouble::usage(cause).hint(hint) });
+    }
+    Ok(())
+}
+
+/// Reads each line once: thousands of cells may have the same.
+struct Remembering<'a> {
+    parser: &'a dyn ArgumentParser,
+    known: Mutex<HashMap<Vec<String>, WorkloadArguments>>,
+}
+
+impl ArgumentParser for Remembering<'_> {
+    fn workload(&self, words: Vec<String>) -> Result<Option<WorkloadArguments>, Trouble> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = known.get(&words) {
+            return Ok(Some(read.clone()));
+        }
+        let read = self.parser.workload(words.clone())?;
+        known.extend(read.clone().map(|read| (words, read)));
+        Ok(read)
+    }
+
+    fn files(&self, words: Vec<String>) -> Result<Option<(IoSpec, OutputSpec)>, Trouble> {
+        self.parser.files(words)
+    }
+
+    fn database(&self, word: &str) -> Result<String, Trouble> {
+        self.parser.database(word)
     }
 }
 
@@ -473,41 +539,48 @@ fn within(what: &str, trouble: Trouble) -> Trouble {
     Trouble { cause: format!("{what}: {}", trouble.cause), ..trouble }
 }
 
-/// The servers to start for a cell's trials, without their image.
-pub(crate) fn description(server: &RecipeServer) -> Result<Description, Trouble> {
+/// The servers to start for a cell's trials, without their image. `name`: the recipe's, for messages.
+pub(crate) fn description(name: &str, server: &RecipeServer) -> Result<Description, WrongKey> {
     let product = server.product.as_ref().expect("a server without one is not started");
-    let size = |name: &str, text: &String| {
-        values::size(text).map_err(|reason| Trouble::usage(format!("server {name} = {text}: {reason}")))
+    let wrong = |part: &str, value: &str, trouble: Trouble| {
+        let key = ["server", name, part].map(str::to_owned).to_vec();
+        WrongKey { trouble: within(&format!("{} {value:?}", key.join(".")), trouble), key }
     };
+    let size =
+        |part: &str, text: &String| values::size(text).map_err(|reason| wrong(part, text, Trouble::usage(reason)));
+    let of_machine = |text: &String| Cpus::of_this_machine(text).map_err(|fault| wrong("cpus", text, fault.into()));
     let thp = |text: &String| {
         text.parse::<Transparent>()
-            .map_err(|reason| Trouble::usage(format!("server transparent_huge_pages = {text}: {reason}")))
+            .map_err(|reason| wrong("transparent_huge_pages", text, Trouble::usage(reason.to_string())))
     };
     let file = |path: &String| {
-        std::fs::read_to_string(path).map_err(|error| Trouble::environment(format!("cannot read {path}: {error}")))
+        std::fs::read_to_string(path)
+            .map_err(|error| wrong("config", path, Trouble::environment(format!("cannot read it: {error}"))))
     };
-    let front = |(name, front): (&String, &assay_recipe::RecipeFront)| {
-        let words = front.behind.as_ref().map_or_else(|| name.clone(), |behind| format!("{name}:{behind}"));
+    let front = |(front, described): (&String, &assay_recipe::RecipeFront)| {
+        let words = described.behind.as_ref().map_or_else(|| front.clone(), |behind| format!("{front}:{behind}"));
         FrontDescription::parse(&words)
-            .map(|described| FrontDescription { settings: asked(&front.settings), ..described })
+            .map(|parsed| FrontDescription { settings: asked(&described.settings), ..parsed })
+            .map_err(|fault| wrong("front", &words, fault.into()))
     };
     // The nearest to the server comes first: a pooler, then a proxy; but a proxy comes first if there are several
     // servers.
     let mut fronts = server.front.iter().rev().map(front).collect::<Result<Vec<FrontDescription>, _>>()?;
     fronts.sort_by_key(|front| front.behind == Behind::Primary);
+    let wanted = product.parse().map_err(|fault: assay_lab::Fault| wrong("product", product, fault.into()))?;
     Ok(Description {
         binaries: server.binaries.as_ref().map(PathBuf::from),
         settings: asked(&server.settings),
         file: server.config.as_ref().map(file).transpose()?,
         placement: Placement {
-            cpus: server.cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
+            cpus: server.cpus.as_ref().map(of_machine).transpose()?,
             memory_bytes: server.memory.as_ref().map(|text| size("memory", text)).transpose()?,
             huge_pages_bytes: server.huge_pages.as_ref().map(|text| size("huge_pages", text)).transpose()?,
             transparent: server.transparent_huge_pages.as_ref().map(thp).transpose()?,
         },
         replicas: server.replicas,
         fronts,
-        ..Description::of(product.parse()?)
+        ..Description::of(wanted)
     })
 }
 

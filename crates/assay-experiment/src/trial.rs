@@ -205,7 +205,7 @@ impl Trial<'_> {
         let mut description = Description {
             name: Some(own),
             data: data.as_ref().map(|folder| folder.0.clone()),
-            ..description(described)?
+            ..description(name, described).map_err(|wrong| wrong.trouble)?
         };
         if let Some(prepare) = self.runs.prepare.as_ref().filter(|_| self.cell.setup.holds_data(name)) {
             let watch = Instant::now();
@@ -569,7 +569,7 @@ pub(crate) fn interrupted() -> Trouble {
 }
 
 /// An error when somebody has interrupted us.
-fn stopped() -> Result<(), Trouble> {
+pub(crate) fn stopped() -> Result<(), Trouble> {
     if interrupt::control().is_stopped() { Err(interrupted()) } else { Ok(()) }
 }
 
@@ -655,9 +655,7 @@ pub(crate) fn loading(
     binaries: &assay_lab::product::Binaries,
 ) -> Result<Description, Trouble> {
     let line = prepare_words(prepare).join(" ");
-    let layout = description
-        .contents(assay_products::products(), binaries, &line, &lab::hash_of_workload(Some(&prepare.workload.name)))?
-        .layout;
+    let layout = description.contents(assay_products::products(), binaries, &line, "")?.layout;
     Ok(Description {
         settings: layout.into_iter().chain(asked(&setup.data.settings)).collect(),
         file: None,

@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::UNIX_EPOCH;
 
 use crate::account::Account;
@@ -38,7 +38,7 @@ pub fn sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<Bin
 
 /// Sources without container images, whose engines are slow to answer.
 fn own_sources(home: &Home, product: &dyn Product, account: &Account) -> Vec<BinarySource> {
-    let mut here = installed(product, account);
+    let (mut here, _) = installed(product, account);
     here.sort_by(|a, b| b.version.cmp(&a.version));
     let mut kept = fetched(home, product);
     kept.sort_by(|a, b| b.version.cmp(&a.version));
@@ -92,7 +92,12 @@ pub fn find(
         }
         None => {
             let versions: Vec<String> = all.iter().map(|source| version_of(source).to_string()).collect();
-            let fault = Fault::environment(format!("{wanted} is neither installed nor in the catalog"));
+            // What is installed and does not run may be what was asked for.
+            let broken = installed(product, account).1.into_iter().next();
+            let fault = broken.map_or_else(
+                || Fault::environment(format!("{wanted} is neither installed nor in the catalog")),
+                |fault| fault.detail(format!("nothing else here is {wanted}")),
+            );
             let fault = match versions.as_slice() {
                 [] => fault,
                 versions => fault.detail(format!("available versions of {}: {}", product.name(), versions.join(", "))),
@@ -170,15 +175,19 @@ fn of_place(home: &Home, product: &dyn Product, path: &Path, account: &Account) 
     };
     let folder = fs::canonicalize(&folder).at("look at", &folder)?;
     let candidates = if folder.is_file() { vec![folder.clone()] } else { below(&folder, programs, 4) };
-    let mut last = None;
+    let (mut last, mut is_other) = (None, None);
     for program in candidates {
         match asked(product, &program, Origin::Named, None, account) {
             Ok(Some(binaries)) => return Ok(binaries),
-            Ok(None) => {}
+            Ok(None) => is_other = Some(program),
             Err(fault) => last = Some(fault),
         }
     }
-    Err(last.unwrap_or_else(|| {
+    let other = is_other.map(|program| {
+        Fault::usage(format!("{} is not {}", program.display(), product.title()))
+            .detail("asked for its version (--version), it names another program, or none")
+    });
+    Err(last.or(other).unwrap_or_else(|| {
         Fault::usage(format!("no {} in {}", programs.join(" or "), path.display()))
             .hint(format!("give the folder that contains bin/{}, or an archive of it", programs[0]))
     }))
@@ -229,34 +238,79 @@ fn asked(
         tree: tree.map(Path::to_owned),
     };
     let mut command = draft.command(account, program, &[]);
-    command.arg("--version").envs(product.environment(&draft)).stdin(Stdio::null());
-    let said = command.output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Fault::environment(format!(
-            "{} is not allowed to run {}",
-            account.name,
-            program.display()
-        ))
-        .hint(
-            "allow it to enter the parent folders (chmod o+x), put the programs elsewhere, or choose another user with `--run-as`",
-        ),
-        _ => Fault::file("run", program, &error),
-    })?;
-    let words = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
-    if let Some(library) = missing_library(&words) {
-        return Err(Fault::environment(format!("{} cannot run: the library {library} is missing", program.display()))
-            .hint(format!("install the package that contains it{}", package_of(library))));
-    }
-    match product.version_said(&words).or_else(|| product.version_of_files(program)) {
+    command.arg("--version").envs(product.environment(&draft));
+    let said = Introduction::of(&mut command, program, account)?;
+    match product.version_said(&said.words).or_else(|| product.version_of_files(program)) {
         Some(version) => Ok(Some(Binaries { version, ..draft })),
         // `unshare` or a mount failed before the program started, or the program did.
         None if origin == Origin::Container && !said.status.success() => {
             let inside = tree.and_then(|tree| program.strip_prefix(tree).ok()).unwrap_or(program);
             Err(Fault::environment(format!("/{} of the image cannot run here: {}", inside.display(), said.status))
-                .detail(words.trim_end()))
+                .detail(said.words.trim_end()))
         }
+        None if !said.status.success() => Err(said.failed(program)),
         None => Ok(None),
     }
 }
+
+/// What a program does when it is asked for its version.
+pub(crate) struct Introduction {
+    /// What it prints.
+    pub(crate) words: String,
+    /// The part of it that goes to stderr.
+    complaint: String,
+    /// How it ends.
+    pub(crate) status: ExitStatus,
+}
+
+impl Introduction {
+    /// Asks it. Fails if it cannot be started or lacks a library.
+    pub(crate) fn of(command: &mut Command, program: &Path, account: &Account) -> Result<Introduction> {
+        let said = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Fault::environment(format!(
+                "{} is not allowed to run {}",
+                account.name,
+                program.display()
+            ))
+            .hint(
+                "allow it to enter the parent folders (chmod o+x), put the programs elsewhere, or choose another user with `--run-as`",
+            ),
+            _ => Fault::environment(format!("{} cannot run: {error}", program.display())),
+        })?;
+        let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+        let words = String::from_utf8_lossy(&said.stdout).into_owned() + &complaint;
+        if let Some(library) = missing_library(&words) {
+            return Err(Fault::environment(format!(
+                "{} cannot run: the library {library} is missing",
+                program.display()
+            ))
+            .hint(format!("install the package that contains it{}", package_of(library))));
+        }
+        Ok(Introduction { words, complaint, status: said.status })
+    }
+
+    /// The fault of a program that failed: what it said first, or how it ended.
+    pub(crate) fn failed(&self, program: &Path) -> Fault {
+        let said = if self.complaint.trim().is_empty() { &self.words } else { &self.complaint };
+        let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+        let fault = match lines.next() {
+            Some(first) => Fault::environment(format!("{} cannot run: {}", program.display(), first.trim()))
+                .detail(self.status.to_string()),
+            None => Fault::environment(format!("{} cannot run: {}", program.display(), self.status)),
+        };
+        lines.take(LINES_SAID).fold(fault, |fault, line| fault.detail(line.trim_end()))
+    }
+
+    /// The fault of a program that is something else.
+    pub(crate) fn is_not(&self, program: &Path, title: &str) -> Fault {
+        let said = self.words.lines().find(|line| !line.trim().is_empty()).map_or("nothing", str::trim);
+        Fault::environment(format!("{} is not {title}", program.display()))
+            .detail(format!("asked for its version, it printed: {said}"))
+    }
+}
+
+/// Further lines of a program that failed.
+const LINES_SAID: usize = 8;
 
 /// Libraries that downloaded servers need and fresh systems lack.
 fn package_of(library: &str) -> String {
@@ -265,12 +319,13 @@ fn package_of(library: &str) -> String {
     package.map_or_else(String::new, |(_, package)| format!(": apt-get install {package}"))
 }
 
-fn installed(product: &dyn Product, account: &Account) -> Vec<Binaries> {
+/// Those that run, and why others do not.
+fn installed(product: &dyn Product, account: &Account) -> (Vec<Binaries>, Vec<Fault>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = product.places(Path::new("/")).into_iter().chain(std::env::split_paths(&path));
     let candidates = folders.flat_map(|folder| product.programs().iter().map(move |name| folder.join(name)));
     let mut seen = Vec::new();
-    let mut found: Vec<Binaries> = Vec::new();
+    let (mut found, mut broken) = (Vec::new(), Vec::new());
     for program in candidates.filter(|program| program.is_file()) {
         // The same program under different names.
         let Ok(program) = fs::canonicalize(&program) else { continue };
@@ -278,9 +333,12 @@ fn installed(product: &dyn Product, account: &Account) -> Vec<Binaries> {
             continue;
         }
         seen.push(program.clone());
-        found.extend(asked(product, &program, Origin::Installed, None, account).ok().flatten());
+        match asked(product, &program, Origin::Installed, None, account) {
+            Ok(one) => found.extend(one),
+            Err(fault) => broken.push(fault),
+        }
     }
-    found
+    (found, broken)
 }
 
 fn folder_of(home: &Home, product: &dyn Product, artifact: &Artifact) -> PathBuf {

@@ -107,7 +107,7 @@ pub enum Content {
 }
 
 /// A requested setting, with the server's own name. `value` is `None` for one without a value, such as `skip-log-bin`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServerSetting {
     /// As written.
     pub name: String,
@@ -307,6 +307,18 @@ pub trait Configure {
 
     /// Whether a setting that is not listed is valid all the same: of an extension that may be loaded.
     fn may_know(&self, site: &Site<'_>, name: &str, wanted: &Configuration<'_>) -> bool;
+
+    /// Whether some of its settings have no value, such as `skip-log-bin`.
+    fn has_settings_without_value(&self) -> bool {
+        true
+    }
+
+    /// What the program says against values of settings that it knows, without starting a server. `None`: nothing, or
+    /// it would say so only when it starts.
+    fn refuses(&self, site: &Site<'_>, settings: &[&ServerSetting]) -> Option<String> {
+        let _ = (site, settings);
+        None
+    }
 
     /// The server's settings in a file of the product's own format, in order. By default, such a file is not read.
     fn settings_of_file(&self, text: &str) -> Vec<ServerSetting> {

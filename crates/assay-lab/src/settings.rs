@@ -8,7 +8,16 @@ pub(crate) fn check(product: &dyn Product, site: &Site<'_>, wanted: &Configurati
     if wanted.all.is_empty() {
         return Ok(());
     }
-    let known = product.known_settings(site)?;
+    check_names(product, site, wanted, &product.known_settings(site)?)
+}
+
+/// The same where the names that it knows are there.
+pub(crate) fn check_names(
+    product: &dyn Product,
+    site: &Site<'_>,
+    wanted: &Configuration<'_>,
+    known: &[String],
+) -> Result<()> {
     for asked in wanted.all {
         let name = plain(&asked.name);
         let variants = ["", "skip_", "disable_", "enable_"];
@@ -43,6 +52,34 @@ pub(crate) fn all(product: &dyn Product, file: Option<&str>, settings: &[ServerS
         kept.push(asked);
     }
     kept
+}
+
+/// Refuses settings without a name, and without a value where all settings of the product have one.
+pub fn check_form(product: &dyn Product, settings: &[ServerSetting]) -> Result<()> {
+    let is_wrong = |asked: &&ServerSetting| {
+        asked.name.is_empty() || (asked.value.is_none() && !product.has_settings_without_value())
+    };
+    match settings.iter().find(is_wrong) {
+        Some(ServerSetting { name, value }) => {
+            let value = value.as_ref().map_or(String::new(), |value| format!("={value}"));
+            Err(Fault::usage(format!("{name}{value}: expected NAME=VALUE")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The settings whose values the program refuses, each with what it says.
+pub(crate) fn refused(
+    product: &dyn Product,
+    site: &Site<'_>,
+    settings: &[ServerSetting],
+) -> Vec<(ServerSetting, String)> {
+    let all: Vec<&ServerSetting> = settings.iter().collect();
+    if product.refuses(site, &all).is_none() {
+        return Vec::new();
+    }
+    let each = settings.iter().filter_map(|one| Some((one.clone(), product.refuses(site, &[one])?)));
+    each.collect()
 }
 
 /// The form in which names are compared.

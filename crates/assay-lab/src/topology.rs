@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
-use crate::binaries;
+use crate::binaries::{self, Introduction};
 use crate::fault::{At, Fault, Result};
 use crate::front::Front;
 use crate::home::Home;
@@ -128,6 +128,40 @@ impl Description {
         binaries::find(home, &self.wanted, self.binaries.as_deref(), &account, say)
     }
 
+    /// Refuses replicas and fronts that do not go together with each other or with the product.
+    pub fn check_parts(&self, products: &Products) -> Result<()> {
+        let product = products.product(&self.wanted.product)?;
+        if self.replicas > 0 && product.replication().is_none() {
+            return Err(Fault::usage(format!("{} has no replicas", product.title())));
+        }
+        for (number, described) in self.fronts.iter().enumerate() {
+            let name = &described.name;
+            let front = products.front(name)?;
+            if described.behind != Behind::Primary && number > 0 {
+                return Err(Fault::usage(format!("{name} is in front of another front, not of servers"))
+                    .hint("put the front that is nearest to the servers first"));
+            }
+            let servers = match described.behind {
+                Behind::Primary => 1,
+                Behind::Replicas => self.replicas,
+                Behind::All => 1 + self.replicas,
+            };
+            if servers == 0 {
+                return Err(
+                    Fault::usage(format!("there are no replicas behind {name}")).hint("add them with `--replicas`")
+                );
+            }
+            if servers > 1 && !front.takes_several() {
+                return Err(Fault::usage(format!("{name} supports one server, not {servers}"))
+                    .hint("put haproxy in front of the servers, and it in front of haproxy"));
+            }
+            if !front.speaks(product.name()) {
+                return Err(Fault::usage(format!("{} does not work with {}", front.name(), product.title())));
+            }
+        }
+        Ok(())
+    }
+
     /// The contents of an image of it after `prepared`, a command line, was run on it. `workload`: a hash of what the
     /// command line does not contain.
     pub fn contents(
@@ -179,10 +213,9 @@ impl Topology {
         let watch = Stopwatch::start();
         let product = home.products.product(&description.wanted.product)?;
         let account = Account::choose(description.run_as.as_deref())?;
-        if description.replicas > 0 && product.replication().is_none() {
-            return Err(Fault::usage(format!("{} has no replicas", product.title())));
-        }
-        let fronts = front_programs(home.products, description, product, &account)?;
+        settings::check_form(product, &description.settings)?;
+        description.check_parts(home.products)?;
+        let fronts = front_programs(home.products, description, &account)?;
         let binaries = binaries::find(home, &description.wanted, description.binaries.as_deref(), &account, say)?;
         let timings = vec![Timing { part: "binaries".to_owned(), took: watch.elapsed() }];
         let mut start = Start { home, description, product, account, binaries, say, timings, made: Vec::new() };
@@ -605,33 +638,10 @@ fn start_front(home: &Home, state: server::ServerState) -> Result<Server> {
 fn front_programs(
     products: &Products,
     description: &Description,
-    product: &dyn Product,
     account: &Account,
 ) -> Result<Vec<(&'static dyn Front, Binaries)>> {
-    for (number, described) in description.fronts.iter().enumerate() {
-        let name = &described.name;
-        if described.behind != Behind::Primary && number > 0 {
-            return Err(Fault::usage(format!("{name} is in front of another front, not of servers"))
-                .hint("put the front that is nearest to the servers first"));
-        }
-        let servers = match described.behind {
-            Behind::Primary => 1,
-            Behind::Replicas => description.replicas,
-            Behind::All => 1 + description.replicas,
-        };
-        if servers == 0 {
-            return Err(Fault::usage(format!("there are no replicas behind {name}")).hint("add them with `--replicas`"));
-        }
-        if servers > 1 && !products.front(name)?.takes_several() {
-            return Err(Fault::usage(format!("{name} supports one server, not {servers}"))
-                .hint("put haproxy in front of the servers, and it in front of haproxy"));
-        }
-    }
     let of = |described: &FrontDescription| {
         let front = products.front(&described.name)?;
-        if !front.speaks(product.name()) {
-            return Err(Fault::usage(format!("{} does not work with {}", front.name(), product.title())));
-        }
         Ok((front, front_binaries(front, account)?))
     };
     description.fronts.iter().map(of).collect()
@@ -647,11 +657,11 @@ pub fn front_binaries(front: &dyn Front, account: &Account) -> Result<Binaries> 
             .hint(format!("apt-get install {}", front.name()))
     };
     let program = found.ok_or_else(missing)?;
-    let output = account.command(&program).arg(front.version_argument()).output().at("run", &program)?;
-    let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    let version = front.version_said(&words).ok_or_else(|| {
-        Fault::environment(format!("{} is not {}", program.display(), front.name()))
-            .detail(words.lines().next().unwrap_or_default())
+    let mut command = account.command(&program);
+    let said = Introduction::of(command.arg(front.version_argument()), &program, account)?;
+    let version = front.version_said(&said.words).ok_or_else(|| match said.status.success() {
+        true => said.is_not(&program, front.name()),
+        false => said.failed(&program),
     })?;
     Ok(Binaries { product: front.name().to_owned(), version, program, origin: Origin::Installed, tree: None })
 }

@@ -1,10 +1,15 @@
 //! Factors, their levels, and the resulting cells.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::document::{place_of, segments, set, shown};
 use crate::error::RecipeError;
-use crate::setup::Setup;
+use crate::setup::{Data, Generator, RecipeServer, Run, Setup};
+use crate::word::Word;
 
 /// A factor: what is varied.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,21 +141,6 @@ pub(crate) fn cells(
 ) -> Result<Vec<Cell>, RecipeError> {
     let base: Table =
         document.iter().filter(|(key, _)| SETUP.contains(&key.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
-    // Each level separately first: an error then names the wrong one.
-    for factor in factors {
-        for level in &factor.levels {
-            let what = |path: &str| format!("factor {}, level {}, `{path}`", factor.name, level.name);
-            let mut with_level = base.clone();
-            for (path, value) in &level.sets {
-                let checked = put(&mut with_level, path, value)
-                    .and_then(|()| setup(&with_level))
-                    .and_then(|_| meant_server(&base, level, path));
-                let places =
-                    [place_of(text, &["grid", factor.name.as_str()]), place_of(text, &["grid", path.as_str()])];
-                checked.map_err(|error| error.within(&what(path)).at(places.into_iter().flatten().next()))?;
-            }
-        }
-    }
     let exception = |(one, number): (&Table, usize)| {
         exception(one, factors).map_err(|error| error.at(place_of(text, &["except", &number.to_string()])))
     };
@@ -159,6 +149,7 @@ pub(crate) fn cells(
     if count.is_none_or(|count| count > CELLS_MAX) {
         return Err(RecipeError::new(format!("the grid has more than {CELLS_MAX} cells")));
     }
+    let mut setups = Setups::new(&base, factors, text)?;
     let mut cells = Vec::new();
     for number in 0..count.unwrap_or(0) {
         let mut rest = number;
@@ -179,14 +170,10 @@ pub(crate) fn cells(
             continue;
         }
         let chosen: Vec<&Level> = factors.iter().zip(&levels).map(|(factor, level)| &factor.levels[*level]).collect();
-        let mut own = base.clone();
-        for (path, value) in chosen.iter().flat_map(|level| &level.sets) {
-            put(&mut own, path, value)?;
-        }
         let names: Vec<String> =
             factors.iter().zip(&chosen).map(|(factor, level)| format!("{}={}", factor.name, level.name)).collect();
         let name = if names.is_empty() { "all".to_owned() } else { names.join(" ") };
-        let setup = setup(&own).and_then(|setup| setup.check().map(|()| setup));
+        let setup = setups.of(&levels).and_then(|setup| setup.check().map(|()| setup));
         let setup =
             setup.map_err(|error| if factors.is_empty() { error } else { error.within(&format!("cell {name}")) })?;
         let prices: Vec<f64> = chosen.iter().filter_map(|level| level.price_per_hour).collect();
@@ -199,13 +186,174 @@ pub(crate) fn cells(
     Ok(cells)
 }
 
-fn put(table: &mut Table, path: &str, value: &Value) -> Result<(), RecipeError> {
-    let path = segments(path)?;
-    if !SETUP.contains(&path[0].as_str()) {
-        let error = RecipeError::new(format!("a factor cannot set `{}`", path[0]));
-        return Err(error.meant(&path[0], &SETUP));
+/// The setups of cells. Most cells differ in a few settings only, and parsing each of thousands of them as a document
+/// would take seconds. So a part of a recipe is parsed once for every combination of the levels that set it, and single
+/// settings and options are put into what was parsed.
+struct Setups<'a> {
+    base: &'a Table,
+    /// By factor and level.
+    sets: Vec<Vec<Vec<Set>>>,
+    /// The factors that set each part.
+    setters: HashMap<String, Vec<usize>>,
+    server: Parsed<BTreeMap<String, RecipeServer>>,
+    data: Parsed<Data>,
+    run: Parsed<Run>,
+    generator: Parsed<Generator>,
+}
+
+/// A part of a recipe, by the levels of the factors that set it.
+type Parsed<T> = HashMap<Vec<usize>, T>;
+
+/// What a level sets.
+enum Set {
+    /// A setting of a server that the recipe describes.
+    Setting { server: String, name: String, value: Word },
+    /// An option of the run.
+    Option { name: String, value: Word },
+    /// Anything else, by its path.
+    Path(Vec<String>, Value),
+}
+
+impl Set {
+    fn of(base: &Table, path: Vec<String>, value: &Value) -> Set {
+        let is_described = |server: &str| base.get("server").and_then(|all| all.get(server)).is_some();
+        let word = Word::deserialize(value.clone()).ok();
+        match (&path.iter().map(String::as_str).collect::<Vec<_>>()[..], word) {
+            (["server", server, "settings", name], Some(value)) if is_described(server) => {
+                Set::Setting { server: (*server).to_owned(), name: (*name).to_owned(), value }
+            }
+            (["run", "options", name], Some(value)) => Set::Option { name: (*name).to_owned(), value },
+            _ => Set::Path(path, value.clone()),
+        }
     }
-    set(table, &path, value.clone())
+
+    /// The part of the recipe that must be parsed with it.
+    fn part(&self) -> Option<&str> {
+        match self {
+            Set::Path(path, _) => path.first().map(String::as_str),
+            Set::Setting { .. } | Set::Option { .. } => None,
+        }
+    }
+}
+
+impl<'a> Setups<'a> {
+    /// Checks each level by itself: an error then names the wrong one. `text`: for positions in errors.
+    fn new(base: &'a Table, factors: &[Factor], text: &str) -> Result<Setups<'a>, RecipeError> {
+        // A level that sets a whole table may remove what another one has put into it.
+        let paths = factors.iter().flat_map(|factor| &factor.levels).flat_map(|level| &level.sets);
+        let paths: BTreeSet<Vec<String>> = paths.filter_map(|(path, _)| segments(path).ok()).collect();
+        let is_removed = |path: &[String]| (1..path.len()).any(|length| paths.contains(&path[..length]));
+        let mut sets: Vec<Vec<Vec<Set>>> = Vec::new();
+        for factor in factors {
+            let mut of_factor = Vec::new();
+            for level in &factor.levels {
+                let mut of_level = Vec::new();
+                for (path, value) in &level.sets {
+                    let checked = of_part_of_a_cell(path).and_then(|path| {
+                        of_level.push(match is_removed(&path) {
+                            true => Set::Path(path, value.clone()),
+                            false => Set::of(base, path, value),
+                        });
+                        check_last(base, &of_level)
+                    });
+                    let checked = checked.and_then(|()| meant_server(base, level, path));
+                    checked.map_err(|error| {
+                        let what = format!("factor {}, level {}, `{path}`", factor.name, level.name);
+                        let places = [&factor.name, path].map(|name| place_of(text, &["grid", name.as_str()]));
+                        error.within(&what).at(places.into_iter().flatten().next())
+                    })?;
+                }
+                of_factor.push(of_level);
+            }
+            sets.push(of_factor);
+        }
+        let mut setters: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, of_factor) in sets.iter().enumerate() {
+            let parts: BTreeSet<&str> = of_factor.iter().flatten().filter_map(Set::part).collect();
+            parts.into_iter().for_each(|part| setters.entry(part.to_owned()).or_default().push(number));
+        }
+        let (server, data, run, generator) = Default::default();
+        Ok(Setups { base, sets, setters, server, data, run, generator })
+    }
+
+    /// The setup of a cell with these levels.
+    fn of(&mut self, levels: &[usize]) -> Result<Setup, RecipeError> {
+        let mut setup = Setup {
+            server: self.part("server", levels, |setups| &mut setups.server)?,
+            data: self.part("data", levels, |setups| &mut setups.data)?,
+            run: self.part("run", levels, |setups| &mut setups.run)?,
+            generator: self.part("generator", levels, |setups| &mut setups.generator)?,
+        };
+        for set in self.sets.iter().zip(levels).flat_map(|(of_factor, level)| &of_factor[*level]) {
+            match set {
+                Set::Setting { server, name, value } => {
+                    let server = setup.server.get_mut(server).expect("the recipe describes it");
+                    server.settings.insert(name.clone(), value.clone());
+                }
+                Set::Option { name, value } => _ = setup.run.options.insert(name.clone(), value.clone()),
+                Set::Path(..) => {}
+            }
+        }
+        Ok(setup)
+    }
+
+    /// A part of the recipe with what these levels set in it. `known`: those parsed before.
+    fn part<T: DeserializeOwned + Default + Clone>(
+        &mut self,
+        name: &str,
+        levels: &[usize],
+        known: impl for<'b> Fn(&'b mut Setups<'a>) -> &'b mut Parsed<T>,
+    ) -> Result<T, RecipeError> {
+        let own: Vec<usize> = self.setters.get(name).into_iter().flatten().map(|factor| levels[*factor]).collect();
+        if let Some(parsed) = known(self).get(&own) {
+            return Ok(parsed.clone());
+        }
+        let chosen = self.sets.iter().zip(levels).flat_map(|(of_factor, level)| &of_factor[*level]);
+        let parsed: T = parsed(name, self.base, chosen)?;
+        known(self).insert(own, parsed.clone());
+        Ok(parsed)
+    }
+}
+
+/// A part of the recipe with these sets, as far as they are about it.
+fn parsed<'a, T: DeserializeOwned + Default>(
+    name: &str,
+    base: &Table,
+    sets: impl Iterator<Item = &'a Set>,
+) -> Result<T, RecipeError> {
+    let mut document: Table = base.get(name).map(|value| (name.to_owned(), value.clone())).into_iter().collect();
+    for one in sets {
+        if let Set::Path(path, value) = one
+            && path[0] == name
+        {
+            set(&mut document, path, value.clone())?;
+        }
+    }
+    match document.remove(name) {
+        Some(value) => value.try_into().map_err(|error| RecipeError::of_toml(&error, "")),
+        None => Ok(T::default()),
+    }
+}
+
+/// Checks the last set of a level, after those before it.
+fn check_last(base: &Table, sets: &[Set]) -> Result<(), RecipeError> {
+    let sets_it = sets.iter();
+    match sets.last().and_then(Set::part) {
+        Some("server") => parsed::<BTreeMap<String, RecipeServer>>("server", base, sets_it).map(drop),
+        Some("data") => parsed::<Data>("data", base, sets_it).map(drop),
+        Some("run") => parsed::<Run>("run", base, sets_it).map(drop),
+        Some("generator") => parsed::<Generator>("generator", base, sets_it).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// The segments of a path that a factor may set.
+fn of_part_of_a_cell(path: &str) -> Result<Vec<String>, RecipeError> {
+    let path = segments(path)?;
+    match SETUP.contains(&path[0].as_str()) {
+        true => Ok(path),
+        false => Err(RecipeError::new(format!("a factor cannot set `{}`", path[0])).meant(&path[0], &SETUP)),
+    }
 }
 
 /// A level may describe a server of its own, but then it says which.
@@ -221,10 +369,6 @@ fn meant_server(base: &Table, level: &Level, path: &str) -> Result<(), RecipeErr
         return Ok(());
     }
     Err(RecipeError::new(format!("there is no server {name}")).meant(name, &known))
-}
-
-fn setup(table: &Table) -> Result<Setup, RecipeError> {
-    Value::Table(table.clone()).try_into().map_err(|error| RecipeError::of_toml(&error, ""))
 }
 
 /// For each factor, the levels that are omitted; `None`: any.

@@ -1,6 +1,6 @@
 //! The progress of an experiment: one line of JSON per event, append-only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -125,10 +125,31 @@ pub struct TrialProgress {
     pub repeated: Vec<(TrialKey, Vec<String>)>,
     /// Trials that were started again, because assay was killed.
     pub interrupted: u32,
-    /// Cell and seconds of every measured trial.
-    took: Vec<(usize, f64)>,
+    /// Seconds of all measured trials, and of those of each cell.
+    took: Took,
+    took_by_cell: HashMap<usize, Took>,
+    /// How often trials of each cell were repeated.
+    repeats: HashMap<usize, u32>,
     /// A trial that started and has not ended.
     under_way: Option<(TrialKey, u32)>,
+}
+
+/// Trials, and their seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Took {
+    trials: u32,
+    seconds: f64,
+}
+
+impl Took {
+    fn add(&mut self, seconds: f64) {
+        self.trials += 1;
+        self.seconds += seconds;
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.trials > 0).then(|| self.seconds / f64::from(self.trials))
+    }
 }
 
 impl TrialProgress {
@@ -149,12 +170,14 @@ impl TrialProgress {
             }
             JournalEvent::Done { round, cell, record, seconds, parts, values, spoiled, kept, .. } => {
                 self.under_way = None;
-                self.took.push((cell, seconds));
+                self.took.add(seconds);
+                self.took_by_cell.entry(cell).or_default().add(seconds);
                 let key = TrialKey { round, cell };
                 if kept {
                     self.outcomes.insert(key, TrialResult::Done { record, parts, values, spoiled });
                 } else {
                     self.repeated.push((key, spoiled));
+                    *self.repeats.entry(cell).or_default() += 1;
                 }
             }
             JournalEvent::Failed { round, cell, cause, details, .. } => {
@@ -167,7 +190,8 @@ impl TrialProgress {
 
     /// Rounds that are `planned`, or begun: the plan may have had more.
     pub fn rounds(&self, planned: u32) -> u32 {
-        self.outcomes.keys().map(|key| key.round).max().unwrap_or(0).max(planned)
+        // Keys are sorted by their rounds.
+        self.outcomes.last_key_value().map_or(0, |(key, _)| key.round).max(planned)
     }
 
     /// The number of trials that were measured.
@@ -180,11 +204,17 @@ impl TrialProgress {
         self.outcomes.contains_key(&key)
     }
 
-    /// Whether the cell is not tried any more: its last two trials failed. One may have failed by chance, or because
-    /// somebody killed the server.
-    pub fn is_given_up(&self, cell: usize) -> bool {
-        let own = self.outcomes.iter().rev().filter(|(key, _)| key.cell == cell).map(|(_, outcome)| outcome);
-        own.take_while(|outcome| matches!(outcome, TrialResult::Failed { .. })).count() >= 2
+    /// For each of `cells`, whether it is not tried any more: its last two trials failed. One may have failed by chance,
+    /// or because somebody killed the server.
+    pub fn given_up(&self, cells: usize) -> Vec<bool> {
+        let mut failed_in_a_row = vec![0; cells];
+        // Sorted by round.
+        for (key, outcome) in &self.outcomes {
+            if let Some(failed) = failed_in_a_row.get_mut(key.cell) {
+                *failed = if matches!(outcome, TrialResult::Failed { .. }) { *failed + 1 } else { 0 };
+            }
+        }
+        failed_in_a_row.into_iter().map(|failed| failed >= 2).collect()
     }
 
     /// The trials that failed, with cause and details.
@@ -205,7 +235,7 @@ impl TrialProgress {
 
     /// How often trials of a cell were repeated.
     pub fn repeats_of(&self, cell: usize) -> u32 {
-        self.repeated.iter().filter(|(key, _)| key.cell == cell).count() as u32
+        self.repeats.get(&cell).copied().unwrap_or(0)
     }
 
     /// The trial that was in progress when the journal ends.
@@ -215,9 +245,10 @@ impl TrialProgress {
 
     /// Mean seconds of the trials measured so far: of a cell, or of all.
     pub fn seconds_of(&self, cell: Option<usize>) -> Option<f64> {
-        let took: Vec<f64> =
-            self.took.iter().filter(|(one, _)| cell.is_none_or(|cell| cell == *one)).map(|(_, took)| *took).collect();
-        (!took.is_empty()).then(|| took.iter().sum::<f64>() / took.len() as f64)
+        match cell {
+            Some(cell) => self.took_by_cell.get(&cell)?.mean(),
+            None => self.took.mean(),
+        }
     }
 }
 

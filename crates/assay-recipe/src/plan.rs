@@ -23,9 +23,10 @@ pub fn alternating(cells: usize, round: u64) -> Vec<usize> {
 
 /// The remaining trials, in order. A cell that failed twice in a row is not tried again.
 pub fn remaining(cells: usize, rounds: u32, seed: u64, progress: &TrialProgress) -> Vec<TrialKey> {
+    let given_up = progress.given_up(cells);
     let all =
         (1..=rounds).flat_map(|round| order(cells, round, seed).into_iter().map(move |cell| TrialKey { round, cell }));
-    all.filter(|key| !progress.is_over(*key) && !progress.is_given_up(key.cell)).collect()
+    all.filter(|key| !given_up[key.cell] && !progress.is_over(*key)).collect()
 }
 
 /// Estimated seconds for these trials: the mean of the cell's own so far, else of all, else `planned`.

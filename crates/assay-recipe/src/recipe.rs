@@ -309,10 +309,10 @@ impl Recipe {
         for (step, number) in steps.iter().zip(1..) {
             known_levels(step, &factors).map_err(|error| error.at(place_in("step", number, "only")))?;
         }
-        for ((step, number), cell) in steps.iter().zip(1..).flat_map(|step| cells.iter().map(move |cell| (step, cell)))
-        {
-            let checked = cell.setup.check_targets(&format!("step {}", step.name), &step.on);
-            checked.map_err(|error| error.at(place_in("step", number, "on")))?;
+        for (step, number) in steps.iter().zip(1..).filter(|(step, _)| !step.on.is_empty()) {
+            let what = format!("step {}", step.name);
+            let mut checked = cells.iter().map(|cell| cell.setup.check_targets(&what, &step.on));
+            checked.try_for_each(|one| one.map_err(|error| error.at(place_in("step", number, "on"))))?;
         }
         if written.trials.count == 0 {
             return Err(RecipeError::new("trials.count must be at least 1").at(place_of(text, &["trials", "count"])));
@@ -348,6 +348,12 @@ impl Recipe {
     /// Its text as written, without passwords: what may be kept. It is the recipe of the same experiment.
     pub fn public_text(&self) -> String {
         public_text(&self.text)
+    }
+
+    /// The names of a cell's levels, by factor.
+    pub fn levels_of(&self, cell: &Cell) -> Vec<(String, String)> {
+        let levels = self.factors.iter().zip(&cell.levels);
+        levels.map(|(factor, level)| (factor.name.clone(), factor.levels[*level].name.clone())).collect()
     }
 
     /// The position of the key that sets a value of a cell, such as `run.time`, or of the factor that does: line and

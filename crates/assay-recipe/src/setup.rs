@@ -10,7 +10,7 @@ use crate::error::RecipeError;
 use crate::word::{Word, Words};
 
 /// A cell's document, parsed.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setup {
     /// Servers by name. All of them are started for a trial; the load goes to all, or to those in `run.on`.
@@ -24,7 +24,7 @@ pub struct Setup {
 }
 
 /// A server that is started for every trial, or one that is already running.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table such as [server] with product = \"postgres:17\"")]
 pub struct RecipeServer {
     /// `postgres:15`; or `url`.
@@ -63,7 +63,7 @@ pub struct RecipeServer {
 }
 
 /// A pooler or proxy.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecipeFront {
     /// With its own names.
@@ -73,7 +73,7 @@ pub struct RecipeFront {
 }
 
 /// Data that is loaded once and copied for every trial.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Data {
     /// Arguments of `assay prepare`: `tpcc --warehouses 10`.
@@ -87,7 +87,7 @@ pub struct Data {
 }
 
 /// The load.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
     /// Arguments of `assay run`: `tpcc --warehouses 10`. Or `case`, or `io`.
@@ -115,7 +115,7 @@ pub struct Run {
 }
 
 /// The load generator.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
     /// Its CPUs: `4-7`.
@@ -214,6 +214,9 @@ impl Setup {
 
     /// Checks that the servers that a key names are there, and their parts.
     pub(crate) fn check_targets(&self, key: &str, names: &[String]) -> Result<(), RecipeError> {
+        if names.is_empty() {
+            return Ok(());
+        }
         let targets = self.named(names);
         self.check_servers(key, targets.iter().map(|(name, _)| *name))?;
         for (name, part) in targets {

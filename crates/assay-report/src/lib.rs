@@ -60,7 +60,7 @@ pub use findings::latency::LatencyFindings;
 pub use findings::library::{LibraryEntry, LibraryFigures, library_figures, settings_in_effect};
 pub use findings::limit::LimitedTrials;
 pub use findings::loaded::{Loaded, loaded};
-pub use findings::metric::{Better, Metric, MetricUnit, TrialsFindings, metric_value};
+pub use findings::metric::{Better, FIXED_METRICS, Metric, MetricUnit, TrialsFindings, metric_value};
 pub use findings::outage::{ListedOutage, OutageFindings};
 pub use findings::power::SuiteFigures;
 pub use findings::promise::{BadPromise, Promise, PromisedFigure};

@@ -9,7 +9,7 @@ use assay_lab::placement::Cpus;
 use assay_lab::product::InEffect;
 use assay_lab::server::What;
 use assay_lab::{
-    Description, Fault, FrontDescription, Home, Placement, Server, ServerSetting, Topology, image, topology,
+    Description, Fault, FrontDescription, Home, Placement, Server, ServerSetting, Topology, Wanted, image, topology,
 };
 use assay_process::diagnostics::Trouble;
 use assay_process::terminal;
@@ -22,8 +22,9 @@ use crate::library;
 /// The server of a run.
 pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
     let texts = |all: &[Concealed]| all.iter().map(|text| text.reveal().to_owned()).collect::<Vec<_>>();
+    let wanted: Wanted = spec.product.parse()?;
     Ok(Description {
-        settings: settings(&texts(&spec.settings)),
+        settings: settings_of(&wanted, &texts(&spec.settings))?,
         file: spec.config.as_deref().map(read).transpose()?,
         placement: Placement {
             cpus: spec.cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
@@ -32,8 +33,19 @@ pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
         },
         fronts: fronts(&spec.fronts, &texts(&spec.front_settings))?,
         binaries: spec.binaries.clone(),
-        ..Description::of(spec.product.parse()?)
+        ..Description::of(wanted)
     })
+}
+
+/// The values of `--set`: `NAME=VALUE`, or `NAME` if the product has settings without a value.
+pub fn settings_of(wanted: &Wanted, words: &[String]) -> Result<Vec<ServerSetting>, Trouble> {
+    let settings = settings(words);
+    // An unknown product is refused when it is looked for.
+    if let Ok(product) = assay_products::products().product(&wanted.product) {
+        let named = |fault: Fault| Fault { cause: format!("--set {}", fault.cause), ..fault };
+        assay_lab::check_form(product, &settings).map_err(named)?;
+    }
+    Ok(settings)
 }
 
 /// Settings as given: `NAME=VALUE`.

@@ -87,6 +87,10 @@ impl Configure for ClickHouse {
         Ok(Vec::new())
     }
 
+    fn has_settings_without_value(&self) -> bool {
+        false
+    }
+
     /// The program cannot list them: a server with an unknown setting does not start, and names it.
     fn may_know(&self, _: &Site<'_>, _: &str, _: &Configuration<'_>) -> bool {
         true

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use assay_client::Client;
 use assay_lab::fault::Result;
@@ -48,6 +49,10 @@ impl Configure for Member {
 
     fn may_know(&self, _: &Site<'_>, name: &str, wanted: &Configuration<'_>) -> bool {
         may_know(name, wanted)
+    }
+
+    fn refuses(&self, site: &Site<'_>, settings: &[&ServerSetting]) -> Option<String> {
+        refuses(site, &(self.environment)(site.binaries), settings)
     }
 
     fn settings_of_file(&self, text: &str) -> Vec<ServerSetting> {
@@ -120,12 +125,35 @@ fn configuration(site: &Site<'_>, wanted: &Configuration<'_>, special: &[String]
 }
 
 /// The variables that `--verbose --help` lists, after a line of dashes.
-fn known_settings(site: &Site<'_>, environment: &[(String, String)]) -> Result<Vec<String>> {
+/// The program that lists its settings with their values, after it has parsed `options`.
+fn listing(site: &Site<'_>, environment: &[(String, String)], options: &[String]) -> Command {
     let mut command = site.command(&site.binaries.program);
     let places = places(site.binaries);
     command.arg("--no-defaults").args(places.iter().map(|line| format!("--{}", line.replace(" = ", "="))));
-    command.args(["--verbose", "--help"]).envs(environment.iter().map(|(name, value)| (name, value)));
-    let text = output("list its settings", &mut command)?;
+    command.args(options).args(["--verbose", "--help"]);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command
+}
+
+fn refuses(site: &Site<'_>, environment: &[(String, String)], settings: &[&ServerSetting]) -> Option<String> {
+    let option = |one: &&ServerSetting| match &one.value {
+        Some(value) => format!("--{}={value}", one.name),
+        None => format!("--{}", one.name),
+    };
+    let options: Vec<String> = settings.iter().map(option).collect();
+    let said = listing(site, environment, &options).stdin(Stdio::null()).output().ok()?.stderr;
+    let said = String::from_utf8_lossy(&said);
+    // A plugin that is not loaded, or files that are not there, say nothing about a value.
+    let about_a_value = ["Error while setting value", "wasn't recognized", "due to invalid value", "Character set '"];
+    let line = said.lines().find(|line| about_a_value.iter().any(|words| line.contains(words)))?;
+    let words = line.rsplit_once("] ").map_or(line, |(_, words)| words);
+    let program = site.binaries.program.file_name().unwrap_or_default().to_string_lossy();
+    let words = words.trim_start_matches("Buffered error: ").trim_start_matches(&format!("{program}: "));
+    Some(words.to_owned())
+}
+
+fn known_settings(site: &Site<'_>, environment: &[(String, String)]) -> Result<Vec<String>> {
+    let text = output("list its settings", &mut listing(site, environment, &[]))?;
     let list = text.lines().skip_while(|line| !line.starts_with("----")).skip(1);
     let listed = list.take_while(|line| !line.is_empty()).filter_map(|line| line.split(' ').next());
     Ok(listed.filter(|name| !name.is_empty()).map(underscored).collect())

@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use assay_client::Client;
 use assay_lab::fault::{Fault, Result};
@@ -92,6 +93,23 @@ impl Configure for Postgres {
             output("show a setting", command.args(["-C", name, "-D"]).arg(site.data)).is_ok()
         };
         name.contains('.') || shown(name)
+    }
+
+    fn has_settings_without_value(&self) -> bool {
+        false
+    }
+
+    fn refuses(&self, site: &Site<'_>, settings: &[&ServerSetting]) -> Option<String> {
+        // It shows one setting, after it has parsed all of them.
+        let mut command = site.command(&site.binaries.program);
+        command.args(["-C", "port", "-D"]).arg(site.data).stdin(Stdio::null());
+        let words = |one: &&ServerSetting| format!("{}={}", one.name, one.value.as_deref().unwrap_or_default());
+        command.args(settings.iter().flat_map(|one| ["-c".to_owned(), words(one)]));
+        let said = command.output().ok().filter(|said| !said.status.success())?.stderr;
+        let said = String::from_utf8_lossy(&said);
+        let after = |label: &str| said.lines().find_map(|line| Some(line.split_once(label)?.1.trim().to_owned()));
+        let cause = after("FATAL:")?;
+        Some(after("HINT:").map_or(cause.clone(), |hint| format!("{cause}. {hint}")))
     }
 
     fn settings_of_file(&self, text: &str) -> Vec<ServerSetting> {

@@ -85,6 +85,44 @@ pub struct TrialsFindings {
     pub spread: f64,
 }
 
+/// Names of metrics that do not depend on the workload. `metrics` makes the rest of its names from those of transaction
+/// types, counters, rates and readings.
+pub const FIXED_METRICS: [&str; 33] = [
+    "tps",
+    "qps",
+    "p50",
+    "p90",
+    "p95",
+    "p99",
+    "p999",
+    "mean",
+    "max",
+    "service_p50",
+    "service_p90",
+    "service_p95",
+    "service_p99",
+    "service_p999",
+    "service_mean",
+    "service_max",
+    "lag_p50",
+    "lag_p90",
+    "lag_p95",
+    "lag_p99",
+    "lag_p999",
+    "lag_mean",
+    "lag_max",
+    "cpu_per_transaction",
+    "outage",
+    "failed_per_transaction",
+    "errors_per_transaction",
+    "retries_per_transaction",
+    "anomalies_per_transaction",
+    "lost_update_per_transaction",
+    "read_skew_per_transaction",
+    "write_skew_per_transaction",
+    "stale_read_per_transaction",
+];
+
 /// Every metric of a stage; `None` if it was not measured.
 pub(crate) fn metrics(stage: &StageFindings) -> Vec<(Metric, Option<f64>)> {
     let total = &stage.total;

@@ -155,10 +155,11 @@ pub struct ImageOptions {
 impl StartOptions {
     /// What to start.
     pub fn description(&self) -> Result<Description, Trouble> {
+        let wanted = self.product.parse()?;
         Ok(Description {
             name: self.name.clone(),
             binaries: self.binaries.clone(),
-            settings: lab::settings(&self.set),
+            settings: lab::settings_of(&wanted, &self.set)?,
             file: self.config.as_deref().map(lab::read).transpose()?,
             placement: Placement {
                 cpus: self.cpus.as_deref().map(Cpus::of_this_machine).transpose()?,
@@ -172,7 +173,7 @@ impl StartOptions {
             replicas: self.replicas,
             fronts: lab::fronts(&self.front, &self.front_set)?,
             patience: Duration::from_nanos(self.patience.0),
-            ..Description::of(self.product.parse()?)
+            ..Description::of(wanted)
         })
     }
 }

@@ -8,7 +8,7 @@ use testkit::{Kind, Mounted, NatsProgram, free_port};
 
 use crate::common::{Folder, ONE_TABLE, Ran};
 
-/// Two cells that work and one that the server refuses.
+/// Two cells that work and one that only the server can refuse.
 const RECIPE: &str = r#"title = "How much memory for sorts?"
 
 [server.db]
@@ -23,7 +23,7 @@ time = "300ms"
 sessions = [1, 2]
 
 [grid]
-work_mem = { "server.db.settings.work_mem" = ["4MB", "banana", "8MB"] }
+work_mem = { levels = { "4MB" = { "server.db.settings.work_mem" = "4MB" }, banana = { "server.db.settings.shared_preload_libraries" = "banana" }, "8MB" = { "server.db.settings.work_mem" = "8MB" } } }
 
 [trials]
 count = 2
@@ -93,7 +93,7 @@ fn an_experiment_that_is_killed_goes_on_and_a_refused_setting_is_a_result() {
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
-    assert!(ran.stdout.contains("invalid value for parameter \"work_mem\""), "{}", ran.shown());
+    assert!(ran.stdout.contains("could not access file \"banana\""), "{}", ran.shown());
     let mut notes: Vec<String> =
         std::fs::read_to_string(folder.path().join("steps.txt")).unwrap().lines().map(str::to_owned).collect();
     notes.sort();
@@ -437,6 +437,13 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     );
     let ran = folder.expect("lab plan sorts.toml", 2);
     assert!(ran.stderr.contains("error: run: there is no option --table-siez"), "{}", ran.shown());
+    folder.write(
+        "sorts.toml",
+        &RECIPE.replace("workload = \"./one_table.lua\"", "workload = \"oltp_write_only --table 4\""),
+    );
+    let ran = folder.expect("lab plan sorts.toml", 2);
+    assert!(ran.stderr.contains("there is no option --table\n"), "{}", ran.shown());
+    assert!(ran.stderr.contains("hint: did you mean --tables?"), "{}", ran.shown());
     for (from, to, error, place) in [
         (
             "time = \"300ms\"",
@@ -504,6 +511,157 @@ fn a_recipe_that_is_wrong_is_refused_with_its_place() {
     assert!(ran.stderr.contains("hint: did you mean tuning?"), "{}", ran.shown());
     let list = folder.expect("lab list", 0);
     assert!(list.stdout.contains("\ntuning\n  How much does tuning improve TPC-C"), "{}", list.shown());
+}
+
+/// A server with two settings that vary.
+const PLANNED: &str = r#"title = "t"
+[server.db]
+product = "postgres"
+[data]
+prepare = "oltp_read_only --tables 1 --table-size 1000"
+[run]
+workload = "oltp_read_only --tables 1 --table-size 1000"
+time = "1s"
+[grid]
+a = { "server.db.settings.work_mem" = ["1MB", "2MB"] }
+[[show]]
+table = { rows = "a", value = "p99" }
+"#;
+
+#[test]
+fn a_plan_that_cannot_run_here_says_why_in_its_first_line() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    let (lab, bad) = (lab(), testkit::lab_folder().unwrap().join(format!("bad-{}", std::process::id())));
+    std::fs::create_dir_all(bad.join("bin")).unwrap();
+    script(&bad.join("bin/postgres"), "#!/bin/sh\necho 'no memory today' >&2\nexit 2\n");
+    let variables = [("ASSAY_LAB", lab.as_str()), ("PATH", "/usr/bin:/bin")];
+    let server = |line: &str| PLANNED.replacen("product = \"postgres\"", &format!("product = \"postgres\"\n{line}"), 1);
+    let setting = |line: &str| server(&format!("settings = {{ {line} }}"));
+    let binaries = format!("binaries = \"{}\"", bad.display());
+    for (recipe, first, detail) in [
+        (server("memory = '4 gigs'"), "server.db.memory \"4 gigs\": expected a size", "4:1: server.db.memory"),
+        (server("front.pgbuncer = {}"), "server.db.front: unknown front pgbuncer", "did you mean pgbouncer?"),
+        (server("cpus = '5000'"), "server.db.cpus \"5000\": ", "4:1: server.db.cpus"),
+        (server("transparent_huge_pages = 'maybe'"), "server.db.transparent_huge_pages \"maybe\": expected ", "4:1"),
+        (server("front.haproxy.behind = 'replicas'"), "server.db.front: there are no replicas behind haproxy", "4:1"),
+        (server("filesystem = 'nosuchfs'"), "server.db.filesystem: ", "4:1: server.db.filesystem"),
+        (server(&binaries), "server.db.binaries: ", "/bin/postgres cannot run: no memory today"),
+        (setting("shared_buffers = '256MX'"), "server.db.settings.shared_buffers \"256MX\": invalid value", "4:14"),
+        (setting("synchronous_commit = 'of'"), "\"of\": invalid value", "Available values: "),
+        (
+            setting("max_connections = 0"),
+            "server.db.settings.max_connections \"0\": 0 is outside the valid range",
+            "4:14",
+        ),
+        (setting("shared_bufers = '1GB'"), "has no setting shared_bufers", "did you mean shared_buffers?"),
+        (PLANNED.replace("[\"1MB\", \"2MB\"]", "[\"1MB\", \"2MX\"]"), "work_mem \"2MX\"", "1 of 2 cells: a=2MX"),
+        (PLANNED.replace("postgres", "postgres:99"), "server.db.product: postgres:99 is neither installed", "3:1"),
+        (
+            PLANNED.replace("[run]", "settings = { wal_level = 'most' }\n[run]"),
+            "data.settings.wal_level \"most\"",
+            "6:",
+        ),
+        (
+            PLANNED.replace("[run]", "[generator]\ncpus = '5000'\n[run]"),
+            "generator.cpus \"5000\": ",
+            "7:1: generator.cpus",
+        ),
+    ] {
+        folder.write("q.toml", &recipe);
+        let ran = folder.expect_with(&variables, "lab plan q.toml", 2);
+        let said = ran.stderr.lines().next().unwrap();
+        assert!(said.starts_with("error: cannot run here: ") && said.contains(first), "{first}: {}", ran.shown());
+        assert!(ran.stderr.contains(detail) && ran.stdout.is_empty(), "{detail}: {}", ran.shown());
+    }
+    std::fs::remove_dir_all(&bad).unwrap();
+    // Wrong values stop a run before its first trial, too.
+    folder.write("q.toml", &server("memory = '4 gigs'"));
+    folder.expect_with(&variables, "lab run q.toml --folder f", 2);
+    assert!(!folder.path().join("f").exists());
+}
+
+fn script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn ten_thousand_cells_are_planned_without_waiting() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    let lab = lab();
+    let levels =
+        |from: u32, unit: &str| (from..from + 100).map(|n| format!("\"{n}{unit}\"")).collect::<Vec<_>>().join(",");
+    let grid = format!(
+        "a = {{ \"server.db.settings.work_mem\" = [{}] }}\nb = {{ \"server.db.settings.shared_buffers\" = [{}] }}",
+        levels(1000, "kB"),
+        levels(100, "MB")
+    );
+    let one = "a = { \"server.db.settings.work_mem\" = [\"1MB\", \"2MB\"] }";
+    folder.write("big.toml", &PLANNED.replace(one, &grid));
+    let watch = std::time::Instant::now();
+    let ran = folder.expect_with(&[("ASSAY_LAB", &lab), ("PATH", "/usr/bin:/bin")], "lab plan big.toml", 0);
+    assert!(ran.stdout.contains("10000 cells in 3 rounds, seed 1, 30000 trials"), "{}", ran.shown());
+    // A quiet machine needs about a second for this, not optimized; it was half an hour.
+    assert!(watch.elapsed().as_secs() < 60, "{:?}", watch.elapsed());
+}
+
+#[test]
+fn metrics_that_do_not_exist_are_found_before_the_trials() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    let recipe = |shown: &str| {
+        format!(
+            "title = 't'\n[server.db]\nurl = 'sqlite:t.db'\n[run]\nworkload = './events.lua'\n[grid]\na = {{ \"run.sessions\" = \
+             [1] }}\n[[step]]\nname = 'rows'\nwhen = 'after-measure'\nvalue = true\nsql = 'SELECT 1'\n[[show]]\n{shown}\n"
+        )
+    };
+    for (shown, near) in [
+        ("table = { rows = 'a', value = 'p999x' }", "did you mean p999?"),
+        ("table = { rows = 'a', value = 'row' }", "did you mean rows?"),
+        ("table = { rows = 'a', value = 'take.p9' }", "did you mean take.p"),
+        ("table = { rows = 'a', value = 'server.log_byts_per_s' }", "did you mean server.log_bytes?"),
+        ("lines = { value = ['tps', 'qsp'] }", "did you mean qps?"),
+    ] {
+        folder.write("q.toml", &recipe(shown));
+        for command in ["lab plan q.toml", "lab run q.toml --folder f"] {
+            let ran = folder.expect(command, 2);
+            assert!(ran.stderr.starts_with("error: show 1: no metric "), "{shown}: {}", ran.shown());
+            assert!(ran.stderr.contains(near) && ran.stderr.contains("  q.toml:1"), "{shown}: {}", ran.shown());
+        }
+    }
+    for known in ["rows", "rows stop", "run", "tps_variation", "errors.deadlock", "machine.cpu_user_percent"] {
+        folder.write("q.toml", &recipe(&format!("table = {{ rows = 'a', value = '{known}' }}")));
+        let ran = folder.expect("lab plan q.toml", 0);
+        assert_eq!(ran.stderr, "", "{known}");
+    }
+    // A script may put a name together.
+    folder.write("q.toml", &recipe("table = { rows = 'a', value = 'zebra_per_transaction' }"));
+    let ran = folder.expect("lab plan q.toml", 0);
+    assert!(ran.stderr.contains("warning: show 1: zebra_per_transaction is neither a step nor"), "{}", ran.shown());
+}
+
+#[test]
+fn an_experiment_takes_no_folder_of_other_files_and_none_of_experiments() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    folder.write("failing.toml", FAILING);
+    std::fs::create_dir(folder.path().join("photos")).unwrap();
+    folder.write("photos/a.jpg", "");
+    let ran = folder.expect("lab run failing.toml --folder photos", 2);
+    assert!(ran.stderr.contains("error: photos is not empty and not an experiment"), "{}", ran.shown());
+    assert_eq!(std::fs::read_dir(folder.path().join("photos")).unwrap().count(), 1);
+    folder.expect("lab run failing.toml --folder photos/a.jpg", 2);
+    folder.expect("lab run failing.toml", 4);
+    let ran = folder.expect("lab show assay-lab", 2);
+    assert!(ran.stderr.contains("error: assay-lab contains experiments"), "{}", ran.shown());
+    assert!(ran.stderr.contains("`assay lab status` lists"), "{}", ran.shown());
 }
 
 #[test]

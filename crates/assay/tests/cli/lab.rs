@@ -84,6 +84,65 @@ fn what_cannot_be_started_says_why_and_leaves_nothing() {
 }
 
 #[test]
+fn a_program_that_fails_at_start_is_named_with_what_it_said() {
+    let folder = Folder::new();
+    let home = testkit::lab_folder().unwrap().join(format!("failing-{}", std::process::id()));
+    let script = |path: &std::path::Path, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let text = "#!/bin/sh\necho on stdout\necho 'boom: no such thing' >&2\nexit 2\n";
+    for (product, program) in [
+        ("postgres", "postgres"),
+        ("mysql", "mysqld"),
+        ("mariadb", "mariadbd"),
+        ("mongodb", "mongod"),
+        ("ferretdb", "ferretdb"),
+        ("clickhouse", "clickhouse-server"),
+    ] {
+        let (place, path) = (home.join(product), home.join(product).join("bin").join(program));
+        script(&path, text);
+        let ran = expect(&folder, &format!("server start {product} --binaries {}", place.display()), 5);
+        let said = format!("error: {} cannot run: boom: no such thing\n  exit status: 2\n", path.display());
+        assert!(ran.stderr.starts_with(&said), "{product}: {}", ran.shown());
+    }
+    let program = home.join("ferretdb/bin/ferretdb");
+    let start = format!("server start ferretdb --binaries {}", home.join("ferretdb").display());
+    script(&program, "#!/bin/sh\nkill -9 $$\n");
+    assert!(expect(&folder, &start, 5).stderr.contains("cannot run: signal: 9 (SIGKILL)"));
+    script(&program, "#!/no/such/interpreter\n");
+    assert!(expect(&folder, &start, 5).stderr.contains("/ferretdb cannot run: No such file or directory"));
+    script(&program, "#!/bin/sh\necho hello\n");
+    assert!(expect(&folder, &start, 2).stderr.contains("/ferretdb is not FerretDB"));
+    // The same for programs that are found by themselves, also those in front of servers.
+    let found = home.join("found");
+    script(&found.join("ferretdb"), text);
+    script(&found.join("haproxy"), text);
+    let path = format!("{}:/usr/bin:/bin", found.display());
+    let variables = [("ASSAY_LAB", lab().to_str().unwrap().to_owned()), ("PATH", path)];
+    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let ran = folder.expect_with(&variables, "server start ferretdb", 5);
+    assert!(ran.stderr.contains("/found/ferretdb cannot run: boom: no such thing\n"), "{}", ran.shown());
+    std::fs::remove_dir_all(&home).unwrap();
+}
+
+#[test]
+fn settings_have_values_where_the_product_wants_them() {
+    let folder = Folder::new();
+    for (line, said) in [
+        ("server start postgres --set nosuch", "error: --set nosuch: expected NAME=VALUE"),
+        ("server start clickhouse --set nosuch", "error: --set nosuch: expected NAME=VALUE"),
+        ("server start mysql --set =5", "error: --set =5: expected NAME=VALUE"),
+        ("run oltp_read_only --server postgres --set nosuch", "error: --set nosuch: expected NAME=VALUE"),
+    ] {
+        let ran = folder.expect(line, 2);
+        assert!(ran.stderr.starts_with(said), "{line}: {}", ran.shown());
+    }
+}
+
+#[test]
 fn a_run_starts_its_own_server_records_its_settings_and_keeps_its_loaded_data_as_an_image() {
     if !Kind::Postgres.present() {
         return;

@@ -1,6 +1,8 @@
 //! `assay lab plan`: shows what an experiment will do.
 
-use assay_experiment::{Experiment, Folder, Runs, about, count, look, prepare_words};
+use std::collections::HashSet;
+
+use assay_experiment::{Experiment, Folder, Runs, about, check_shows, count, look, prepare_words};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::{terminal, url_text};
 use assay_recipe::{order, remaining, seconds_left};
@@ -11,11 +13,14 @@ use crate::commands::lab::arguments::RecipeArguments;
 /// A longer list of cells is summarized.
 const CELLS_SHOWN: usize = 60;
 
-/// Prints it. What is missing on this machine is reported, but not an error.
+/// Prints it, if all of it can run here.
 pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(&options.choice(), &RecipeArguments)?;
     let recipe = &experiment.recipe;
     let runs = Runs::of_all(recipe, &RecipeArguments).map_err(|wrong| experiment.located(wrong))?;
+    for words in check_shows(recipe, &runs).map_err(|wrong| experiment.located(wrong))? {
+        terminal::say(&format!("warning: {words}\n"));
+    }
     let folder = Folder::usual(&experiment);
     let progress = Folder::read(&folder).map(|folder| folder.progress).unwrap_or_default();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, &progress);
@@ -37,7 +42,7 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
             done => format!("{} of {} trials left", left.len(), left.len() + done),
         }
     );
-    let found = look(&experiment, &runs, None)?;
+    let found = look(&experiment, &runs, None)?.refuse_any(&experiment)?;
     text += &found.text;
     for need in &recipe.needs {
         text += &format!("  needs: {need}\n");
@@ -45,9 +50,12 @@ pub(super) fn run(options: &RecipeOptions) -> Result<Exit, Trouble> {
     if recipe.trials.drop > 0 {
         text += &format!("  {} run first and not shown\n", count(recipe.trials.drop as usize, "round"));
     }
-    text += &format!("  load: assay {}\n", url_text::shell_line(runs[0].shown()));
+    text += &format!("  load: assay {}\n", url_text::shell_line(runs[0].runs.shown()));
     let mut prepared: Vec<String> = Vec::new();
-    for prepare in runs.iter().filter_map(|runs| runs.prepare.as_ref()) {
+    // Cells share their runs.
+    let mut seen = HashSet::new();
+    let distinct = runs.iter().map(|planned| &*planned.runs).filter(|runs| seen.insert(std::ptr::from_ref(*runs)));
+    for prepare in distinct.filter_map(|runs| runs.prepare.as_ref()) {
         let line = url_text::shell_line(prepare_words(prepare));
         if !prepared.contains(&line) {
             text += &format!("  data, loaded once per version: assay prepare {line}\n");

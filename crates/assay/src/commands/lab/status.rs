@@ -1,5 +1,7 @@
 //! `assay lab status`: the progress of experiments.
 
+use std::cell::LazyCell;
+
 use assay_experiment::{DEFAULT, Folder, Runs, about, all};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
@@ -25,8 +27,9 @@ fn text(folder: &Folder) -> String {
     let all = recipe.cells.len() * progress.rounds(recipe.trials.count) as usize;
     let done = progress.measured();
     let left = remaining(recipe.cells.len(), recipe.trials.count, recipe.trials.seed, progress);
-    // The steps of a recipe of another version may be unknown here.
-    let runs = Runs::of_all(recipe, &RecipeArguments).unwrap_or_default();
+    // Planned times are for experiments of which nothing is measured yet. The steps of a recipe of another version may
+    // be unknown here.
+    let runs = LazyCell::new(|| Runs::of_all(recipe, &RecipeArguments).unwrap_or_default());
     let planned = |cell: usize| runs.get(cell).map_or(0.0, |runs| runs.seconds);
     let mut text = format!("{}: {}\n  {done} of {all} trials measured", folder.path.display(), recipe.title);
     if !left.is_empty() {
