@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_process::diagnostics::{Trouble, nearest};
-use assay_process::url_text;
+use assay_process::{interrupt, url_text};
 use assay_recipe::{Recipe, RecipeError, from_words, is_url, shipped, value_with_urls, with_urls};
 use assay_run::assignment::Assignment;
 use assay_spec::RunSpec;
@@ -78,6 +78,16 @@ impl Experiment {
             None => trouble,
         }
     }
+}
+
+/// Whether Ctrl-C or SIGTERM has arrived.
+pub(crate) fn interrupted() -> Trouble {
+    Trouble::new(interrupt::exit(), "interrupted")
+}
+
+/// An error when somebody has interrupted us.
+pub(crate) fn stopped() -> Result<(), Trouble> {
+    if interrupt::control().is_stopped() { Err(interrupted()) } else { Ok(()) }
 }
 
 /// What is wrong with the value of a key.

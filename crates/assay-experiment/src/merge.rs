@@ -8,7 +8,7 @@ use assay_report::{
 };
 
 use crate::folder::Folder;
-use crate::results::{asked, experiment_of, records, shown_of, trials, without_measurements};
+use crate::results::{asked, experiment_of, names_of_cells, records, shown_of, trials, without_measurements};
 
 /// At least two experiments.
 pub struct Merged {
@@ -103,8 +103,8 @@ impl Merged {
         let mut cells: Vec<(String, Vec<(String, Findings)>)> = Vec::new();
         for (folder, level) in self.folders.iter().zip(&self.levels) {
             let before = cells.len();
-            let name = |cell: &assay_recipe::Cell| format!("{}={level} {}", self.factor, cell.name);
-            cells.extend(folder.recipe.cells.iter().map(|cell| (name(cell), Vec::new())));
+            let name = |cell: String| (format!("{}={level} {cell}", self.factor), Vec::new());
+            cells.extend(names_of_cells(&folder.recipe).into_iter().map(name));
             for trial in trials(folder, folder.recipe.part.as_ref())?.experiment.trials {
                 let round = trial.round + folder.recipe.trials.drop as usize + 1;
                 cells[before + trial.cell].1.push((format!("round {round}"), trial.findings));

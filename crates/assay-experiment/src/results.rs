@@ -1,11 +1,13 @@
 //! What an experiment came to: its journal and records, as the report shows them.
 
+use std::path::PathBuf;
+
 use assay_process::diagnostics::{Trouble, nearest};
-use assay_recipe::{Part, Show, TrialResult};
+use assay_recipe::{Part, PhaseResult, Recipe, Show, TrialResult};
 use assay_record::{Record, TrialId};
 use assay_report::{
     ChartAsked, ChartKind, Experiment, ExperimentCell, ExperimentTrial, Factor, FailedTrial, Findings, LabResults,
-    Level, NoChart, NoWindow, OfTrials, PivotAsked, ShowAsked, Shown,
+    Level, MetricUnit, NoChart, NoWindow, OfTrials, PivotAsked, ShowAsked, Shown,
 };
 use assay_spec::values;
 
@@ -27,12 +29,22 @@ pub fn page(folder: &Folder) -> Result<String, Trouble> {
     let recipe = &folder.recipe;
     let Measured { experiment, .. } = trials(folder, recipe.part.as_ref())?;
     let mut cells: Vec<(String, Vec<(String, Findings)>)> =
-        recipe.cells.iter().map(|cell| (cell.name.clone(), Vec::new())).collect();
+        names_of_cells(recipe).into_iter().map(|name| (name, Vec::new())).collect();
     for trial in experiment.trials {
         let round = trial.round + recipe.trials.drop as usize + 1;
         cells[trial.cell].1.push((format!("round {round}"), trial.findings));
     }
     Ok(results(folder)?.page(cells))
+}
+
+/// Names of an experiment's cells: those of the recipe, each with every phase.
+pub(crate) fn names_of_cells(recipe: &Recipe) -> Vec<String> {
+    let phases: Vec<&str> = recipe.phases().map(|step| step.name.as_str()).collect();
+    let of_cell = |cell: &assay_recipe::Cell| match &phases[..] {
+        [] => vec![cell.name.clone()],
+        phases => phases.iter().map(|phase| format!("{} {phase}", cell.name)).collect(),
+    };
+    recipe.cells.iter().flat_map(of_cell).collect()
 }
 
 /// What the experiment came to.
@@ -141,17 +153,36 @@ pub(crate) fn asked(folder: &Folder) -> Vec<(Option<Part>, ShowAsked)> {
     }
     // A recipe that shows nothing gets the most suitable table.
     let first = recipe.factors.first();
+    if recipe.phases().next().is_some() {
+        let table = PivotAsked {
+            rows: "phase".to_owned(),
+            columns: first.map(|factor| factor.name.clone()),
+            ratio_to: first.map(|factor| factor.levels[0].name.clone()),
+            ..usual_table()
+        };
+        return vec![(None, ShowAsked::Table(table))];
+    }
     let table = ShowAsked::Table(PivotAsked {
         rows: first.map_or("sessions".to_owned(), |factor| factor.name.clone()),
-        only: Vec::new(),
         columns: recipe.factors.get(1).map(|factor| factor.name.clone()),
-        value: "tps".to_owned(),
         ratio_to: recipe.factors.get(1).or(first).map(|factor| factor.levels[0].name.clone()),
+        ..usual_table()
+    });
+    vec![(None, table)]
+}
+
+/// Throughput by sessions.
+fn usual_table() -> PivotAsked {
+    PivotAsked {
+        rows: "sessions".to_owned(),
+        only: Vec::new(),
+        columns: None,
+        value: "tps".to_owned(),
+        ratio_to: None,
         of: OfTrials::All,
         best_of: None,
         fault_above: None,
-    });
-    vec![(None, table)]
+    }
 }
 
 fn one_asked(show: &Show) -> ShowAsked {
@@ -232,40 +263,82 @@ pub(crate) fn trials(folder: &Folder, part: Option<&Part>) -> Result<Measured, T
     let recipe = &folder.recipe;
     let (mut trials, mut records, mut known) = (Vec::new(), Vec::new(), Vec::<(String, TrialId)>::new());
     let mut unsteady = 0;
+    let phases: Vec<&str> = recipe.phases().map(|step| step.name.as_str()).collect();
     for (key, outcome) in &folder.progress.outcomes {
-        let TrialResult::Done { record, parts, values, .. } = outcome else { continue };
+        let TrialResult::Done { record, parts, values, phases: measured, .. } = outcome else { continue };
         if key.round <= recipe.trials.drop {
             continue;
         }
-        // A bundle may come from anybody.
-        let Some(inside) = unpack::below(record) else {
-            return Err(Trouble::usage(format!("the journal names a record outside of the experiment: {record}")));
+        let read = |inside: &str| -> Result<(PathBuf, Record), Trouble> {
+            // A bundle may come from anybody.
+            let Some(below) = unpack::below(inside) else {
+                return Err(Trouble::usage(format!("the journal names a record outside of the experiment: {inside}")));
+            };
+            let path = folder.path.join(below);
+            let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
+            Ok((path, record))
         };
-        let path = folder.path.join(inside);
-        let record = Record::read(&path).map_err(|error| Trouble::environment(error.to_string()))?;
-        // A copy in place of a lost record would be a measurement that nobody made.
-        if let Some((other, _)) = known.iter().find(|(_, known)| *known == record.trial()) {
-            return Err(Trouble::environment(format!("{} holds the same trial as {other}", path.display()))
-                .hint("restore the record, or repeat the experiment in another folder"));
-        }
-        known.push((path.display().to_string(), record.trial()));
-        let findings = match part {
-            None => assay_report::findings(&record),
-            Some(Part::Last(last)) => within(&record, last)?,
-            Some(Part::Steady) => {
-                match assay_report::findings_within(&record, assay_report::Window::Steady { to_ns: None }) {
-                    Ok(findings) => findings,
-                    Err(NoWindow::NotSteady) => {
-                        unsteady += 1;
-                        continue;
-                    }
-                    Err(error) => return Err(Trouble::usage(format!("from = steady: {error}"))),
-                }
+        let round = (key.round - recipe.trials.drop) as usize - 1;
+        // One load, or one of each phase.
+        let runs: Vec<(usize, &str, Option<&PhaseResult>)> = match &measured[..] {
+            [] => vec![(key.cell, record.as_str(), None)],
+            all => {
+                let runs = all.iter().filter_map(|one| {
+                    let phase = phases.iter().position(|name| *name == one.name)?;
+                    let inside = one.record.as_ref().unwrap_or(record);
+                    Some((key.cell * phases.len() + phase, inside.as_str(), Some(one)))
+                });
+                runs.collect()
             }
         };
-        let (round, parts, values) = ((key.round - recipe.trials.drop) as usize - 1, parts.clone(), values.clone());
-        trials.push(ExperimentTrial { cell: key.cell, round, findings, parts, values });
-        records.push(record);
+        for (cell, inside, phase) in runs {
+            let (path, record) = read(inside)?;
+            let has_load = phase.is_none_or(|phase| phase.record.is_some());
+            // A copy in place of a lost record would be a measurement that nobody made.
+            if let Some((other, _)) = known.iter().find(|(_, known)| has_load && *known == record.trial()) {
+                return Err(Trouble::environment(format!("{} holds the same trial as {other}", path.display()))
+                    .hint("restore the record, or repeat the experiment in another folder"));
+            }
+            let findings = match part {
+                _ if !has_load => {
+                    let mut findings = assay_report::findings(&record);
+                    findings.stages.clear();
+                    findings
+                }
+                None => assay_report::findings(&record),
+                Some(Part::Last(last)) => within(&record, last)?,
+                Some(Part::Steady) => {
+                    match assay_report::findings_within(&record, assay_report::Window::Steady { to_ns: None }) {
+                        Ok(findings) => findings,
+                        Err(NoWindow::NotSteady) => {
+                            unsteady += 1;
+                            continue;
+                        }
+                        Err(error) => return Err(Trouble::usage(format!("from = steady: {error}"))),
+                    }
+                }
+            };
+            let (mut parts, mut values) = (parts.clone(), values.clone());
+            if let Some(phase) = phase {
+                parts.push(("seconds".to_owned(), phase.seconds));
+                values.extend(phase.value.map(|value| (phase.name.clone(), value)));
+                if let Some(beside) = &phase.beside {
+                    let findings = assay_report::findings(&read(beside)?.1);
+                    for name in assay_report::FIXED_METRICS {
+                        match assay_report::metric_value(&findings, name) {
+                            Some((ns, MetricUnit::Ns)) => parts.push((format!("beside.{name}"), ns / 1e9)),
+                            Some((value, _)) => values.push((format!("beside.{name}"), value)),
+                            None => {}
+                        }
+                    }
+                }
+            }
+            if has_load {
+                known.push((path.display().to_string(), record.trial()));
+            }
+            trials.push(ExperimentTrial { cell, round, findings, parts, values });
+            records.push(record);
+        }
     }
     let asked: Vec<ShowAsked> = asked(folder).into_iter().map(|(_, asked)| asked).collect();
     as_one_step(&mut trials, &asked);
@@ -280,15 +353,22 @@ pub(crate) fn trials(folder: &Folder, part: Option<&Part>) -> Result<Measured, T
         name: factor.name.clone(),
         levels: factor.levels.iter().map(level).collect(),
     };
-    let cell = |(number, cell): (usize, &assay_recipe::Cell)| ExperimentCell {
-        levels: cell.levels.clone(),
-        price_per_hour: cell.price_per_hour,
-        failed: failed(number),
+    let cell = |(number, cell): (usize, &assay_recipe::Cell)| {
+        let (failed, phases) = (failed(number), phases.len());
+        let of_phase = move |phase: Option<usize>| ExperimentCell {
+            levels: cell.levels.iter().copied().chain(phase).collect(),
+            price_per_hour: cell.price_per_hour,
+            failed,
+        };
+        let all: Vec<Option<usize>> = if phases == 0 { vec![None] } else { (0..phases).map(Some).collect() };
+        all.into_iter().map(of_phase).collect::<Vec<_>>()
     };
     let planned = (recipe.trials.count - recipe.trials.drop) as usize;
     let rounds = trials.iter().map(|trial| trial.round + 1).max().unwrap_or(1).max(planned);
-    let factors = recipe.factors.iter().map(factor).collect();
-    let cells = recipe.cells.iter().enumerate().map(cell).collect();
+    let levels = phases.iter().map(|name| Level::new((*name).to_owned(), Vec::new())).collect();
+    let of_phases = (!phases.is_empty()).then(|| Factor { name: "phase".to_owned(), levels });
+    let factors = recipe.factors.iter().map(factor).chain(of_phases).collect();
+    let cells = recipe.cells.iter().enumerate().flat_map(cell).collect();
     let experiment = Experiment::new(factors, cells, trials, rounds);
     Ok(Measured { experiment, records, unsteady })
 }
@@ -304,12 +384,13 @@ fn as_one_step(trials: &mut [ExperimentTrial], asked: &[ShowAsked]) {
                 || (chart.kind.is_by_sessions() && chart.x.is_none())
         }
     });
-    let alone = |trial: &ExperimentTrial| trial.findings.stages.len() == 1 && trial.findings.capacity.is_none();
+    let alone = |trial: &ExperimentTrial| trial.findings.stages.len() <= 1 && trial.findings.capacity.is_none();
     if by_sessions || !trials.iter().all(alone) {
         return;
     }
-    let Some(sessions) = trials.first().map(|trial| trial.findings.stages[0].sessions) else { return };
-    trials.iter_mut().for_each(|trial| trial.findings.stages[0].sessions = sessions);
+    let mut stages = trials.iter().flat_map(|trial| &trial.findings.stages);
+    let Some(sessions) = stages.next().map(|stage| stage.sessions) else { return };
+    trials.iter_mut().flat_map(|trial| &mut trial.findings.stages).for_each(|stage| stage.sessions = sessions);
 }
 
 /// The last part of each run.

@@ -17,13 +17,13 @@ use assay_record::{Record, RecordedTrial, text_without_secrets};
 use assay_report::{Advice, Findings, Progress, Warning, trial_words, warning_words};
 
 use crate::arguments::ArgumentParser;
-use crate::experiment::{Experiment, ExperimentChoice};
+use crate::experiment::{Experiment, ExperimentChoice, interrupted};
 use crate::folder::{self, Folder, now};
 use crate::results;
 use crate::servers::{self, about, count};
 use crate::setup::Runs;
 use crate::shows::check_shows;
-use crate::trial::{Timed, Trial, interrupted, say};
+use crate::trial::{Timed, Trial, say};
 
 /// Runs it to its end, or until it is interrupted, and prints the results. `folder`: instead of the usual one.
 /// `again_failed`: repeats trials that failed.
@@ -146,10 +146,16 @@ fn one(
         return Err(interrupted());
     }
     let ended = ended.and_then(|more| {
+        parts.phases = more.phases;
+        parts.measured = more.measured;
         parts.seconds.extend(more.seconds);
         parts.values.extend(more.values);
         parts.outside = more.outside;
         parts.steps = more.steps;
+        // Of phases the last one.
+        if let Some(last) = parts.measured.pop() {
+            return Ok(last);
+        }
         let record = Record::read(&trial.record).map_err(|error| Trouble::environment(error.to_string()))?;
         Ok(assay_report::findings(&record))
     });
@@ -157,9 +163,14 @@ fn one(
         Ok(findings) => {
             let all_ours = cell.setup.server.values().all(|server| server.url.is_none());
             let mut spoiled = std::mem::take(&mut parts.outside);
-            spoiled.extend(generator_limits(&findings, all_ours));
+            for findings in parts.measured.iter().chain([&findings]) {
+                let limits = generator_limits(findings, all_ours);
+                spoiled.extend(limits.into_iter().filter(|words| !spoiled.contains(words)).collect::<Vec<_>>());
+            }
             let kept = spoiled.is_empty() || folder.progress.repeats_of(number) >= recipe.trials.repeats;
-            say(bar, &format!("  {}", trial_words(&findings)));
+            if parts.phases.is_empty() {
+                say(bar, &format!("  {}", trial_words(&findings)));
+            }
             if !kept {
                 say(bar, &format!("  spoiled, will be repeated: {}", spoiled.join("; ")));
             }
@@ -172,10 +183,15 @@ fn one(
                 round,
                 cell: name.clone(),
                 rejected: if kept { Vec::new() } else { spoiled.clone() },
-                steps: parts.steps,
+                steps: std::mem::take(&mut parts.steps),
             };
-            let added = assay_record::change(&trial.record, |record| record.environment.trial = Some(of_experiment));
-            added.map_err(|error| Trouble::environment(format!("the record of the trial: {error}")))?;
+            for path in trial.records(&parts) {
+                let of_experiment = of_experiment.clone();
+                let added = assay_record::change(&path, |record| record.environment.trial = Some(of_experiment));
+                added.map_err(|error| Trouble::environment(format!("the record of the trial: {error}")))?;
+            }
+            // Of phases the last one with a load.
+            let record = parts.phases.iter().rev().find_map(|phase| phase.record.clone()).unwrap_or(record);
             folder.add(JournalEvent::Done {
                 round,
                 cell: number,
@@ -186,6 +202,7 @@ fn one(
                 seconds,
                 parts: parts.seconds,
                 values: parts.values,
+                phases: parts.phases,
                 spoiled,
                 kept,
             })

@@ -18,9 +18,9 @@ use assay_seam::Nanos;
 use assay_spec::values::display_duration;
 use nix::sys::statvfs::statvfs;
 
-use crate::experiment::{Experiment, WrongKey};
+use crate::experiment::{Experiment, WrongKey, stopped};
 use crate::setup::{PlannedCell, description, prepare_words};
-use crate::trial::{loading, stopped};
+use crate::trial::loading;
 
 /// What was found out about the servers of an experiment and this machine.
 pub struct Found {

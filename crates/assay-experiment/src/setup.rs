@@ -10,7 +10,7 @@ use assay_lab::{Behind, Description, FrontDescription, Placement, ServerSetting}
 use assay_options::OptionValue;
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::url_text;
-use assay_recipe::{Action, Data, Generator, Part, Recipe, RecipeServer, Setup, Step, When, Word};
+use assay_recipe::{Action, Data, Generator, Part, Recipe, RecipeServer, Setup, Step, When, Word, filled};
 use assay_run::assignment::Assignment;
 use assay_run::plan::TIME_DEFAULT;
 use assay_seam::Nanos;
@@ -20,8 +20,7 @@ use assay_spec::{
 
 use crate::arguments::{ArgumentParser, WorkloadArguments};
 use crate::cases::spec_of_case;
-use crate::experiment::WrongKey;
-use crate::trial::stopped;
+use crate::experiment::{WrongKey, stopped};
 
 /// What the trials of a cell execute, checked.
 pub struct Runs {
@@ -61,6 +60,7 @@ impl Runs {
         let parser: &dyn ArgumentParser = &Remembering { parser, known: Mutex::default() };
         let mut known: HashMap<(&assay_recipe::Run, &Data, &Generator, String), Rc<Runs>> = HashMap::new();
         let mut of_steps: HashMap<(usize, String), f64> = HashMap::new();
+        let phases: Vec<&Step> = recipe.phases().collect();
         let mut planned = Vec::with_capacity(recipe.cells.len());
         for cell in &recipe.cells {
             stopped().map_err(|trouble| WrongKey { key: Vec::new(), trouble })?;
@@ -71,13 +71,13 @@ impl Runs {
             let runs = match known.get(&key) {
                 Some(runs) => runs.clone(),
                 None => {
-                    let runs = Rc::new(Runs::of(setup, parser)?);
+                    let runs = Rc::new(Runs::of(setup, &phases, parser)?);
                     known.insert(key, runs.clone());
                     runs
                 }
             };
             let mut seconds = runs.seconds;
-            for (number, step) in recipe.steps.iter().enumerate() {
+            for (number, step) in recipe.steps.iter().enumerate().filter(|(_, step)| step.when != When::Measure) {
                 let of_step = match of_steps.get(&(number, database.clone())) {
                     Some(seconds) => *seconds,
                     None => {
@@ -99,7 +99,7 @@ impl Runs {
         Ok(planned)
     }
 
-    fn of(setup: &Setup, parser: &dyn ArgumentParser) -> Result<Runs, WrongKey> {
+    fn of(setup: &Setup, phases: &[&Step], parser: &dyn ArgumentParser) -> Result<Runs, WrongKey> {
         let load = &setup.run;
         let prepare = prepare(setup, parser)?;
         if !load.case.is_empty() {
@@ -111,32 +111,13 @@ impl Runs {
             let seconds = time.map_or(SECONDS_UNKNOWN, |time| time.as_secs_f64() * steps);
             return Ok(Runs { seconds, ..Runs::plain(ChildWork::Io(Box::new(files(setup, line, parser)?))) });
         }
-        let mut reading =
+        if !phases.is_empty() {
+            has_no_meaning(&[("warmup", load.warmup.is_some())], "steps that are measured: make it one of them")?;
+            return Runs::of_phases(setup, phases, prepare, parser);
+        }
+        let reading =
             ArgumentLine::start(parser, &["run", &load.workload], &["run", "workload"], "run", &database(setup))?;
-        reading.refuse_what_the_lab_sets(load.options.keys())?;
-        reading.options(&load.options, &["run", "options"])?;
-        let generator = &setup.generator;
-        let sessions = (!load.sessions.0.is_empty()).then(|| load.sessions.0.join(","));
-        let workers = generator.workers.map(|workers| workers.to_string());
-        let fields = [
-            ("cpus", generator.cpus.as_ref(), ["generator", "cpus"]),
-            ("workers", workers.as_ref(), ["generator", "workers"]),
-            ("rate", load.rate.as_ref().map(|Word(rate)| rate), ["run", "rate"]),
-            ("sessions", sessions.as_ref(), ["run", "sessions"]),
-            ("time", load.time.as_ref().map(|Word(time)| time), ["run", "time"]),
-        ];
-        for (option, text, key) in fields {
-            if let Some(text) = text {
-                reading.set(option, text, &key)?;
-            }
-        }
-        let session_sql = load.session_sql.iter().map(|sql| Concealed::from(sql.as_str()));
-        reading.assignment.spec.target.session_sql.extend(session_sql);
-        // A server that goes away ends its trial: that is a result.
-        if !reading.given.iter().any(|name| name == "reconnect-time") {
-            reading.assignment.spec.errors.reconnect_time = Nanos::ZERO;
-        }
-        let (assignment, measured) = reading.finish()?;
+        let (assignment, measured) = with_keys_of_run(reading, setup, &[])?;
         let warmup = load.warmup.as_ref().map_or(Ok(Nanos::ZERO), |Word(text)| duration("run.warmup", text));
         let warmup = warmup.map_err(|trouble| WrongKey { key: key(&["run", "warmup"]), trouble })?;
         let spec = assignment.spec;
@@ -148,6 +129,45 @@ impl Runs {
             sessions_max: spec.load.sessions_max(),
             measured,
         })
+    }
+
+    /// Checks the lines of all phases. What they take from results of earlier ones is 1 here.
+    fn of_phases(
+        setup: &Setup,
+        phases: &[&Step],
+        prepare: Option<Assignment>,
+        parser: &dyn ArgumentParser,
+    ) -> Result<Runs, WrongKey> {
+        let mut all: Option<Runs> = None;
+        let mut seconds = 0.0;
+        for step in phases {
+            let wrong = |trouble: Trouble| WrongKey {
+                key: vec!["step".to_owned(), step.name.clone()],
+                trouble: within(&format!("step {}", step.name), trouble),
+            };
+            let line = match &step.action {
+                Action::Run { line, .. } => line,
+                Action::Rest(text) => {
+                    seconds += duration("rest", text).map_err(wrong)?.as_secs_f64();
+                    continue;
+                }
+                _ => continue,
+            };
+            let sample =
+                |line: &str| filled(line, &|_| Ok("1".to_owned())).map_err(|words| wrong(Trouble::usage(words)));
+            let (assignment, measured) = load_of_phase(&sample(line)?, setup, parser).map_err(wrong)?;
+            if let Some(beside) = &step.beside {
+                load_of_step(&sample(beside)?, setup, parser).map_err(wrong)?;
+            }
+            let spec = assignment.spec;
+            // An interval that is narrow at once needs no more than the fewest runs.
+            seconds += seconds_of_load(&spec) * if step.until.is_some() { 3.0 } else { 1.0 };
+            let known =
+                all.get_or_insert_with(|| Runs { measured: measured.clone(), ..Runs::plain(measured.work.clone()) });
+            known.prepared |= spec.target.prepared;
+            known.sessions_max = known.sessions_max.max(spec.load.sessions_max());
+        }
+        Ok(Runs { prepare, seconds, ..all.expect("a recipe with phases has a load") })
     }
 
     fn plain(work: ChildWork) -> Runs {
@@ -169,6 +189,55 @@ impl Runs {
             ChildWork::Io(spec) => spec.words(),
         }
     }
+}
+
+/// The load of a line with the keys of `[run]` and `[generator]`. `kept`: options that the line sets itself, and that
+/// keys leave alone.
+fn with_keys_of_run(
+    mut reading: ArgumentLine,
+    setup: &Setup,
+    kept: &[String],
+) -> Result<(Assignment, ChildSpec), WrongKey> {
+    let (load, generator) = (&setup.run, &setup.generator);
+    let is_kept = |name: &str| kept.iter().any(|known| *known == name.replace('_', "-"));
+    reading.refuse_what_the_lab_sets(load.options.keys())?;
+    let options = load.options.iter().filter(|(name, _)| !is_kept(name));
+    reading.options(&options.map(|(name, value)| (name.clone(), value.clone())).collect(), &["run", "options"])?;
+    let sessions = (!load.sessions.0.is_empty()).then(|| load.sessions.0.join(","));
+    let workers = generator.workers.map(|workers| workers.to_string());
+    let fields = [
+        ("cpus", generator.cpus.as_ref(), ["generator", "cpus"]),
+        ("workers", workers.as_ref(), ["generator", "workers"]),
+        ("rate", load.rate.as_ref().map(|Word(rate)| rate), ["run", "rate"]),
+        ("sessions", sessions.as_ref(), ["run", "sessions"]),
+        ("time", load.time.as_ref().map(|Word(time)| time), ["run", "time"]),
+    ];
+    for (option, text, key) in fields {
+        if let Some(text) = text.filter(|_| !is_kept(option)) {
+            reading.set(option, text, &key)?;
+        }
+    }
+    let session_sql = load.session_sql.iter().map(|sql| Concealed::from(sql.as_str()));
+    reading.assignment.spec.target.session_sql.extend(session_sql);
+    // A server that goes away ends its trial: that is a result.
+    if !reading.given.iter().any(|name| name == "reconnect-time") {
+        reading.assignment.spec.errors.reconnect_time = Nanos::ZERO;
+    }
+    reading.finish()
+}
+
+/// The load of a phase: its line, and what `[run]` and `[generator]` say besides.
+pub(crate) fn load_of_phase(
+    line: &str,
+    setup: &Setup,
+    parser: &dyn ArgumentParser,
+) -> Result<(Assignment, ChildSpec), Trouble> {
+    let load = || {
+        let reading = ArgumentLine::start(parser, &["run", line], &[], "run", &database(setup))?;
+        let kept = reading.given.clone();
+        with_keys_of_run(reading, setup, &kept)
+    };
+    load().map_err(|wrong: WrongKey| wrong.trouble)
 }
 
 /// Checks what the trials of a cell start, as far as that does not depend on this machine.

@@ -16,7 +16,7 @@ use crate::experiment::WrongKey;
 use crate::setup::PlannedCell;
 
 /// Parts of a trial that are timed without a step.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "binaries",
     "data",
     "initialize",
@@ -30,11 +30,14 @@ const PARTS: [&str; 13] = [
     "stop",
     "per_price",
     "capacity",
+    "seconds",
 ];
 /// Endings of readings of servers and machines.
 const READINGS: [&str; 7] = ["_per_transaction", "_per_s", "_total", "_last", "_max", "_growth", "_percent"];
 /// What is known of each type of transaction.
 const OF_TYPES: [&str; 8] = ["tps", "p50", "p90", "p95", "p99", "p999", "mean", "max"];
+
+const PER_TRANSACTION: &str = "_per_transaction";
 
 /// What only charts over time show.
 const OVER_TIME: [&str; 5] = ["errors", "retries", "failed", "backlog", "cpus_used"];
@@ -66,7 +69,7 @@ pub fn check_shows(recipe: &Recipe, planned: &[PlannedCell]) -> Result<Vec<Strin
     };
     for (show, number) in recipe.shows.iter().zip(1..) {
         let values: Vec<&str> = match show {
-            Show::Table(table) => vec![&table.value],
+            Show::Table(table) => vec![table.value.as_str()],
             Show::Chart(_, chart) => {
                 let values = chart.value.0.iter().flat_map(|value| value.split(',')).map(str::trim);
                 values.filter(|value| !OVER_TIME.contains(value)).collect()
@@ -90,6 +93,8 @@ struct Names {
     steps: BTreeSet<String>,
     /// The texts of all scripts.
     scripts: Vec<String>,
+    /// Whether a phase has a load in its background.
+    has_background: bool,
     /// Whether files are measured, whose types have names of their own.
     has_files: bool,
 }
@@ -100,7 +105,10 @@ impl Names {
         let mut workloads: BTreeSet<String> = BTreeSet::new();
         for step in &recipe.steps {
             steps.extend([step.name.clone(), format!("{} stop", step.name), format!("{} start", step.name)]);
-            if let Action::Run { line, .. } = &step.action {
+            for line in step.beside.iter().chain(match &step.action {
+                Action::Run { line, .. } => Some(line),
+                _ => None,
+            }) {
                 workloads.extend(line.split_whitespace().next().map(str::to_owned));
             }
         }
@@ -112,17 +120,29 @@ impl Names {
                 ChildWork::Sql(_) => {}
             }
         }
-        let texts = workloads.iter().flat_map(|name| library::files(name));
+        let texts = workloads.iter().flat_map(|name| library::texts(name));
         let scripts = texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect();
-        Names { steps, scripts, has_files }
+        let has_background = recipe.steps.iter().any(|step| step.beside.is_some());
+        Names { steps, scripts, has_background, has_files }
     }
 
     fn is_in_a_script(&self, name: &str) -> bool {
-        !name.is_empty() && self.scripts.iter().any(|text| text.contains(name))
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+        let is_whole = |text: &str, at: usize| {
+            !text[..at].ends_with(is_of_name) && !text[at + name.len()..].starts_with(is_of_name)
+        };
+        let is_in = |text: &String| text.match_indices(name).any(|(at, _)| is_whole(text, at));
+        !name.is_empty() && self.scripts.iter().any(is_in)
     }
 
     fn find(&self, name: &str) -> Named {
         let fixed = || FIXED_METRICS.iter().copied().chain(DERIVED.iter().map(|one| one.name));
+        if let Some(own) = name.strip_prefix("beside.").filter(|_| self.has_background) {
+            return match FIXED_METRICS.contains(&own) {
+                true => Named::Known,
+                false => Named::Perhaps,
+            };
+        }
         if self.steps.contains(name) || fixed().any(|one| one == name) || name.starts_with("errors.") {
             return Named::Known;
         }
@@ -144,13 +164,21 @@ impl Names {
                     (false, _) => like(nearest(metric, OF_TYPES).map(|near| format!("{of}.{near}")).as_deref()),
                 }
             }
-            None => match name.strip_suffix("_per_transaction").unwrap_or(name) {
-                own if self.is_in_a_script(own) => Named::Known,
-                _ => {
-                    let steps = self.steps.iter().map(String::as_str);
-                    like(nearest(name, fixed().chain(steps)).or_else(|| meant_metric(name)))
+            // A counter: the ending makes all of them alike.
+            None if name.ends_with(PER_TRANSACTION) => {
+                let own = name.trim_end_matches(PER_TRANSACTION);
+                let known = FIXED_METRICS.iter().filter_map(|one| one.strip_suffix(PER_TRANSACTION));
+                match self.is_in_a_script(own) {
+                    true => Named::Known,
+                    false => like(nearest(own, known).map(|near| format!("{near}{PER_TRANSACTION}")).as_deref()),
                 }
-            },
+            }
+            None if self.is_in_a_script(name) => Named::Known,
+            None => {
+                let near: Option<&str> = nearest(name, fixed());
+                let near = near.or_else(|| nearest(name, self.steps.iter().map(String::as_str)));
+                like(near.or_else(|| meant_metric(name)))
+            }
         }
     }
 }

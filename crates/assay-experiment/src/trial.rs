@@ -21,9 +21,9 @@ use assay_process::interrupt;
 use assay_process::surroundings;
 use assay_process::terminal;
 use assay_process::url_text;
-use assay_recipe::{Action, Cell, Step, When};
+use assay_recipe::{Action, Cell, PhaseResult, Step, When, filled};
 use assay_record::{Attribute, Event, Record, StepTime};
-use assay_report::MetricUnit;
+use assay_report::{Findings, MetricUnit};
 use assay_run::assignment::Assignment;
 use assay_run::client::{self, Client, text};
 use assay_run::lab::{self, Kept};
@@ -33,8 +33,9 @@ use assay_spec::{ChildSpec, ChildWork, Concealed, OutputSpec, RunSpec};
 
 use crate::arguments::ArgumentParser;
 use crate::child;
+use crate::experiment::{interrupted, stopped};
 use crate::outside::{OWNER, Outside};
-use crate::setup::{Runs, asked, description, duration, load_of_step, prepare_words, warm_up};
+use crate::setup::{Runs, asked, description, duration, load_of_phase, load_of_step, prepare_words, warm_up};
 
 /// What a trial needs.
 pub(crate) struct Trial<'a> {
@@ -75,6 +76,9 @@ pub(crate) struct Timed {
     pub(crate) outside: Vec<String>,
     /// When steps ran during the measured run, in the order of their start.
     pub(crate) steps: Vec<StepTime>,
+    /// What was measured one after the other, with the results of the loads.
+    pub(crate) phases: Vec<PhaseResult>,
+    pub(crate) measured: Vec<Findings>,
 }
 
 /// The value of a step.
@@ -170,7 +174,9 @@ impl Trial<'_> {
         done?;
         if let Some(mut recorded) = recorded {
             recorded.identity.append(&mut self.reached.lock().unwrap_or_else(PoisonError::into_inner));
-            self.complete_record(recorded)?;
+            for record in self.records(&parts) {
+                complete_record(&record, recorded.clone())?;
+            }
         }
         self.steps(When::AfterTrial, &[], &mut parts)?;
         parts.seconds.append(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner));
@@ -264,6 +270,10 @@ impl Trial<'_> {
             self.timed("warm-up", parts, || self.child(&aside(spec), "the warm-up"))?;
         }
         self.steps(When::BeforeMeasure, nodes, parts)?;
+        if self.steps.iter().any(|step| step.when == When::Measure) {
+            self.phases(nodes, parts)?;
+            return self.steps(When::AfterMeasure, nodes, parts);
+        }
         let run = self.load(&self.runs.measured, &urls, &self.record)?;
         let outside = Outside::look(nodes.iter().all(|node| node.kept.is_some()));
         let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
@@ -289,6 +299,147 @@ impl Trial<'_> {
         }
         parts.steps.sort_by_key(|step| step.started);
         self.steps(When::AfterMeasure, nodes, parts)
+    }
+
+    /// Measures one phase after the other.
+    fn phases(&self, nodes: &[Node<'_>], parts: &mut Timed) -> Result<(), Trouble> {
+        // Its name says that this attempt was made.
+        let log = File::create(&self.log);
+        log.map_err(|error| Trouble::environment(format!("cannot write {}: {error}", self.log.display())))?;
+        let outside = Outside::look(nodes.iter().all(|node| node.kept.is_some()));
+        let mut known: Vec<(String, Findings)> = Vec::new();
+        for step in self.own_steps(When::Measure) {
+            stopped()?;
+            if let Action::Run { line, .. } = &step.action {
+                self.phase(step, line, nodes, &mut known, parts).map_err(|trouble| of_step(step, trouble))?;
+                continue;
+            }
+            let watch = Instant::now();
+            let value = self.step(step, nodes).map_err(|trouble| of_step(step, trouble))?;
+            let value = value.map(|(Amount::Plain(value) | Amount::Seconds(value))| value);
+            let (name, seconds) = (step.name.clone(), watch.elapsed().as_secs_f64());
+            self.say(&format!("  {name}: {seconds:.1} s"));
+            parts.phases.push(PhaseResult { name, record: None, beside: None, seconds, value });
+        }
+        parts.outside = outside.since();
+        parts.measured = known.into_iter().map(|(_, findings)| findings).collect();
+        Ok(())
+    }
+
+    /// Runs the load of a phase, as often as it takes. `known`: results of the loads so far, by phase.
+    fn phase(
+        &self,
+        step: &Step,
+        line: &str,
+        nodes: &[Node<'_>],
+        known: &mut Vec<(String, Findings)>,
+        parts: &mut Timed,
+    ) -> Result<(), Trouble> {
+        let so_far: &[(String, Findings)] = known;
+        let fill = |text: &str| filled(text, &|name| result_of(so_far, name)).map_err(Trouble::usage);
+        let setup = &self.cell.setup;
+        let (_, load) = load_of_phase(&fill(line)?, setup, self.parser)?;
+        let beside =
+            step.beside.as_ref().map(|line| Ok::<_, Trouble>(load_of_step(&fill(line)?, setup, self.parser)?.1));
+        let beside = beside.transpose()?.map(in_background);
+        let targets = if step.on.is_empty() { setup.targets() } else { setup.named(&step.on) };
+        let urls = self.urls(&targets, nodes)?;
+        let mut values = Vec::new();
+        loop {
+            let number = parts.phases.len() + 1;
+            let (record, log) = self.files_of_phase(number, &step.name);
+            let run = self.load(&load, &urls, &record)?;
+            let watch = Instant::now();
+            let beside_record = match &beside {
+                None => {
+                    child(&run, "its run", &log, &interrupt::run, |_| {})?;
+                    None
+                }
+                Some(beside) => {
+                    let (its_record, its_log) = self.files_of_phase(number, &format!("{} beside", step.name));
+                    let background = self.load(beside, &urls, &its_record)?;
+                    self.with_background((&run, log.as_path()), (&background, its_log.as_path()))?;
+                    Some(inside(&its_record))
+                }
+            };
+            let found = Record::read(&record).map_err(|error| Trouble::environment(error.to_string()))?;
+            let findings = assay_report::findings(&found);
+            self.say(&format!("  {}: {}", step.name, assay_report::trial_words(&findings)));
+            parts.phases.push(PhaseResult {
+                name: step.name.clone(),
+                record: Some(inside(&record)),
+                beside: beside_record,
+                seconds: watch.elapsed().as_secs_f64(),
+                value: None,
+            });
+            let is_known = match &step.until {
+                None => true,
+                Some(until) => {
+                    let value = assay_report::metric_value(&findings, &until.metric);
+                    let (value, _) = value.ok_or_else(|| {
+                        Trouble::usage(format!("until: the run has no metric {}, or did not measure it", until.metric))
+                    })?;
+                    values.push(value);
+                    let half = assay_report::half_width(&values).filter(|_| values.len() >= 3);
+                    let is_last = values.len() >= until.at_most as usize;
+                    if let (Some(half), true) = (half.filter(|half| *half > until.within), is_last) {
+                        self.say(&format!(
+                            "  {}: {} is known within {:.1}% after {} runs, not within {}%",
+                            step.name,
+                            until.metric,
+                            half * 100.0,
+                            values.len(),
+                            until.within * 100.0
+                        ));
+                    }
+                    is_last || half.is_some_and(|half| half <= until.within)
+                }
+            };
+            known.retain(|(name, _)| *name != step.name);
+            known.push((step.name.clone(), findings));
+            if is_known {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A run with another one in the background, which begins before it and is interrupted after it.
+    fn with_background(
+        &self,
+        (run, log): (&ChildSpec, &Path),
+        (background, its_log): (&ChildSpec, &Path),
+    ) -> Result<(), Trouble> {
+        let (begun, ended) = (OnceLock::new(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let (begun, ended) = (&begun, &ended);
+            let beside = scope.spawn(move || {
+                let until = |command: Command| interrupt::run_until(command, ended);
+                let heard = |event: Event| {
+                    if matches!(event, Event::StageStarted(_)) {
+                        let _ = begun.set(());
+                    }
+                };
+                let done = child(background, "the load in the background", its_log, &until, heard);
+                // An interrupted run is no failure if we have interrupted it.
+                if ended.load(Ordering::Relaxed) { Ok(()) } else { done }
+            });
+            while begun.get().is_none() && !beside.is_finished() && !interrupt::control().is_stopped() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let ran = child(run, "its run", log, &interrupt::run, |_| {});
+            ended.store(true, Ordering::Relaxed);
+            let beside = beside.join().expect("a load in the background does not panic");
+            ran.and(beside)
+        })
+    }
+
+    /// The record and the log of a phase's run.
+    fn files_of_phase(&self, number: usize, name: &str) -> (PathBuf, PathBuf) {
+        let own = format!("{number:03}-{}", plain(name));
+        let file = self.record.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = file.split('.').next().unwrap_or_default().to_owned();
+        let record = self.record.with_file_name(format!("{stem}.{own}.json.zst"));
+        (record, self.log.with_extension(format!("{own}.log")))
     }
 
     /// An event of the run: since when it is measured, and what the line on the terminal shows.
@@ -524,11 +675,44 @@ impl Trial<'_> {
         say(self.bar, words);
     }
 
-    /// The run knows only a URL; the record should also say which server that was.
-    fn complete_record(&self, started: assay_record::StartedServer) -> Result<(), Trouble> {
-        assay_record::change(&self.record, |record| record.environment.started = Some(started))
-            .map_err(|error| Trouble::environment(format!("the record of the trial: {error}")))
+    /// The records of what was measured.
+    pub(crate) fn records(&self, parts: &Timed) -> Vec<PathBuf> {
+        if parts.phases.is_empty() {
+            return vec![self.record.clone()];
+        }
+        let all = parts.phases.iter().flat_map(|phase| phase.record.iter().chain(&phase.beside));
+        all.filter_map(|inside| Some(self.record.with_file_name(Path::new(inside).file_name()?))).collect()
     }
+}
+
+/// The run knows only a URL; the record should also say which server that was.
+fn complete_record(record: &Path, started: assay_record::StartedServer) -> Result<(), Trouble> {
+    assay_record::change(record, |record| record.environment.started = Some(started))
+        .map_err(|error| Trouble::environment(format!("the record of the trial: {error}")))
+}
+
+/// A record's path in the experiment's folder.
+fn inside(record: &Path) -> String {
+    format!("records/{}", record.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// A load that lasts as long as another one, unless it says how long.
+fn in_background(mut load: ChildSpec) -> ChildSpec {
+    if let ChildWork::Run(spec) = &mut load.work {
+        spec.load.time = spec.load.time.or(Some(STATEMENT));
+    }
+    load
+}
+
+/// A metric of an earlier phase, `PHASE.METRIC`: times in seconds.
+fn result_of(known: &[(String, Findings)], name: &str) -> Result<String, String> {
+    let of = |(phase, findings): &(String, Findings)| {
+        let metric = name.strip_prefix(phase.as_str())?.strip_prefix('.')?;
+        let (value, unit) = assay_report::metric_value(findings, metric)?;
+        Some(if unit == MetricUnit::Ns { value / 1e9 } else { value })
+    };
+    let found = known.iter().find_map(of);
+    found.map(|value| value.to_string()).ok_or_else(|| format!("no earlier phase has measured {name}"))
 }
 
 /// A part of a trial that is not measured.
@@ -561,16 +745,6 @@ fn child(
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
-}
-
-/// Whether Ctrl-C or SIGTERM has arrived.
-pub(crate) fn interrupted() -> Trouble {
-    Trouble::new(interrupt::exit(), "interrupted")
-}
-
-/// An error when somebody has interrupted us.
-pub(crate) fn stopped() -> Result<(), Trouble> {
-    if interrupt::control().is_stopped() { Err(interrupted()) } else { Ok(()) }
 }
 
 /// Writes a line above the one that is drawn.

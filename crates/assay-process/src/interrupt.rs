@@ -4,7 +4,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +75,26 @@ pub fn run_beside(mut command: Command) -> std::io::Result<ExitStatus> {
         }
         if control().is_stopped() {
             let _ = kill(Pid::from_raw(-i32::try_from(beside.id()).unwrap_or(i32::MAX)), Signal::SIGKILL);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The same, and interrupts the program once `ended` is set: it ends as with Ctrl-C, and what it has measured is kept.
+pub fn run_until(mut command: Command, ended: &AtomicBool) -> std::io::Result<ExitStatus> {
+    let mut beside = command.process_group(0).spawn()?;
+    let number = i32::try_from(beside.id()).unwrap_or(i32::MAX);
+    let mut is_told = false;
+    loop {
+        if let Some(status) = beside.try_wait()? {
+            return Ok(status);
+        }
+        if control().is_stopped() {
+            let _ = kill(Pid::from_raw(-number), Signal::SIGKILL);
+        } else if ended.load(Ordering::Relaxed) && !is_told {
+            // It may have ended meanwhile.
+            let _ = kill(Pid::from_raw(number), Signal::SIGINT);
+            is_told = true;
         }
         std::thread::sleep(PAUSE);
     }

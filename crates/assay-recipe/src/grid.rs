@@ -132,12 +132,14 @@ fn named(levels: &Table) -> Result<Vec<Level>, RecipeError> {
     levels.iter().map(level).collect()
 }
 
-/// Every combination of levels that no exception omits, the last factor changing fastest.
+/// Every combination of levels that no exception omits, the last factor changing fastest. `has_phases`: steps are
+/// measured instead of the load of `[run]`.
 pub(crate) fn cells(
     document: &Table,
     factors: &[Factor],
     except: &[Table],
     text: &str,
+    has_phases: bool,
 ) -> Result<Vec<Cell>, RecipeError> {
     let base: Table =
         document.iter().filter(|(key, _)| SETUP.contains(&key.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -173,7 +175,7 @@ pub(crate) fn cells(
         let names: Vec<String> =
             factors.iter().zip(&chosen).map(|(factor, level)| format!("{}={}", factor.name, level.name)).collect();
         let name = if names.is_empty() { "all".to_owned() } else { names.join(" ") };
-        let setup = setups.of(&levels).and_then(|setup| setup.check().map(|()| setup));
+        let setup = setups.of(&levels).and_then(|setup| setup.check(has_phases).map(|()| setup));
         let setup =
             setup.map_err(|error| if factors.is_empty() { error } else { error.within(&format!("cell {name}")) })?;
         let prices: Vec<f64> = chosen.iter().filter_map(|level| level.price_per_hour).collect();

@@ -60,6 +60,9 @@ pub enum JournalEvent {
         /// Values that its steps returned, in order.
         #[serde(default)]
         values: Vec<(String, f64)>,
+        /// What was measured one after the other, in order; empty: one load, in `record`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        phases: Vec<PhaseResult>,
         /// Disturbances that spoiled it, in words; empty: none.
         spoiled: Vec<String>,
         /// Whether its result counts; `false`: it is repeated.
@@ -86,6 +89,23 @@ pub enum JournalEvent {
     Forgiven,
 }
 
+/// A run of a phase, or an action between the runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseResult {
+    /// The name of its step.
+    pub name: String,
+    /// Its record, relative to the experiment's folder; `None`: it was no load.
+    pub record: Option<String>,
+    /// The record of the load in its background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
+    /// How long it took.
+    pub seconds: f64,
+    /// The number that it returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+}
+
 /// The event as a line of the journal.
 pub fn line(event: &JournalEvent) -> String {
     serde_json::to_string(event).expect("it is plain data") + "\n"
@@ -102,6 +122,8 @@ pub enum TrialResult {
         parts: Vec<(String, f64)>,
         /// Values that its steps returned, in order.
         values: Vec<(String, f64)>,
+        /// What was measured one after the other, in order; empty: one load, in `record`.
+        phases: Vec<PhaseResult>,
         /// Disturbances that spoiled it, in words; empty: none.
         spoiled: Vec<String>,
     },
@@ -168,13 +190,13 @@ impl TrialProgress {
                 self.interrupted += u32::from(self.under_way.is_some());
                 self.under_way = Some((TrialKey { round, cell }, attempt));
             }
-            JournalEvent::Done { round, cell, record, seconds, parts, values, spoiled, kept, .. } => {
+            JournalEvent::Done { round, cell, record, seconds, parts, values, phases, spoiled, kept, .. } => {
                 self.under_way = None;
                 self.took.add(seconds);
                 self.took_by_cell.entry(cell).or_default().add(seconds);
                 let key = TrialKey { round, cell };
                 if kept {
-                    self.outcomes.insert(key, TrialResult::Done { record, parts, values, spoiled });
+                    self.outcomes.insert(key, TrialResult::Done { record, parts, values, phases, spoiled });
                 } else {
                     self.repeated.push((key, spoiled));
                     *self.repeats.entry(cell).or_default() += 1;
@@ -204,8 +226,8 @@ impl TrialProgress {
         self.outcomes.contains_key(&key)
     }
 
-    /// For each of `cells`, whether it is not tried any more: its last two trials failed. One may have failed by chance,
-    /// or because somebody killed the server.
+    /// For each of `cells`, whether it is not tried any more: its last two trials failed. One may have failed by
+    /// chance, or because somebody killed the server.
     pub fn given_up(&self, cells: usize) -> Vec<bool> {
         let mut failed_in_a_row = vec![0; cells];
         // Sorted by round.
@@ -278,6 +300,7 @@ mod tests {
                 seconds: 2.0,
                 parts: vec![("run".into(), 1.0)],
                 values: vec![("size".into(), 2.0)],
+                phases: Vec::new(),
                 spoiled: Vec::new(),
                 kept,
             })

@@ -73,6 +73,7 @@ mod tests {
                 seconds,
                 parts: Vec::new(),
                 values: Vec::new(),
+                phases: Vec::new(),
                 spoiled: Vec::new(),
                 kept: true,
             })

@@ -9,9 +9,10 @@ use toml::{Table, Value};
 
 use crate::document::{at, place_of, public, public_setting, public_text, segments, set, value_of};
 use crate::error::RecipeError;
+use crate::expression::names;
 use crate::grid::{Cell, Factor, SETUP, cells, factors};
 use crate::setup::{Data, Generator, RecipeServer, Run};
-use crate::step::{self, Step};
+use crate::step::{Action, Step, When, WrittenStep};
 use crate::word::{Word, Words};
 
 /// One experiment.
@@ -171,7 +172,7 @@ struct WrittenRecipe {
     #[serde(default)]
     trials: Trials,
     #[serde(default)]
-    step: Vec<step::WrittenStep>,
+    step: Vec<WrittenStep>,
     #[serde(default)]
     show: Vec<WrittenShow>,
     last: Option<Word>,
@@ -292,7 +293,8 @@ impl Recipe {
         }
         let written = typed(&document)?;
         let factors = factors(&written.grid, text)?;
-        let cells = cells(&document, &factors, &written.except, text)?;
+        let has_phases = written.step.iter().any(WrittenStep::is_phase_with_load);
+        let cells = cells(&document, &factors, &written.except, text, has_phases)?;
         let numbered = written.step.into_iter().zip(1..);
         // A list of a scale or of the command line has no place in the text.
         let own: Table = text.parse().unwrap_or_default();
@@ -302,18 +304,22 @@ impl Recipe {
             let paths = [&[list, &number, key][..], &[list, &number]];
             paths.into_iter().filter(|_| is_own).find_map(|path| place_of(text, path))
         };
-        let step = |(step, number): (step::WrittenStep, usize)| {
-            step.step(number).map_err(|error| error.at(place_in("step", number, "name")))
+        let of_step = |(step, number): (WrittenStep, usize)| {
+            let steps = step.steps(number).map_err(|error| error.at(place_in("step", number, "name")));
+            steps.map(|steps| steps.into_iter().map(move |step| (step, number)))
         };
-        let steps = numbered.map(step).collect::<Result<Vec<_>, _>>()?;
-        for (step, number) in steps.iter().zip(1..) {
-            known_levels(step, &factors).map_err(|error| error.at(place_in("step", number, "only")))?;
+        let numbered: Vec<(Step, usize)> =
+            numbered.map(of_step).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+        for (step, number) in &numbered {
+            known_levels(step, &factors).map_err(|error| error.at(place_in("step", *number, "only")))?;
         }
-        for (step, number) in steps.iter().zip(1..).filter(|(step, _)| !step.on.is_empty()) {
+        known_phases(&numbered).map_err(|(error, number)| error.at(place_in("step", number, "name")))?;
+        for (step, number) in numbered.iter().filter(|(step, _)| !step.on.is_empty()) {
             let what = format!("step {}", step.name);
             let mut checked = cells.iter().map(|cell| cell.setup.check_targets(&what, &step.on));
-            checked.try_for_each(|one| one.map_err(|error| error.at(place_in("step", number, "on"))))?;
+            checked.try_for_each(|one| one.map_err(|error| error.at(place_in("step", *number, "on"))))?;
         }
+        let steps: Vec<Step> = numbered.into_iter().map(|(step, _)| step).collect();
         if written.trials.count == 0 {
             return Err(RecipeError::new("trials.count must be at least 1").at(place_of(text, &["trials", "count"])));
         }
@@ -321,12 +327,15 @@ impl Recipe {
             let error = RecipeError::new("trials.drop must be less than trials.count: nothing would be shown");
             return Err(error.at(place_of(text, &["trials", "drop"])));
         }
-        let mut names: Vec<&str> =
+        let mut cases: Vec<&str> =
             cells.iter().flat_map(|cell| &cell.setup.run.case).map(|case| case.name.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        let shows =
-            shows(written.show, &Axes { factors: &factors, cases: names }, &|number| place_in("show", number, ""))?;
+        cases.sort_unstable();
+        cases.dedup();
+        let shows = shows(
+            written.show,
+            &Axes { factors: &factors, cases, phases: phases(&steps).map(|step| step.name.as_str()).collect() },
+            &|number| place_in("show", number, ""),
+        )?;
         Ok(Recipe {
             title: written.title,
             question: written.question,
@@ -350,6 +359,11 @@ impl Recipe {
         public_text(&self.text)
     }
 
+    /// What is measured in one trial after the other, in order; none: the load of `[run]`.
+    pub fn phases(&self) -> impl Iterator<Item = &Step> {
+        phases(&self.steps)
+    }
+
     /// The names of a cell's levels, by factor.
     pub fn levels_of(&self, cell: &Cell) -> Vec<(String, String)> {
         let levels = self.factors.iter().zip(&cell.levels);
@@ -368,6 +382,52 @@ impl Recipe {
         let own: Table = self.text.parse().ok()?;
         (at(&own, path)? == at(&self.document, path)?).then(|| place_of(&self.text, path))?
     }
+}
+
+fn phases(steps: &[Step]) -> impl Iterator<Item = &Step> {
+    steps.iter().filter(|step| step.when == When::Measure)
+}
+
+/// Checks names of phases, and those that lines of phases refer to: only earlier ones have results. The error comes
+/// with the number of the step.
+fn known_phases(steps: &[(Step, usize)]) -> Result<(), (RecipeError, usize)> {
+    let mut known: Vec<&str> = Vec::new();
+    let mut measured: Vec<&str> = Vec::new();
+    let has_phases = steps.iter().any(|(step, _)| step.when == When::Measure);
+    for (step, number) in steps {
+        let wrong = |message: String| (RecipeError::new(message), *number);
+        if step.when == When::DuringMeasure && has_phases {
+            let (mut error, number) = wrong(format!("step {}: nothing is during a sequence of phases", step.name));
+            error.hint = Some("give the phase a load in the background: beside = \"…\"".to_owned());
+            return Err((error, number));
+        }
+        if step.when != When::Measure {
+            continue;
+        }
+        if known.contains(&step.name.as_str()) {
+            return Err(wrong(format!("two steps that are measured are named {}", step.name)));
+        }
+        let line = match &step.action {
+            Action::Run { line, .. } => Some(line),
+            _ => None,
+        };
+        for text in line.into_iter().chain(&step.beside) {
+            let named = names(text).map_err(|reason| wrong(format!("step {}: {reason}", step.name)))?;
+            for name in named {
+                if !measured.iter().any(|phase| name.strip_prefix(phase).is_some_and(|rest| rest.starts_with('.'))) {
+                    let error = wrong(format!(
+                        "step {}: {name} is no value of each, and no metric of an earlier phase",
+                        step.name
+                    ));
+                    let error = (error.0.meant(name.split('.').next().unwrap_or_default(), &measured), error.1);
+                    return Err(error);
+                }
+            }
+        }
+        known.push(&step.name);
+        measured.extend(line.map(|_| step.name.as_str()));
+    }
+    Ok(())
 }
 
 /// Checks the factors and levels that a step is for.
@@ -409,9 +469,10 @@ fn hash(document: &Table, trials: &Trials) -> String {
     Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Axes that are not factors: steps of a ladder, statements to compare.
+/// Axes that are not factors: steps of a ladder, statements to compare, steps that are measured.
 const SESSIONS: &str = "sessions";
 const CASE: &str = "case";
+const PHASE: &str = "phase";
 /// Not a level: whichever is best.
 const BEST: &str = "best";
 /// Which trial may stand for a cell.
@@ -453,6 +514,8 @@ struct Axes<'a> {
     factors: &'a [Factor],
     /// Statements that are timed.
     cases: Vec<&'a str>,
+    /// Steps that are measured.
+    phases: Vec<&'a str>,
 }
 
 impl Axes<'_> {
@@ -476,6 +539,7 @@ impl Axes<'_> {
         match self.factors.iter().find(|factor| factor.name == axis) {
             Some(factor) => factor.levels.iter().map(|level| level.name.as_str()).collect(),
             None if axis == CASE => self.cases.clone(),
+            None if axis == PHASE => self.phases.clone(),
             None => Vec::new(),
         }
     }
@@ -497,6 +561,7 @@ impl Axes<'_> {
         let mut names: Vec<&str> = self.factors.iter().map(|factor| factor.name.as_str()).collect();
         names.push(SESSIONS);
         names.extend((!self.cases.is_empty()).then_some(CASE));
+        names.extend((!self.phases.is_empty()).then_some(PHASE));
         match names.contains(&axis) {
             true => Ok(()),
             false => Err(RecipeError::new(format!("there is no factor {axis}")).meant(axis, &names)),
@@ -548,7 +613,6 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::step::Action;
 
     const BASE: &str = r#"title = "What does durability cost?"
 

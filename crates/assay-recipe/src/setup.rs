@@ -166,8 +166,8 @@ impl Setup {
         self.server.get(*self.loaded().first()?)
     }
 
-    /// Checks that everything a trial needs is there.
-    pub(crate) fn check(&self) -> Result<(), RecipeError> {
+    /// Checks that everything a trial needs is there. `has_phases`: steps are measured instead of the load of `[run]`.
+    pub(crate) fn check(&self, has_phases: bool) -> Result<(), RecipeError> {
         for (name, server) in &self.server {
             server.check(name)?;
         }
@@ -180,6 +180,13 @@ impl Setup {
         ];
         let mut given = kinds.iter().filter(|(given, _)| *given).map(|(_, kind)| *kind);
         match (given.next(), given.next()) {
+            (None, _) if has_phases && self.server.is_empty() => {
+                Err(RecipeError::new("steps that are measured need a server, such as [server.db]"))
+            }
+            (None, _) if has_phases => Ok(()),
+            (Some(kind), _) if has_phases => {
+                Err(RecipeError::new(format!("run.{kind} and steps with when = \"measure\": give one of them")))
+            }
             (None, _) => {
                 let mut error =
                     RecipeError::new("run.workload is missing, such as workload = \"tpcc --warehouses 10\"");

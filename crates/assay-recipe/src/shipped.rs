@@ -167,6 +167,35 @@ mod tests {
     }
 
     #[test]
+    fn the_document_names_every_key_with_the_table_it_stands_in() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let document = std::fs::read_to_string(folder.join("../../docs/recipes.md")).unwrap();
+        let schema = crate::schema();
+        let places = [
+            ("", &schema),
+            ("server.NAME.", &schema["$defs"]["RecipeServer"]),
+            ("server.NAME.front.NAME.", &schema["$defs"]["RecipeFront"]),
+            ("data.", &schema["$defs"]["Data"]),
+            ("run.", &schema["$defs"]["Run"]),
+            ("run.case.", &schema["$defs"]["StatementCase"]),
+            ("generator.", &schema["$defs"]["Generator"]),
+            ("trials.", &schema["$defs"]["Trials"]),
+            ("step.", &schema["$defs"]["WrittenStep"]),
+            ("show.", &schema["$defs"]["WrittenShow"]),
+            ("show.table.", &schema["$defs"]["TableAsked"]),
+            ("show.KIND.", &schema["$defs"]["ChartAsked"]),
+        ];
+        // Tables whose own keys have rows.
+        let tables = ["server", "data", "run", "generator", "trials", "step", "show"];
+        for (before, place) in places {
+            let keys = place["properties"].as_object().unwrap_or_else(|| panic!("{before}: {place}"));
+            for key in keys.keys().filter(|key| !(before.is_empty() && tables.contains(&key.as_str()))) {
+                assert!(document.contains(&format!("`{before}{key}`")), "{before}{key}");
+            }
+        }
+    }
+
+    #[test]
     fn a_grid_without_a_file_is_a_recipe_too() {
         let vary =
             |name: &str, levels: &[&str]| (name.to_owned(), levels.iter().map(|level| (*level).to_owned()).collect());

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::RecipeError;
+use crate::expression::bound;
 use crate::word::{Word, Words};
 
 /// An action around a trial.
@@ -28,6 +29,44 @@ pub struct Step {
     pub only: BTreeMap<String, Vec<String>>,
     /// With `When::DuringMeasure`: how long after the start of the measured run, such as `10s`.
     pub after: Option<String>,
+    /// With `When::Measure`: arguments of `assay run` for a load in the background of its own run.
+    pub beside: Option<String>,
+    /// With `When::Measure`: how often its run is repeated; `None`: it is done once.
+    pub until: Option<Until>,
+}
+
+/// Repeats a run until a metric of it is known well enough.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Until {
+    /// `tps`
+    pub metric: String,
+    /// Half the width of its confidence interval, as a share of its mean. 0 < within < 1
+    pub within: f64,
+    /// Most runs. 3 <= at_most
+    pub at_most: u32,
+}
+
+/// Runs of a phase before an interval says anything.
+pub(crate) const RUNS_MIN: u32 = 3;
+/// Most runs where the recipe says nothing.
+const RUNS_MAX: u32 = 10;
+
+impl Until {
+    /// Parses `tps within 2%`.
+    fn parse(text: &str, at_most: Option<u32>) -> Result<Until, String> {
+        let expected = || format!("until = {text:?}: expected a metric and a share, such as \"tps within 2%\"");
+        let (metric, share) = text.split_once(" within ").ok_or_else(expected)?;
+        let percent: f64 =
+            share.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok()).ok_or_else(expected)?;
+        let at_most = at_most.unwrap_or(RUNS_MAX);
+        if metric.trim().is_empty() || !(percent > 0.0 && percent < 100.0) {
+            return Err(expected());
+        }
+        if at_most < RUNS_MIN {
+            return Err(format!("at_most = {at_most}: an interval needs at least {RUNS_MIN} runs"));
+        }
+        Ok(Until { metric: metric.trim().to_owned(), within: percent / 100.0, at_most })
+    }
 }
 
 /// When a step is due.
@@ -40,6 +79,8 @@ pub enum When {
     BeforeTrial,
     /// After the warm-up, right before the measured run.
     BeforeMeasure,
+    /// A phase: what is measured is the sequence of these, in the order written, on servers that stay.
+    Measure,
     /// During the measured run; see `Step::after`.
     DuringMeasure,
     /// Right after the measured run; the server is still running.
@@ -64,6 +105,7 @@ impl When {
             When::BeforeRound => "before-round",
             When::BeforeTrial => "before-trial",
             When::BeforeMeasure => "before-measure",
+            When::Measure => "measure",
             When::DuringMeasure => "during-measure",
             When::AfterMeasure => "after-measure",
             When::AfterTrial => "after-trial",
@@ -73,7 +115,10 @@ impl When {
 
     /// Whether the trial's server runs.
     pub fn has_server(self) -> bool {
-        matches!(self, When::BeforeTrial | When::BeforeMeasure | When::DuringMeasure | When::AfterMeasure)
+        matches!(
+            self,
+            When::BeforeTrial | When::BeforeMeasure | When::Measure | When::DuringMeasure | When::AfterMeasure
+        )
     }
 }
 
@@ -133,9 +178,56 @@ pub(crate) struct WrittenStep {
     #[serde(default)]
     only: BTreeMap<String, Words>,
     after: Option<Word>,
+    /// With when = "measure": values, by name; the step is done once for each of them, and `{NAME}` is the value.
+    #[serde(default)]
+    each: BTreeMap<String, Words>,
+    /// With when = "measure": arguments of `assay run` for a load in the background.
+    beside: Option<String>,
+    /// With when = "measure": repeat the run until a metric is known so well: "tps within 2%".
+    until: Option<String>,
+    /// With until: most runs.
+    at_most: Option<u32>,
 }
 
 impl WrittenStep {
+    /// Whether it measures a load.
+    pub(crate) fn is_phase_with_load(&self) -> bool {
+        self.when == When::Measure && self.run.is_some()
+    }
+
+    /// One for each value of `each`.
+    pub(crate) fn steps(self, number: usize) -> Result<Vec<Step>, RecipeError> {
+        if self.when != When::Measure {
+            return Ok(vec![self.step(number)?]);
+        }
+        let mut all: Vec<Vec<(String, String)>> = vec![Vec::new()];
+        for (name, Words(values)) in &self.each {
+            let with = |one: &Vec<(String, String)>| {
+                let with = |value: &String| one.iter().cloned().chain([(name.clone(), value.clone())]).collect();
+                values.iter().map(with).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        if all.is_empty() {
+            return Err(RecipeError::new(format!("step {number}: each has no values")));
+        }
+        let bind = |values: &[(String, String)]| {
+            let fill = |text: &Option<String>| text.as_ref().map(|text| bound(text, values)).transpose();
+            let filled = || {
+                let mut one = self.clone();
+                (one.name, one.run, one.beside) = (fill(&self.name)?, fill(&self.run)?, fill(&self.beside)?);
+                // Without its values in the name, all would have the same.
+                if one.name == self.name {
+                    let words = values.iter().map(|(name, value)| format!(" {name}={value}"));
+                    one.name = one.name.map(|name| name + &words.collect::<String>());
+                }
+                Ok::<_, String>(one)
+            };
+            filled().map_err(|reason| RecipeError::new(format!("step {number}: {reason}")))?.step(number)
+        };
+        all.iter().map(|values| bind(values)).collect()
+    }
+
     /// `number` counts from 1.
     pub(crate) fn step(self, number: usize) -> Result<Step, RecipeError> {
         let mut actions: Vec<(&str, Action)> = Vec::new();
@@ -171,6 +263,30 @@ impl WrittenStep {
             return Err(RecipeError::new(format!("step {number}: {kind} cannot be done beside the measured run")));
         }
         let is_run = matches!(action, Action::Run { .. });
+        if self.when == When::Measure {
+            if self.name.is_none() {
+                return Err(RecipeError::new(format!("step {number}: a step that is measured needs a name")));
+            }
+            if value.is_some() && is_run {
+                let mut error = RecipeError::new(format!("step {number}: a step that is measured has all its metrics"));
+                error.hint = Some(
+                    "leave out value, and show one of them: table = { rows = \"phase\", value = \"p99\" }".to_owned(),
+                );
+                return Err(error);
+            }
+            if !is_run && (self.beside.is_some() || self.until.is_some()) {
+                return Err(RecipeError::new(format!("step {number}: beside and until are for a run")));
+            }
+        } else if self.beside.is_some() || self.until.is_some() || !self.each.is_empty() {
+            return Err(RecipeError::new(format!(
+                "step {number}: each, beside and until are for steps with when = \"measure\""
+            )));
+        }
+        if self.at_most.is_some() && self.until.is_none() {
+            return Err(RecipeError::new(format!("step {number}: at_most needs until")));
+        }
+        let until = self.until.as_ref().map(|text| Until::parse(text, self.at_most)).transpose();
+        let until = until.map_err(|reason| RecipeError::new(format!("step {number}: {reason}")))?;
         let may_return = matches!(action, Action::Sql(_) | Action::Command(_)) || is_run;
         let in_trial = !matches!(self.when, When::BeforeRound | When::AfterRound);
         if value.is_some() && !(may_return && in_trial) {
@@ -216,6 +332,8 @@ impl WrittenStep {
             value: value.is_some() && !is_run,
             only: self.only.into_iter().map(|(factor, Words(levels))| (factor, levels)).collect(),
             after: self.after.map(|Word(after)| after),
+            beside: self.beside,
+            until,
         })
     }
 }

@@ -110,3 +110,5 @@ pub use words::summary::summary;
 pub use words::telemetry::{in_unit, in_unit_per_second};
 pub use words::trial::{throughput_words, trial_words};
 pub use words::warning::warning_words;
+
+pub use assay_stats::half_width;

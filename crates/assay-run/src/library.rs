@@ -63,6 +63,15 @@ pub fn files(name: &str) -> Vec<Vec<u8>> {
     library().files(name).unwrap_or_default()
 }
 
+/// The texts in which a workload may name its counters and types: its own files; of a built-in workload, all of those.
+pub fn texts(name: &str) -> Vec<Vec<u8>> {
+    let own = files(name);
+    match own.is_empty() {
+        true => assay_workloads::builtin().iter().map(|builtin| builtin.text.as_bytes().to_vec()).collect(),
+        false => own,
+    }
+}
+
 /// A pgbench script is recognized by the end of its name.
 fn is_pgbench_script(name: &str) -> bool {
     name.ends_with(".sql") && Path::new(name).is_file()

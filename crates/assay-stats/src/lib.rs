@@ -41,7 +41,7 @@ pub use scale::{Measure, Scale};
 pub use search::{Bracket, Look, NextLook, SearchPlan, bracket_of};
 pub use spread::Missing;
 pub use steady::{Excursion, STEADY_LENGTH_MIN, Steadiness, Steady, Tolerance, Unsteady, course};
-pub use trials::{TrialCenter, drift, trials};
+pub use trials::{TrialCenter, drift, half_width, trials};
 pub use variability::{Variability, variability};
 pub use waves::{Waves, waves};
 

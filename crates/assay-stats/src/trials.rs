@@ -110,6 +110,19 @@ fn width(values: &[f64]) -> f64 {
     0.9 * deviation.min(median(&off) * 1.4826) * n.powf(-0.2)
 }
 
+/// Half the width of the 95 % confidence interval of the mean, as a share of the mean. `None` for fewer than two
+/// values, and for a mean that is not above 0. Source: Student's distribution.
+pub fn half_width(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    if values.len() < 2 || mean <= 0.0 {
+        return None;
+    }
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let deviation = (squares / (n - 1.0)).sqrt();
+    Some(crate::student::student(0.95, (values.len() - 1).min(400)) * deviation / n.sqrt() / mean)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

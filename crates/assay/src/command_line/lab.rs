@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use assay_experiment::ExperimentChoice;
 use clap::Args;
 
-use crate::command_line::PictureFiles;
+use crate::command_line::report::PictureFiles;
 
 /// Options of `lab`.
 #[derive(Args, Clone)]

@@ -784,6 +784,138 @@ fn an_interrupted_experiment_on_a_server_that_is_already_there_goes_on_and_shows
     assert!(status.stdout.contains("interrupted and repeated: 2"), "{}", status.shown());
 }
 
+/// Phases of each kind: a load, an action, values of a step, one that depends on an earlier result and has a load in
+/// its background, and one that is repeated.
+const AGES: &str = r#"title = "What becomes of a database that ages?"
+
+[server.db]
+url = "sqlite:t.db"
+
+[run]
+sessions = 1
+time = "0s"
+
+[grid]
+retries = { "run.options.retries" = [0, 1] }
+
+[trials]
+count = 1
+repeats = 0
+
+[[step]]
+name = "load"
+when = "measure"
+run = "./events.lua --transactions 50"
+
+[[step]]
+name = "index"
+when = "measure"
+command = "echo 7"
+value = true
+only = { retries = "1" }
+
+[[step]]
+name = "read {n}"
+when = "measure"
+each = { n = [20, 40] }
+run = "./events.lua --transactions {n}"
+
+[[step]]
+name = "depends"
+when = "measure"
+run = './events.lua --time 1s --rate {round("read 40".tps/"read 40".tps*4)+6}'
+beside = "./events.lua --rate 50"
+
+[[step]]
+name = "again"
+when = "measure"
+run = "./events.lua --transactions 10"
+until = "tps within 0.0001%"
+at_most = 3
+
+[[show]]
+table = { rows = "phase", columns = "retries", value = "tps", ratio_to = "0" }
+[[show]]
+table = { rows = "phase", value = "seconds" }
+[[show]]
+table = { rows = "phase", value = "beside.tps" }
+[[show]]
+table = { rows = "phase", value = "index" }
+[[show]]
+bars = { x = "phase", color = "retries" }
+"#;
+
+#[test]
+fn phases_are_measured_one_after_the_other_and_shown_in_one_table() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    folder.write("ages.toml", AGES);
+    let plan = folder.expect("lab plan ages.toml", 0);
+    assert!(plan.stdout.contains("  step read 20, measure\n") && plan.stderr.is_empty(), "{}", plan.shown());
+    let ran = folder.expect("lab run ages.toml --folder ages", 0);
+    let names = ["load", "index", "read 20", "read 40", "depends", "again"];
+    let rows = |table: &str| {
+        let from = ran.stdout.find(&format!("\n{table}")).unwrap_or_else(|| panic!("{table}: {}", ran.shown()));
+        let lines = ran.stdout[from + 1..].lines().skip(2).take(names.len());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (row, name) in rows("tps\n").iter().zip(names) {
+        assert!(row.starts_with(name), "{row}: {}", ran.shown());
+    }
+    let seconds = rows("seconds s");
+    let is_number = |row: &&String| !row.trim_end().ends_with('–');
+    assert_eq!(seconds.iter().filter(is_number).count(), 5, "{}", ran.shown());
+    assert!(ran.stdout.lines().any(|row| row.starts_with("index ") && row.contains(" 7.00")), "{}", ran.shown());
+    // The load in the background has results of its own, and ends with its phase.
+    let beside = rows("beside.tps");
+    assert_eq!(beside.iter().filter(is_number).count(), 1, "{}", ran.shown());
+    assert!(ran.stderr.contains("again: tps is known within "), "{}", ran.shown());
+    let record = |name: &str| assay_record::Record::read(&folder.path().join("ages/records").join(name)).unwrap();
+    let words = record("round1-cell1-1.004-depends.json.zst").manifest.command;
+    assert!(words.iter().any(|word| word == "--rate=10"), "{words:?}");
+    // Seven loads of each of two cells.
+    folder.expect("lab show ages --csv trials.csv --html page.html --png charts", 0);
+    let csv = std::fs::read_to_string(folder.path().join("trials.csv")).unwrap();
+    assert!(csv.starts_with("retries,phase,round,sessions,tps,") && csv.lines().count() == 15, "{csv}");
+    assert!(std::fs::read_to_string(folder.path().join("page.html")).unwrap().contains("retries=1 read 40"));
+    let charts: Vec<_> = std::fs::read_dir(folder.path().join("charts")).unwrap().collect();
+    assert_eq!(charts.len(), 1, "{charts:?}");
+    // Complete: nothing is run again. A bundle has all records.
+    let again = folder.expect("lab run ages.toml --folder ages", 0);
+    assert_eq!(again.stdout, ran.stdout);
+    folder.expect("lab bundle ages --output ages.tar.gz", 0);
+    assert_eq!(folder.expect("lab show ages.tar.gz", 0).stdout, ran.stdout);
+}
+
+#[test]
+fn phases_that_cannot_be_are_refused_with_their_place() {
+    let folder = Folder::new();
+    folder.write("events.lua", EVENTS);
+    for (from, to, said) in [
+        ("read 40\".tps*4", "again\".tps*4", "again.tps is no value of each, and no metric of an earlier phase"),
+        ("--transactions {n}", "--transactions {m}", "m is no value of each"),
+        ("--transactions {n}", "--transactions {n + }", "expected a number or a name"),
+        ("--transactions {n}", "--transactoins {n}", "there is no option --transactoins"),
+        ("beside = \"./events.lua --rate 50\"", "beside = \"./events.lua --rte 50\"", "there is no option --rte"),
+        ("name = \"again\"", "name = \"load\"", "two steps that are measured are named load"),
+        ("tps within 0.0001%", "tps", "expected a metric and a share, such as \"tps within 2%\""),
+        ("at_most = 3", "at_most = 2", "an interval needs at least 3 runs"),
+        (
+            "sessions = 1\n",
+            "sessions = 1\nworkload = './events.lua'\n",
+            "run.workload and steps with when = \"measure\"",
+        ),
+        ("sessions = 1\n", "sessions = 1\nwarmup = '1s'\n", "run.warmup has no meaning for steps that are measured"),
+        ("rows = \"phase\", value = \"seconds\"", "rows = \"phases\", value = \"tps\"", "did you mean `phase`?"),
+        ("value = true\n", "value = true\nuntil = 'tps within 1%'\n", "beside and until are for a run"),
+    ] {
+        assert!(AGES.contains(from), "{from}");
+        folder.write("ages.toml", &AGES.replacen(from, to, 1));
+        let ran = folder.expect("lab plan ages.toml", 2);
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.shown());
+    }
+}
+
 /// Transactions wait for both steps, so the run cannot end before them; the warm-up still ends by the clock.
 const BESIDE: &str = r#"title = "When does a step beside the run begin?"
 
