@@ -443,8 +443,9 @@ fn estimated_bytes(product: &str, workload: &Workload) -> Option<u64> {
     };
     let rows = |name: &str, bytes: f64| number(name).map(|number| number * bytes);
     let data = match workload.name.as_str() {
-        "tpcc" => rows("warehouses", WAREHOUSE),
-        "tpcb" | "tpcb_simple_update" | "tpcb_select_only" => rows("scale", BRANCH),
+        // Without a number, prepare loads one.
+        "tpcc" => number("warehouses").map(|warehouses| warehouses.max(1.0) * WAREHOUSE),
+        "tpcb" | "tpcb_simple_update" | "tpcb_select_only" => number("scale").map(|scale| scale.max(1.0) * BRANCH),
         name if name.starts_with("oltp_") || name.starts_with("select_random_") => {
             rows("table_size", ROW).and_then(|table| Some(table * number("tables")?))
         }
