@@ -364,6 +364,7 @@ impl<'a> Coordinator<'a> {
                 let message = format!("assay.history: there is no isolation level {level}; use one of {known}");
                 self.fail(RunError::Script(ScriptError::from_message(&message, "")), now);
             }
+            Message::Declared(Declaration::Total(name, value)) => self.outcome.work.add_total(&name, value),
             Message::Declared(declaration) => self.declare(declaration),
             Message::Acknowledged(keys) => self.outcome.acknowledged.extend(keys),
             Message::History(words) => self.add_history(words),

@@ -103,8 +103,22 @@ impl Work {
                 None => self.counters.push(theirs.clone()),
             }
         }
-        // One process reads them for all.
-        self.totals.extend(other.totals.iter().cloned());
+        // One process reads the tables for all; what sessions add up comes from each.
+        for theirs in &other.totals {
+            match self.totals.iter_mut().find(|one| one.name == theirs.name) {
+                Some(own) => own.add(theirs),
+                None => self.totals.push(theirs.clone()),
+            }
+        }
+    }
+
+    /// Adds to a total that sessions count from 0.
+    pub fn add_total(&mut self, name: &str, value: f64) {
+        let theirs = TableTotal { name: name.to_owned(), before: Some(0.0), after: Some(value) };
+        match self.totals.iter_mut().find(|one| one.name == name) {
+            Some(own) => own.add(&theirs),
+            None => self.totals.push(theirs),
+        }
     }
 
     /// Stores a total, read before or after the transactions.
@@ -118,10 +132,46 @@ impl Work {
     }
 }
 
+impl TableTotal {
+    fn add(&mut self, other: &TableTotal) {
+        let sum = |own: Option<f64>, other: Option<f64>| match (own, other) {
+            (Some(own), Some(other)) => Some(own + other),
+            (own, other) => own.or(other),
+        };
+        self.before = sum(self.before, other.before);
+        self.after = sum(self.after, other.after);
+    }
+}
+
 impl WorkTally {
     fn add(&mut self, other: &WorkTally) {
         crate::add_to(&mut self.count, other.count);
         crate::add_to(&mut self.rolled_back, other.rolled_back);
         crate::add_to(&mut self.unknown, other.unknown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total(work: &Work, name: &str) -> (Option<f64>, Option<f64>) {
+        let one = work.totals.iter().find(|one| one.name == name).unwrap();
+        (one.before, one.after)
+    }
+
+    #[test]
+    fn what_sessions_of_several_processes_add_up_is_one_total() {
+        let (mut one, mut other) = (Work::default(), Work::default());
+        one.add_total("tests", 3.0);
+        one.add_total("tests", 4.0);
+        one.note_total("rows", 10.0, false);
+        one.note_total("rows", 12.0, true);
+        other.add_total("tests", 5.0);
+        other.add_total("failed", 1.0);
+        one.add_named(&other);
+        assert_eq!(total(&one, "tests"), (Some(0.0), Some(12.0)));
+        assert_eq!(total(&one, "failed"), (Some(0.0), Some(1.0)));
+        assert_eq!(total(&one, "rows"), (Some(10.0), Some(12.0)));
     }
 }

@@ -459,7 +459,8 @@ function assay.found(option, value)
   yield(ask.DECLARE, "found", option, "", is_text and value or "", "", nil, not is_text and value or nil)
 end
 
---- What the tables contain, in `init()` or `done()`, for rules about how much that grew in between.
+--- What the tables contain, in `init()` or `done()`, for rules about how much that grew in between. In `thread_done()`,
+--- a number that is added to those of the other sessions.
 function assay.total(name, number)
   if type(name) ~= "string" or name == "" then raise("assay.total needs a name") end
   if type(number) ~= "number" or number ~= number or math.abs(number) == math.huge then
