@@ -11,6 +11,7 @@
 -- may the statements (that script's `prepare` creates the procedures from them).
 local tpcc = require("tpcc_common")
 local watch = require("tpcc_watch")
+local draws = assay.share("tpcc_draws")
 
 sysbench.cmdline.options = tpcc.options
 -- Clause 2.1.6 determines which rows are accessed.
@@ -88,12 +89,13 @@ local function read_states(dialect)
     end
     warehouses, customers, items = state.warehouses, state.customers, state.items
     if settings.procedures then check_procedures(dialect, set, state) end
-    session.sets[set] = { c_last = tpcc.constant_for_last_names(state.c_last), c_last_of_load = state.c_last, runs = state.runs }
+    session.sets[set] = { c_last = tpcc.constant_for_last_names(state.c_last), c_last_of_load = state.c_last, runs = state.runs, seeds = state.seeds }
   end
   if settings.warehouses > warehouses then
     fail("--warehouses %d: the tables have %d", settings.warehouses, warehouses)
   end
   session.warehouses = settings.warehouses > 0 and settings.warehouses or warehouses
+  session.warehouses_of_tables = warehouses
   session.customers, session.items, session.names = customers, items, tpcc.last_names(customers)
   session.is_scaled_down = customers < 3000 or items < 100000
   session.is_small = tpcc.is_small(warehouses, settings.sets)
@@ -120,6 +122,7 @@ local function read_levels(dialect, begin_text, begin_reading_text)
   session.is_isolated = level ~= "READ UNCOMMITTED" and (reading == "REPEATABLE READ" or reading == "SERIALIZABLE")
 end
 
+local this_session -- for the draws: its number, and what they keep of it
 local mix -- the kinds of all cards of a deck
 local has_terminals
 
@@ -151,6 +154,8 @@ local function declare_rules_of_work(rule)
   if not session.settings.procedures then
     rule("2.3", "transactions with wrong values", { part = "transactions_with_other_values", whole = "cards", high = 0 })
   end
+  rule("5.4.1", "rates that count something else", { part = "rates_of_others", whole = "cards", high = 0 })
+  rule("2.3", "retries with other values", { part = "retries_of_others", whole = "cards", high = 0 })
   rule("2.3", "transactions with too few statements", { part = "transactions_cut_short", whole = "cards", high = 0 })
   if (sysbench.opt.terminals or 0) > 0 then
     rule("5.2.5.2", "pauses shorter than the keying time", { part = "pauses_too_short", whole = "pauses", high = 0 })
@@ -181,6 +186,12 @@ local function declare_audit()
   require("tpcc_customers").declare_rules(rule)
   declare_rules_of_work(rule)
   require("tpcc_totals").declare_rules(rule)
+  for kind, of in ipairs(draws.KINDS) do
+    if kind < 7 or (sysbench.opt.terminals or 0) > 0 then
+      rule(of[1], ("failed tests of %s"):format(of[2]),
+        { part_total = "draws_unlike_" .. kind, whole_total = "draws_judged_" .. kind, high = 0 })
+    end
+  end
   if session.is_scaled_down then
     rule("4.3.3", "new-orders on full-size tables", { part = "full_size", whole = "new_order", low = 1 })
   end
@@ -195,14 +206,14 @@ local function declare_audit()
   -- 4.2.1: ten terminals per warehouse, whose keying and think times allow 12.86 New-Orders per minute and warehouse.
   -- Without these times there is no tpmC.
   if (sysbench.opt.terminals or 0) > 0 and (sysbench.opt.think_scale or 1) == 1 then
-    assay.rate {
+    watch.rate {
       name = "tpmC", of = "new_order", per = "minute", rolled_back = true,
       nominal = 12.86 * session.warehouses * session.settings.sets,
     }
     rule("4.1.3", "tpmC up to 12.86 per warehouse", { rate = "tpmC", high = 12.86 * session.warehouses * session.settings.sets })
   end
-  assay.rate { name = "NOPM", of = "new_order", per = "minute" } -- as others count them: committed only
-  assay.rate { name = "TPM", per = "minute" }
+  watch.rate { name = "NOPM", of = "new_order", per = "minute" } -- as others count them: committed only
+  watch.rate { name = "TPM", per = "minute" }
 end
 
 --- A report must not name what was not done.
@@ -267,6 +278,13 @@ local function note_run(dialect)
       pcall(session.con.query, session.con, dialect:note(set, "run", session.warehouses, 1))
     end
   end
+  -- A seed draws the same again: what two runs of one seed leave is not random.
+  if assay.claim("tpcc seed is noted") > 0 then return end
+  local seed = sysbench.opt.rand_seed % 2147483647
+  for set = 1, session.settings.sets do
+    local what = session.sets[set].seeds[seed] and "run again" or "run seed"
+    pcall(session.con.query, session.con, dialect:note(set, what, seed, 1))
+  end
 end
 
 --- Warns about numbers of terminals and times that do not conform to TPC-C, before a run that may take long.
@@ -310,9 +328,40 @@ function thread_init()
   if dialect.schema then assay.found("schema", dialect.schema) end
   note_run(dialect)
   point_out()
+  this_session = { number = sysbench.tid }
+  draws.open()
 end
 
-function thread_done() session.con:disconnect() end
+--- What the tests of the draws must know: sizes, constants, and how often NURand draws each value.
+local function context_of_draws()
+  local function weights(name, of, a, low, high)
+    local known = assay.constant(("tpcc %s favored of %d"):format(name, of), function() return { tpcc.favored(a, low, high) } end)
+    return known[5], known[6]
+  end
+  local context = {
+    warehouses = session.warehouses, customers = session.customers, sets = session.settings.sets, mix = {},
+    c_for_customers = session.c_for_customers, c_for_items = session.c_for_items, c_last = {},
+  }
+  for set = 1, context.sets do context.c_last[set] = session.sets[set].c_last end
+  -- As it was asked for, not as it was dealt.
+  local card = 0
+  for number in sysbench.opt.mix:gmatch("%d+") do
+    card = card + 1
+    for _ = 1, tonumber(number) do table.insert(context.mix, card) end
+  end
+  context.customer_weights, context.customer_all = weights("customers", session.customers, 1023, 1, session.customers)
+  context.name_weights, context.name_all = weights("names", session.names, 255, 0, session.names - 1)
+  context.item_weights, context.item_all = weights("items", session.items, 8191, 1, session.items)
+  return context
+end
+
+function thread_done()
+  if this_session then
+    require("tpcc_totals").tell()
+    if draws.close() then draws.judge(context_of_draws()) end
+  end
+  session.con:disconnect()
+end
 
 -- Terminals and the mix
 -- --------------------------------------------------------------------------------------------------
@@ -326,6 +375,10 @@ local function draw_card(of)
   local kind = deck[at]
   deck[at], deck[left] = deck[left], kind
   of.left = left - 1
+  if this_session then
+    of.card = of.card + 1
+    draws.note_card(kind, (of.card - 1) % #mix, this_session, of)
+  end
   return kind
 end
 
@@ -334,7 +387,7 @@ local function this_user()
   local one = assay.terminal()
   if not one.deck then
     one.home, one.district = tpcc.home_of(one.number)
-    one.deck, one.left, one.dealt, one.turn = {}, 0, {}, 0
+    one.deck, one.left, one.dealt, one.turn, one.card = {}, 0, {}, 0, 0
     for i = 1, #mix do one.deck[i] = mix[i] end
     one.next = draw_card(one)
   end
@@ -350,6 +403,7 @@ end
 function terminal_init()
   local one = this_user()
   assay.think(time_to_think(1) + TRANSACTIONS[one.next].keying) -- as if each had just ended a New-Order
+  if this_session then draws.note_thinking(assay.think() - TIMES[TRANSACTIONS[one.next].name][1], 1, one.next, this_session, one) end
 end
 
 -- The running transaction: what was drawn before it starts, so that a retry does the same; its user; how it is
@@ -395,7 +449,9 @@ local HALF, QUARTER, TENTH = math.log(2), math.log(4), math.log(10)
 --- Counts what was requested of the pause that follows: what the user keys in next, after thinking about this one.
 local function count_pause(of)
   local keying, mean = TIMES[TRANSACTIONS[of.next].name][1], TIMES[TRANSACTIONS[kind].name][2]
-  local thinking = (assay.think() - keying) / mean
+  local seconds = assay.think() - keying
+  local thinking = seconds / mean
+  draws.note_thinking(seconds, kind, of.next, this_session, of)
   count("pauses")
   if thinking < -1e-9 then count("pauses_too_short") end
   if thinking > 10 + 1e-9 then count("pauses_too_long") end
@@ -419,12 +475,18 @@ local function count_statements()
   if statements < (is_call and 1 or least_statements(TRANSACTIONS[kind], input)) then count("transactions_cut_short") end
 end
 
+local turn -- of the user when the input was drawn
+
 function event(_, attempt)
   if attempt == 0 then choose() end
+  turn = attempt == 0 and user.turn or turn
   local home = user.home
   watch.begin()
   execute(input, home, user.district, user.number)
   count_card(home, user)
+  draws.note(kind, input, this_session, user)
+  if user.turn ~= turn then count("retries_of_others") end
+  if not watch.rates_are_right() then count("rates_of_others") end
   count_statements()
   if not session.settings.procedures and not watch.is_as_entered(TRANSACTIONS[kind].name, input, home, user.district) then
     count("transactions_with_other_values")

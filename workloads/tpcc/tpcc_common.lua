@@ -230,9 +230,10 @@ function tpcc.tell_condition(set, rule, wrong, most)
 end
 
 --- What was prepared, according to the tables: name → number; `pieces`, a set of "kind number"; `runs`, the numbers of
---- warehouses of past runs: number → true. Raises the server's error if the table does not exist.
+--- warehouses of past runs: number → true; `seeds`, those of past runs, likewise. Raises the server's error if the
+--- table does not exist.
 function tpcc.read_state(connection, set)
-  local state, pieces, runs = {}, {}, {}
+  local state, pieces, runs, seeds = {}, {}, {}, {}
   local result = tpcc.rows(connection, tpcc.dialect():account(set))
   for _ = 1, result.nrows do
     local what, n, v = unpack(result:fetch_row())
@@ -240,11 +241,13 @@ function tpcc.read_state(connection, set)
       pieces[what .. " " .. n] = true
     elseif what == "run" then
       runs[tonumber(n)] = true
+    elseif what == "run seed" then
+      seeds[tonumber(n)] = true
     else
       state[what] = tonumber(v)
     end
   end
-  state.pieces, state.runs = pieces, runs
+  state.pieces, state.runs, state.seeds = pieces, runs, seeds
   return state
 end
 

@@ -3,6 +3,7 @@
 
 local tpcc = require("tpcc_common")
 local acknowledged = require("tpcc_verify")
+local totals = require("tpcc_totals")
 
 local session, count = tpcc.session, assay.count
 local DISTRICTS = tpcc.DISTRICTS
@@ -60,6 +61,7 @@ end
 --- when it is due, and executed when the session is free.
 function delivery.run(input, home)
   for d = 1, DISTRICTS do delivered[d] = nil end
+  input.delivered = delivered
   local skipped = session.by.delivery(session.sets[input.set], home, input.carrier, delivered) or 0
   if skipped > 0 then
     count("skipping_deliveries")
@@ -73,6 +75,7 @@ function delivery.run(input, home)
       found = found + 1
       weighted = weighted + tpcc.weight(home, d)
       acknowledged.delivery(input.set, home, d, o, input.carrier)
+      totals.note("delivery", input.set, home, d)
       -- An order is delivered once, and never before an older one.
       if is_comparable and before[d] and o <= before[d] then again = true end
     end

@@ -3,6 +3,7 @@
 local tpcc = require("tpcc_common")
 local customers = require("tpcc_customers")
 local acknowledged = require("tpcc_verify")
+local totals = require("tpcc_totals")
 
 local session, uniform, chance, count = tpcc.session, sysbench.rand.uniform, tpcc.chance, assay.count
 local floor, tonumber = math.floor, tonumber
@@ -129,6 +130,7 @@ function new_order.run(input, home, district)
   input.total = total
   count("orders_weighted", tpcc.weight(home, input.d))
   acknowledged.order(input.set, home, input.d, o, input.c)
+  totals.note("order", input.set, home, input.d)
 end
 
 function new_order.declare_rules(rule)

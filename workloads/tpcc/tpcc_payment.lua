@@ -3,6 +3,7 @@
 local tpcc = require("tpcc_common")
 local customers = require("tpcc_customers")
 local acknowledged = require("tpcc_verify")
+local totals = require("tpcc_totals")
 
 local session, uniform, count = tpcc.session, sysbench.rand.uniform, assay.count
 
@@ -54,6 +55,7 @@ function payment.run(input, home)
   local cents = math.floor(input.amount * 100 + 0.5)
   -- One of 10.00 cannot be told from those of the load.
   if cents ~= 1000 then acknowledged.payment(input.set, home, input.d, input.c_w, input.c_d, cents) end
+  totals.note("payment", input.set, home)
   count("cents_paid", cents)
   count("cents_paid_weighted", cents * tpcc.weight(home, input.d))
   if cents % 100 == 0 then count("whole_dollars") end

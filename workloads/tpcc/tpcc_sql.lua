@@ -174,6 +174,20 @@ function sql:lines_from(set, w, d, from)
   return of_set(format("SELECT ol_i_id FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id >= %d", w, d, from), set)
 end
 
+--- The different dates of all of a run's orders of a district, of its deliveries, and of its payments.
+function sql:order_dates(set, w, d, from)
+  return of_set(format("SELECT DISTINCT o_entry_d FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d", w, d, from), set)
+end
+
+function sql:delivery_dates(set, w, d, from, to)
+  return of_set(format("SELECT DISTINCT ol_delivery_d FROM {order_line} WHERE ol_w_id = %d AND ol_d_id = %d AND ol_o_id >= %d AND ol_o_id < %d"
+    .. " AND ol_number = 1 AND ol_delivery_d IS NOT NULL", w, d, from, to), set)
+end
+
+function sql:payment_dates(set, start)
+  return of_set(format("SELECT DISTINCT h_date FROM {history} WHERE h_date >= '%s'", start), set)
+end
+
 --- How many payments there are, and how many since then. Reads the whole table.
 function sql:dated_payments(set, start)
   return of_set(format("SELECT COUNT(*), SUM(CASE WHEN h_date >= '%s' THEN 1 ELSE 0 END) FROM {history}", start), set)

@@ -15,7 +15,7 @@ local ORDERS = 100 -- their last orders that are looked at, at most
 local start, progress -- when the run started, and for each of these districts how far it was
 
 --- The districts of a table set whose orders are looked at.
-local function districts_to_look_at(warehouses)
+function totals.districts_to_look_at(warehouses)
   local all, list = warehouses * tpcc.DISTRICTS, {}
   local number = math.min(all, DISTRICTS)
   for i = 0, number - 1 do
@@ -61,8 +61,54 @@ end
 -- What is counted after a run only.
 local COUNTED = {
   "orders_looked_at", "orders_dated", "lines_looked_at", "lines_dated", "orders_drawn", "orders_of_favored_customers", "lines_drawn",
-  "lines_of_favored_items",
+  "lines_of_favored_items", "order_seconds", "delivery_seconds", "payment_seconds",
 }
+
+-- Seconds of a run in which something was committed are compared with the dates in the tables, as far as this.
+local SECONDS = 600
+
+--- Notes that the session committed a `what` just now, and where. The first of all sessions in a second counts it.
+local seen, wanted = {}, {}
+function totals.note(what, set, w, d)
+  local now = os.time()
+  local of = seen[what]
+  if not of then
+    of = { first = now }
+    seen[what] = of
+  end
+  if of[now] or now - of.first > SECONDS then return end
+  if d then
+    if not wanted.is_known then
+      for _, one in ipairs(totals.districts_to_look_at(tpcc.session.warehouses_of_tables)) do wanted[one[1] * 10 + one[2]] = true end
+      wanted.is_known = true
+    end
+    if not wanted[w * 10 + d] then return end
+  end
+  of[now] = true
+end
+
+--- Adds the seconds of this session to those of the others: each once.
+function totals.tell()
+  for _, what in ipairs { "order", "delivery", "payment" } do
+    local number = 0
+    for second in pairs(seen[what] or {}) do
+      if second ~= "first" and assay.claim(("tpcc %s in %d"):format(what, second)) == 0 then number = number + 1 end
+    end
+    assay.total(what .. "_seconds_noted", number)
+  end
+end
+
+--- Adds the dates that a statement finds to a set of them.
+local function add_dates(con, dates, question)
+  local result = tpcc.rows(con, question)
+  for _ = 1, result.nrows do dates[result:fetch_row()[1]] = true end
+end
+
+local function number_of(set)
+  local number = 0
+  for _ in pairs(set) do number = number + 1 end
+  return number
+end
 
 --- Reads them: before the first transaction, or after the last one.
 function totals.read(is_after)
@@ -74,6 +120,7 @@ function totals.read(is_after)
   -- A clock that was set back says nothing about dates.
   local has_dates = start and start <= now
   for _, name in ipairs(COUNTED) do add(name, 0) end
+  local dates = { order = {}, delivery = {}, payment = {} }
   for set = 1, settings.sets do
     local state = tpcc.read_state(con, set)
     local row = { tpcc.row(con, dialect:totals(set)) }
@@ -82,9 +129,10 @@ function totals.read(is_after)
       local found, dated = tpcc.row(con, dialect:dated_payments(set, start or now))
       add("payments_found", found)
       add("payments_dated", is_after and has_dates and dated or 0)
+      if is_after and has_dates and dialect.payment_dates then add_dates(con, dates.payment, dialect:payment_dates(set, start)) end
     end
     local is_favored = is_after and favored(state.customers, state.items)
-    for i, of in ipairs(districts_to_look_at(state.warehouses)) do
+    for i, of in ipairs(totals.districts_to_look_at(state.warehouses)) do
       local w, d = of[1], of[2]
       local order, delivery = tpcc.row(con, dialect:progress(set, w, d))
       local key = set .. " " .. i
@@ -100,11 +148,16 @@ function totals.read(is_after)
           found, dated = tpcc.row(con, dialect:dated_lines(set, w, d, first_delivery, tonumber(delivery), start, now))
           add("lines_looked_at", found)
           add("lines_dated", dated)
+          if dialect.payment_dates then
+            add_dates(con, dates.order, dialect:order_dates(set, w, d, first_order))
+            add_dates(con, dates.delivery, dialect:delivery_dates(set, w, d, first_delivery, tonumber(delivery)))
+          end
         end
       end
     end
   end
   con:close()
+  for what, of in pairs(dates) do add(what .. "_seconds", number_of(of)) end
   for name, sum in pairs(sums) do assay.total(name, sum) end
 end
 
@@ -128,6 +181,13 @@ function totals.declare_rules(rule)
   if session.is_small then
     rule("2.5.2.2", "payments in the tables", { total = "payments_found", of = "payment", most = 1 })
     rule("2.5.2.2", "dates of payments", { part_total = "payments_dated", whole_total = "payments_found", low = 0.9 })
+  end
+  -- A transaction may start in another second than it ends, so that a part is allowed to be missing.
+  for _, one in ipairs { { "2.4.2.2", "order" }, { "2.7.4.2", "delivery" }, { "2.5.2.2", "payment" } } do
+    if tpcc.dialect().payment_dates and (one[2] ~= "payment" or session.is_small) then
+      rule(one[1], ("seconds with the date of %s %s"):format(one[2] == "order" and "an" or "a", one[2]),
+        { part_total = one[2] .. "_seconds", whole_total = one[2] .. "_seconds_noted", low = 0.6 })
+    end
   end
   local _, customers, items = favored(session.customers, session.items)
   rule("2.1.6", "favored customers in the tables",

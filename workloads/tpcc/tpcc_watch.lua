@@ -30,11 +30,27 @@ function also.set_carrier(number)
   carrier = number
 end
 
+local afterwards = {} -- name → what to do with the values and the result, which lives until the next one
+
+--- 2.5.2.2: the one in the middle, rounded up.
+function afterwards.customers_of_name(of, result)
+  local is_list = result.nrows and result.nrows > 0 -- not if only the first one was asked for
+  of.middle = is_list and tonumber(result:value(math.floor((result.nrows + 1) / 2), 1)) or nil
+end
+
+-- How often there was no order to deliver.
+local nothing_to_deliver = 0
+
+function afterwards.oldest_new_order(_, row)
+  if not row[1] then nothing_to_deliver = nothing_to_deliver + 1 end
+end
+
 -- A statement that is watched: it, the values of its last execution, the columns that returned, and what else to do
--- with the values, if anything. Its methods take a fixed number of values, as those of lean statements do.
+-- with the values, and with the result, if anything. Its methods take a fixed number of values, as those of lean
+-- statements do.
 local Watched = {}
 Watched.__index = Watched
-local REAL, VALUES, ROW, MORE = 1, 2, 3, 4
+local REAL, VALUES, ROW, MORE, LOOK = 1, 2, 3, 4, 5
 
 local function note(self, a, b, c, d, e, f, g, h)
   local of, more = self[VALUES], self[MORE]
@@ -46,13 +62,17 @@ function Watched:row(a, b, c, d, e, f, g, h, i)
   note(self, a, b, c, d, e, f, g, h)
   local row = self[ROW]
   row[1], row[2], row[3], row[4] = self[REAL]:row(a, b, c, d, e, f, g, h, i)
+  local look = self[LOOK]
+  if look then look(self[VALUES], row) end
   return row[1], row[2], row[3], row[4]
 end
 
 function Watched:execute(a, b, c, d, e, f, g, h, i)
   note(self, a, b, c, d, e, f, g, h)
   local result = self[REAL]:execute(a, b, c, d, e, f, g, h, i)
-  self[VALUES].result = result
+  local of, look = self[VALUES], self[LOOK]
+  of.result = result
+  if look then look(of, result) end
   return result
 end
 
@@ -70,7 +90,7 @@ end
 function watch.watched(name, statement)
   local of = seen[name] or { row = {} }
   seen[name] = of
-  return setmetatable({ statement, of, of.row, also[name] or false }, Watched)
+  return setmetatable({ statement, of, of.row, also[name] or false, afterwards[name] or false }, Watched)
 end
 
 -- Lists that were noted.
@@ -92,7 +112,7 @@ end
 
 --- A transaction starts.
 function watch.begin()
-  carrier, carriers_differ = nil, false
+  carrier, carriers_differ, nothing_to_deliver = nil, false, 0
   for _, of in pairs(lists) do of.length = nil end
 end
 
@@ -101,9 +121,12 @@ local function has(name, a, b, c)
   return tonumber(of[1]) == a and tonumber(of[2]) == b and (c == nil or tonumber(of[3]) == c)
 end
 
---- Whether the customer was the drawn one: by number, or by last name.
+--- Whether the customer was the drawn one: by number, or the one in the middle of those with the last name.
 local function has_customer(name, w, d, input)
-  return has(name, w, d, input.c) and (input.c or has("customers_of_name", w, d) and seen.customers_of_name[3] == tpcc.last_name(input.name))
+  if not has(name, w, d, input.c) then return false end
+  if input.c then return true end
+  local found = seen.customers_of_name
+  return has("customers_of_name", w, d) and found[3] == tpcc.last_name(input.name) and found.middle == tonumber(seen[name][3])
 end
 
 local verify = {}
@@ -145,8 +168,14 @@ function verify.order_status(input, home)
     and not seen.lines_of_order.result:fetch_row() -- all of them have been read
 end
 
---- 2.7.4: the warehouse, and one carrier for all districts.
+--- 2.7.4: the warehouse, one carrier for all districts, and none skipped that had an order.
 function verify.delivery(input, home)
+  local skipped = 0
+  for d = 1, tpcc.DISTRICTS do
+    if not input.delivered[d] then skipped = skipped + 1 end
+  end
+  -- Documents answer with a text in any case.
+  if skipped > nothing_to_deliver and not tpcc.dialect().documents then return false end
   return seen.oldest_new_order[1] == home and not carriers_differ and (carrier == nil or carrier == input.carrier)
 end
 
@@ -162,5 +191,22 @@ function watch.is_as_entered(name, input, home, district)
   local known, is_right = pcall(verify[name], input, home, district)
   return known and is_right
 end
+
+-- Rates: what each must count (5.4.1; NOPM as others count it).
+local RATES = {
+  NOPM = { of = "new_order", per = "minute" }, TPM = { per = "minute" }, tpmC = { of = "new_order", per = "minute", rolled_back = true },
+}
+local rates_are_right, rates_declared = true, 0
+
+--- Declares a rate, and looks whether it counts what its name says.
+function watch.rate(what)
+  local wanted = RATES[what.name] or {}
+  local is_right = what.of == wanted.of and what.per == wanted.per and (what.rolled_back or false) == (wanted.rolled_back or false)
+  rates_are_right, rates_declared = rates_are_right and is_right, rates_declared + (RATES[what.name] and 1 or 0)
+  assay.rate(what)
+end
+
+--- Whether all rates count what they should.
+function watch.rates_are_right() return rates_are_right and rates_declared >= 2 end
 
 return watch

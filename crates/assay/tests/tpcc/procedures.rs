@@ -66,7 +66,9 @@ fn counts(findings: &Value) -> Vec<Value> {
         .unwrap()
         .iter()
         .filter(|rule| rule["clause"] != "5.2.5.3" && rule["clause"] != "2.7.2.2")
-        .filter(|rule| rule["name"] != "transactions with wrong values");
+        .filter(|rule| rule["name"] != "transactions with wrong values")
+        // How many seconds a run has depends on its speed.
+        .filter(|rule| !rule["name"].as_str().unwrap().starts_with("seconds with"));
     types.chain(audit.map(|rule| Value::from(vec![rule["name"].clone(), rule["observed"].clone()]))).collect()
 }
 
