@@ -142,6 +142,11 @@ local function is_populated(connection, dialect, set, state, one)
   return test.test(connection, dialect, set, state, test)
 end
 
+--- The same for the tests of `tpcc_rows`.
+local function are_random(connection, dialect, set, state, one)
+  return require("tpcc_rows").are_random(connection, dialect, set, state, one.number, tpcc.settings().sets)
+end
+
 --- Between which dates transactions can have been executed, into `state`: two days are for clocks and time zones, as
 --- the load's dates are the client's, in UTC. Any date if the clocks of client and server differ by more than that.
 local function read_dates(connection, dialect, set, state)
@@ -206,6 +211,9 @@ function check.check(open_session)
   local tests = {}
   for number = 1, require("tpcc_population").NUMBER do tests[number] = { number = number, cost = 2 } end
   add(is_populated, tests)
+  tests = {}
+  for number = 1, require("tpcc_rows").NUMBER do tests[number] = { number = number, cost = 2 } end
+  add(are_random, tests)
   table.sort(work, function(a, b) return a.cost > b.cost or a.cost == b.cost and a.place < b.place end)
   while true do
     local n = assay.claim("conditions")

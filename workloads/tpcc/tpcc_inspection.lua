@@ -8,6 +8,7 @@ local tpcc = require("tpcc_common")
 local inspection = {}
 
 local format = string.format
+local DISTRICTS_TRIED = 200 -- to find such as tell a wrong Stock-Level from a right one
 local EACH = 20 -- of how many customers, last names and districts of a table set
 
 --- The rows that answer a question of the dialect, each a list.
@@ -51,18 +52,52 @@ local function statuses(set)
   return wrong
 end
 
+--- How many items of the district's last 20 orders are low.
+local function wanted_level(set, w, d, threshold)
+  local last, wanted = number(set, "last_order_of_district", w, d), 0
+  for _, row in ipairs(rows(set, "items_sold", w, d, last - 20, last)) do
+    if tonumber(row[2]) < threshold then wanted = wanted + 1 end
+  end
+  return wanted
+end
+
+-- Districts and thresholds for which the stock of the supplying warehouses would give another answer: few lines are
+-- remote, and few of these items are low.
+local function told_apart(set)
+  local session, list = tpcc.session, {}
+  local districts = session.warehouses * tpcc.DISTRICTS
+  local number_of = math.min(districts, DISTRICTS_TRIED)
+  for i = 0, number_of - 1 do
+    local district = math.floor(i * districts / number_of)
+    local w, d = math.floor(district / tpcc.DISTRICTS) + 1, district % tpcc.DISTRICTS + 1
+    local last = number(set, "last_order_of_district", w, d)
+    local sold = rows(set, "remote_lines", w, d, last - 20, last)
+    for threshold = 20, 10, -1 do
+      local is_told = false
+      for _, row in ipairs(sold) do
+        is_told = is_told or (tonumber(row[1]) < threshold) ~= (tonumber(row[2]) < threshold)
+      end
+      if is_told then
+        list[#list + 1] = { w, d, threshold }
+        break
+      end
+    end
+    if #list == EACH / 2 then break end
+  end
+  return list
+end
+
 --- Stock-Levels with each threshold, counted in the lines of the district's last 20 orders.
 local function levels(set)
-  local wrong, session = {}, tpcc.session
-  for i = 0, EACH - 1 do
-    local w, d, threshold = i % session.warehouses + 1, i % tpcc.DISTRICTS + 1, 20 - i % 11
-    local last = number(set, "last_order_of_district", w, d)
-    local sold = rows(set, "items_sold", w, d, last - 20, last)
-    local wanted = 0
-    for _, row in ipairs(sold) do
-      if tonumber(row[2]) < threshold then wanted = wanted + 1 end
-    end
-    local low = tonumber((session.by.stock_level(session.sets[set], w, d, { threshold = threshold })))
+  local wrong, session, tried = {}, tpcc.session, {}
+  for i = 0, EACH - 1 do tried[i + 1] = { i % session.warehouses + 1, i % tpcc.DISTRICTS + 1, 20 - i % 11 } end
+  if not tpcc.dialect().documents then
+    for _, one in ipairs(told_apart(set)) do tried[#tried + 1] = one end
+  end
+  for _, one in ipairs(tried) do
+    local w, d, threshold = unpack(one)
+    local wanted = wanted_level(set, w, d, threshold)
+    local low = tonumber((session.by.stock_level(session.sets[set], w, d, { set = set, threshold = threshold })))
     if low ~= wanted then
       wrong[#wrong + 1] = format("  warehouse %d, district %d, threshold %d: %s; it should be %d", w, d, threshold, tostring(low), wanted)
     end

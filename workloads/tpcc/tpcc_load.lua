@@ -259,6 +259,38 @@ local function rows_of(kind, context)
   return context.items / PARTS
 end
 
+-- What is drawn, weighted with the row's place, is summed up and kept for `check`: to exchange two of these numbers
+-- changes the sum. A row's part is below 2³¹, which is what databases calculate with. By the places of the columns.
+local WEIGHTED = {
+  item = "(v1 % 1000 + 1) * (3 * v2 + cents(v4))", stock = "(v1 % 1000 + 1) * (v3 % 91)",
+  customer = "v1 * (floor(v16 * 10000 + 0.5) + (v14 == 'BC' and 7000 or 0))", orders = "v1 * (40 * v4 + 3 * (v6 or 0) + v7)",
+  order_line = "(v1 % 100 * 16 + v4) * (v5 + cents(v9))",
+}
+local MODULUS = 1000000000
+
+local function cents(amount) return floor(amount * 100 + 0.5) end
+
+--- The loaders, which also add to `sums[1]`.
+local function summing(to, sums)
+  return setmetatable({}, {
+    __index = function(made, name)
+      local loader, weighted = to[name], WEIGHTED[name]
+      if weighted then
+        local names = {}
+        for i = 1, select(2, load.columns[name]:gsub(",", "")) + 1 do names[i] = "v" .. i end
+        local list = table.concat(names, ", ")
+        local text = "local loader, sums, floor, cents = ...; return function(_, %s) sums[1] = sums[1] + %s; return loader:row(%s) end"
+        local real = loader
+        loader = {
+          row = loadstring(text:format(list, weighted, list))(real, sums, floor, cents), flush = function() return real:flush() end,
+        }
+      end
+      made[name] = loader
+      return loader
+    end,
+  })
+end
+
 local function load_piece(connection, dialect, set, n, context)
   local kind, number = piece_of(n, context.warehouses)
   if context.pieces[kind .. " " .. number] then return end
@@ -268,8 +300,11 @@ local function load_piece(connection, dialect, set, n, context)
   elseif context.created then -- by a prepare before this one, which may have loaded a part
     dialect:delete_piece(connection, set, kind, number, context.items)
   end
-  local note = load.make(kind, number, context, context.to) or 1 -- what nothing changes from now on, and `check` compares: 2 or more
-  connection:query(dialect:enter(set, { { kind, number, note } }))
+  -- What nothing changes from now on, and `check` compares: 2 or more; and the sum of what was drawn.
+  local sums = { 0 }
+  local note = load.make(kind, number, context, is_transaction and summing(context.to, sums) or context.to) or 1
+  local sum = is_transaction and { (kind:gsub("piece", "sum")), number, sums[1] % MODULUS } or nil
+  connection:query(dialect:enter(set, { { kind, number, note }, sum }))
   if is_transaction then connection:query(dialect.commit) end
 end
 

@@ -239,7 +239,7 @@ check.conditions = {
     "SELECT h_w_id, h_d_id, h_c_w_id, h_c_d_id, h_c_id, h_date, h_amount, h_data FROM {history} WHERE " .. unless {
       "h_w_id BETWEEN 1 AND #warehouses", "h_d_id BETWEEN 1 AND 10", "h_c_w_id BETWEEN 1 AND #warehouses",
       "h_c_d_id BETWEEN 1 AND 10", "h_c_id BETWEEN 1 AND #customers", "h_date IS NOT NULL", "h_amount BETWEEN 1 AND 5000",
-      lengths(12, 24, "h_data"), "(h_c_w_id <> h_w_id OR h_c_d_id = h_d_id)",
+      lengths(12, 24, "h_data"), "(h_c_w_id <> h_w_id OR h_c_d_id = h_d_id)", "(h_amount = 10 OR h_data LIKE '%    %')",
     },
   },
   {
@@ -287,6 +287,27 @@ check.conditions = {
           GROUP BY ol_w_id, ol_d_id) l
         JOIN {tpcc_load} ON what = 'piece district' AND n = (w - 1) * 10 + d AND v > 1 GROUP BY w, d) t
       WHERE loaded_cents <> found_cents]],
+  },
+  {
+    -- Of the sums, what is left after a division by 1,000,000,000 is kept.
+    "4.3.3.1", "numbers of the load are where the load put them, by a weighted sum of each piece",
+    [[SELECT what, n, MAX(v) AS loaded, MAX(found) AS found FROM (
+        SELECT 'sum item' AS what_found, part, SUM(weighted) % 1000000000 AS found FROM (
+          SELECT ((i_id - 1) - (i_id - 1) % (#items / 10)) / (#items / 10) + 1 AS part,
+            (i_id % 1000 + 1) * (3 * i_im_id + ROUND(i_price * 100)) AS weighted FROM {item}) i GROUP BY part
+        UNION ALL SELECT 'sum stock', part, SUM(weighted) % 1000000000 FROM (
+          SELECT (s_w_id - 1) * 10 + ((s_i_id - 1) - (s_i_id - 1) % (#items / 10)) / (#items / 10) + 1 AS part,
+            (s_i_id % 1000 + 1) * ((s_quantity + s_ytd) % 91) AS weighted FROM {stock}) s GROUP BY part
+        UNION ALL SELECT 'sum district', part, SUM(weighted) % 1000000000 FROM (
+          SELECT (c_w_id - 1) * 10 + c_d_id AS part,
+            SUM(c_id * (ROUND(c_discount * 10000) + CASE WHEN BYTES(c_credit) = 'BC' THEN 7000 ELSE 0 END)) AS weighted
+            FROM {customer} GROUP BY c_w_id, c_d_id
+          UNION ALL SELECT (o_w_id - 1) * 10 + o_d_id,
+            SUM(o_id * (40 * o_c_id + 3 * CASE WHEN o_id <= #delivered THEN COALESCE(o_carrier_id, 0) ELSE 0 END + o_ol_cnt))
+            FROM {orders} WHERE o_id <= #customers GROUP BY o_w_id, o_d_id
+          UNION ALL SELECT (ol_w_id - 1) * 10 + ol_d_id, SUM((ol_o_id % 100 * 16 + ol_number) * (ol_i_id + ROUND(ol_amount * 100)))
+            FROM {order_line} WHERE ol_o_id <= #customers GROUP BY ol_w_id, ol_d_id) o GROUP BY part) t
+      JOIN {tpcc_load} ON what = what_found AND n = part GROUP BY what, n HAVING MAX(v) <> MAX(found)]],
   },
   {
     "4.3.3.1", "one item in ten of each piece has ORIGINAL",
@@ -526,6 +547,10 @@ check.questions = {
   last_order_of_district = "SELECT MAX(o_id) FROM {orders} WHERE o_w_id = %d AND o_d_id = %d",
   items_sold = "SELECT DISTINCT ol_i_id, s_quantity FROM {order_line}, {stock} WHERE ol_w_id = %d AND ol_d_id = %d"
     .. " AND ol_o_id > %d AND ol_o_id <= %d AND s_w_id = ol_w_id AND s_i_id = ol_i_id",
+  -- The stock of the home warehouse, and of the one that supplied it.
+  remote_lines = "SELECT h.s_quantity, r.s_quantity FROM {order_line}, {stock} h, {stock} r WHERE ol_w_id = %d AND ol_d_id = %d"
+    .. " AND ol_o_id > %d AND ol_o_id <= %d AND ol_supply_w_id <> ol_w_id AND h.s_w_id = ol_w_id AND h.s_i_id = ol_i_id"
+    .. " AND r.s_w_id = ol_supply_w_id AND r.s_i_id = ol_i_id",
   next_order = "SELECT d_next_o_id FROM {district} WHERE d_w_id = %d AND d_id = %d",
   orders_from = "SELECT o_id, o_c_id, o_carrier_id FROM {orders} WHERE o_w_id = %d AND o_d_id = %d AND o_id >= %d",
   -- Those of the load are all of 10.00.

@@ -135,6 +135,7 @@ const WORKLOADS: &[Workload] = &[
     workload!("tpcc", "tpcc_pgsql", false),
     workload!("tpcc", "tpcc_population", false),
     workload!("tpcc", "tpcc_procedures", false),
+    workload!("tpcc", "tpcc_rows", false),
     workload!("tpcc", "tpcc_sql", false),
     workload!("tpcc", "tpcc_sql_check", false),
     workload!("tpcc", "tpcc_sqlite", false),
