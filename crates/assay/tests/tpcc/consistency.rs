@@ -201,7 +201,9 @@ fn broken(place: &Place, code: i32) -> BTreeSet<String> {
 #[track_caller]
 fn noticed(place: &Place, break_it: &str, beginnings: &[&str]) -> BTreeSet<String> {
     place.sql(break_it);
-    let found = broken(place, 1);
+    let mut found = broken(place, 1);
+    // Any number of the load that is changed also changes a sum.
+    found.retain(|condition| !condition.starts_with("4.3.3.1: numbers of the load"));
     let is_meant = |condition: &String| beginnings.iter().any(|beginning| condition.starts_with(beginning));
     assert!(found.iter().all(is_meant) && found.len() == beginnings.len(), "{break_it} on {}: {found:?}", place.url);
     found

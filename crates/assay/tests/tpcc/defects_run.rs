@@ -2,7 +2,7 @@
 //! times, wrong contents. Each is noticed by the intended rule, in a run of the length of those in `defects`.
 
 use super::common::Folder;
-use super::defects::{Defect, Noticed, defect, expect_notices, judged, prepare};
+use super::defects::{Defect, Noticed, defect, judged, prepare, selected};
 
 use Noticed::{Audit, Check};
 
@@ -394,6 +394,12 @@ pub(super) fn number() -> usize {
 
 const RUN: &str = "--sessions 1 --transactions 2300 --seed 1";
 const TABLES: &str = "--warehouses 3 --customers 360 --items 200 --seed 3";
+
+/// Fails unless one defect for each rule is noticed in such a run, or all of them.
+#[track_caller]
+fn expect_notices(defects: &'static [Defect], prepared: &std::path::Path, run: &str) {
+    super::defects::expect_notices(&selected(defects, |defect| defect.noticed.rule()), prepared, run);
+}
 
 /// Rules that the unmodified workload breaks in such a run: tables are small, and in some runs the mix is another.
 fn broken_without_defects(tables: &Folder, run: &str) -> Vec<String> {
