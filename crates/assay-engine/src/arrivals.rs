@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use assay_seam::Nanos;
 
+use crate::quota::Quota;
 use crate::schedule::Schedule;
 
 /// One worker's part of the arrivals of one stage.
@@ -22,6 +23,12 @@ pub(crate) struct Arrivals {
     end: Nanos,
     /// The number of waiting transactions that were due before `measured_from`; they come first.
     early: u64,
+    /// How many measured ones there are at most.
+    quota: Option<Quota>,
+    /// Measured ones that became due and were not dropped.
+    admitted: u64,
+    /// The quota is used up.
+    is_over: bool,
 }
 
 #[derive(Debug)]
@@ -34,28 +41,34 @@ enum Waiting {
 
 /// Counts arrivals; only measured ones count.
 pub(crate) trait ArrivalTally {
-    /// `count` transactions become due, the last one at `due`: all of them in the measured part, or none. Returns how
-    /// many the limit allows.
-    fn admit(&mut self, count: u64, due: Nanos) -> u64;
+    /// `count` transactions become due, the last one at `due`: all of them in the measured part, or none.
+    fn admit(&mut self, count: u64, due: Nanos);
 
     /// One became due and is turned away because too many wait.
     fn drop_due(&mut self, due: Nanos);
 }
 
 impl Arrivals {
-    /// `max`: how many may wait; `None`: no limit.
-    pub(crate) fn new(schedule: Schedule, measured_from: Nanos, end: Nanos, max: Option<u64>) -> Arrivals {
+    /// `max`: how many may wait; `None`: no limit. `quota`: how many measured ones there are; one that is dropped is
+    /// replaced by a later one.
+    pub(crate) fn new(
+        schedule: Schedule,
+        measured_from: Nanos,
+        end: Nanos,
+        max: Option<u64>,
+        quota: Option<Quota>,
+    ) -> Arrivals {
         let waiting = match max {
             None => Waiting::Counted { behind: schedule.clone(), count: 0 },
             Some(max) => Waiting::Kept { dues: VecDeque::new(), max },
         };
-        Arrivals { ahead: schedule, waiting, measured_from, end, early: 0 }
+        Arrivals { ahead: schedule, waiting, measured_from, end, early: 0, quota, admitted: 0, is_over: false }
     }
 
     /// When the next transaction becomes due; `MAX` if none will.
     pub(crate) fn next_due(&self) -> Nanos {
         let next = self.ahead.next_due();
-        if next < self.end { next } else { Nanos::MAX }
+        if next < self.end && !self.is_over { next } else { Nanos::MAX }
     }
 
     /// The number of waiting transactions.
@@ -71,36 +84,57 @@ impl Arrivals {
         self.waiting() - self.early
     }
 
-    /// Adds what is due by `now` while `idle` sessions are free. `tally` counts it, and may allow fewer.
+    /// Whether all that a limit of transactions leaves to this worker have become due, or nothing else ever will.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.is_over || (self.quota.is_some() && self.end == Nanos::MAX && self.ahead.next_due() == Nanos::MAX)
+    }
+
+    /// Adds what is due by `now` while `idle` sessions are free. `tally` counts it.
     pub(crate) fn arrive(&mut self, now: Nanos, idle: usize, tally: &mut impl ArrivalTally) {
         let limit = self.end.min(now + Nanos(1));
+        self.look_ahead();
         match &mut self.waiting {
+            _ if self.is_over => {}
             Waiting::Counted { count, .. } => {
                 let early = self.ahead.skip_before(limit.min(self.measured_from));
                 let due = self.ahead.skip_before(limit);
-                let admitted = tally.admit(due, now.max(self.measured_from));
+                let part = self.quota.as_mut().and_then(|quota| quota.part(limit));
+                let admitted = part.map_or(due, |part| due.min(part - self.admitted));
+                tally.admit(admitted, now.max(self.measured_from));
                 *count += early + admitted;
                 self.early += early;
-                if admitted < due {
-                    self.end = Nanos::ZERO;
-                }
+                self.admitted += admitted;
+                self.look_ahead();
             }
-            Waiting::Kept { dues, max } => {
-                while self.ahead.next_due() < limit {
-                    let due = self.ahead.take();
-                    // Free sessions take theirs immediately: only the rest wait, and only they are limited.
-                    if (dues.len() as u64) < max.saturating_add(idle as u64) {
-                        if tally.admit(1, due) == 0 {
-                            self.end = Nanos::ZERO;
-                            return;
-                        }
-                        dues.push_back(due);
-                        self.early += u64::from(due < self.measured_from);
-                    } else {
-                        tally.drop_due(due);
-                    }
-                }
+            Waiting::Kept { .. } => self.arrive_one_by_one(limit, idle, tally),
+        }
+    }
+
+    fn arrive_one_by_one(&mut self, limit: Nanos, idle: usize, tally: &mut impl ArrivalTally) {
+        while self.ahead.next_due() < limit && !self.is_over {
+            let Waiting::Kept { dues, max } = &mut self.waiting else { return };
+            let due = self.ahead.take();
+            // Free sessions take theirs immediately: only the rest wait, and only they are limited.
+            if (dues.len() as u64) < max.saturating_add(idle as u64) {
+                tally.admit(1, due);
+                dues.push_back(due);
+                let is_early = due < self.measured_from;
+                self.early += u64::from(is_early);
+                self.admitted += u64::from(!is_early);
+            } else {
+                tally.drop_due(due);
             }
+            self.look_ahead();
+        }
+    }
+
+    /// Notices that the next arrival does not belong to the run.
+    fn look_ahead(&mut self) {
+        let (next, admitted) = (self.ahead.next_due(), self.admitted);
+        if let Some(quota) = &mut self.quota
+            && next >= self.measured_from
+        {
+            self.is_over = quota.part(next + Nanos(1)).is_some_and(|part| admitted >= part);
         }
     }
 
@@ -140,9 +174,8 @@ mod tests {
     }
 
     impl ArrivalTally for Arrived {
-        fn admit(&mut self, count: u64, due: Nanos) -> u64 {
+        fn admit(&mut self, count: u64, due: Nanos) {
             self.due += if due >= self.from { count } else { 0 };
-            count
         }
 
         fn drop_due(&mut self, due: Nanos) {
@@ -154,7 +187,7 @@ mod tests {
     /// Taking arrivals in bursts, with pauses in between, must yield exactly the schedule.
     fn check(arrival: Arrival, rate: f64, max: Option<u64>) -> Vec<Nanos> {
         let (measured_from, end) = (Nanos::from_millis(1500), Nanos::from_secs(3));
-        let mut arrivals = Arrivals::new(schedule(arrival, rate), measured_from, end, max);
+        let mut arrivals = Arrivals::new(schedule(arrival, rate), measured_from, end, max, None);
         let (mut taken, mut sum) = (Vec::new(), Arrived { from: measured_from, ..Arrived::default() });
         for step in 0..=400u64 {
             let now = SECOND + Nanos::from_millis(step * 7);
@@ -188,7 +221,7 @@ mod tests {
     #[test]
     fn a_bound_drops_the_newest() {
         let schedule = schedule(Arrival::Constant, 1000.0);
-        let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::MAX, Some(2));
+        let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::MAX, Some(2), None);
         let mut arrived = Arrived::default();
         arrivals.arrive(SECOND + Nanos::from_millis(13), 1, &mut arrived);
         assert_eq!((arrived.due, arrived.dropped), (6, 3), "3 of every 7 are this worker's");
@@ -202,7 +235,7 @@ mod tests {
         let share = SessionShare { worker: 0, workers: 1, sessions: 1 };
         for rate in [0.3, 1e7, 1e9, 3e9] {
             let schedule = Schedule::new(SECOND, rate.into(), Arrival::Constant, share, 1).unwrap();
-            let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::from_secs(1001), None);
+            let mut arrivals = Arrivals::new(schedule, SECOND, Nanos::from_secs(1001), None, None);
             let mut arrived = Arrived::default();
             arrivals.arrive(Nanos::MAX, 0, &mut arrived);
             assert_eq!(arrived.due, (rate * 1000.0) as u64, "{rate}");

@@ -14,6 +14,7 @@ pub mod observer;
 pub mod outcome;
 mod patience;
 pub mod plan;
+mod quota;
 pub mod rate;
 mod retry;
 pub mod run;

@@ -42,7 +42,7 @@ pub struct Plan {
     /// many.
     pub workers: usize,
     /// The other processes of the run; `None`: there are none. Numbers of sessions, rates and connects are those of
-    /// the whole fleet, and this process does its share; the limit of transactions is its own.
+    /// the whole fleet, as is the limit of transactions, and this process does its share.
     pub fleet: Option<Arc<dyn Fleet>>,
     /// The kind of event loop; unused by a run with an `Io` of its own (`run_inline`).
     pub event_loop: EventLoop,
@@ -177,7 +177,8 @@ pub enum Arrival {
 pub struct Limit {
     /// Measured time, without warm-up.
     pub time: Option<Nanos>,
-    /// Measured transactions started, over all sessions.
+    /// Measured transactions over all sessions. In a closed loop: started; whichever session is free takes the next.
+    /// Otherwise: due, and not dropped, whichever worker is slow. Terminals have equal parts.
     pub transactions: Option<u64>,
 }
 
@@ -208,6 +209,9 @@ pub struct Policy {
     pub failed_prepares_count: bool,
     /// Whether the other sessions run to their end if one cannot get ready, or fails in a command.
     pub failures_are_alone: bool,
+    /// Whether a session ends as soon as there are no more transactions for it, and does not stay connected until all
+    /// are done. Only in a run of one stage.
+    pub sessions_leave_alone: bool,
     /// Whether what a script does at its end (`thread_done`) is limited by the grace period after an interrupt, as
     /// transactions in flight are.
     pub grace_bounds_leaving: bool,

@@ -89,6 +89,7 @@ mod tests {
             must_complete: true,
             failed_prepares_count: true,
             failures_are_alone: false,
+            sessions_leave_alone: false,
             grace_bounds_leaving: true,
             reconnect: Nanos::from_secs(1),
         }

@@ -125,15 +125,7 @@ impl Schedule {
             return 0;
         }
         if let ScheduleKind::Constant { rate, share, index } = &mut self.kind {
-            let due = |index: u64| instant(self.start, rate.due(index as f64));
-            // Rounding may be off by a few.
-            let mut first = rate.count_until((limit - self.start).as_secs_f64()) as u64;
-            while first > *index && due(first - 1) >= limit {
-                first -= 1;
-            }
-            while due(first) < limit {
-                first += 1;
-            }
+            let first = count_before(rate, self.start, limit);
             let skipped = share.part_of(first) - share.part_of(*index);
             *index = first - 1;
             self.advance();
@@ -145,6 +137,19 @@ impl Schedule {
             skipped += 1;
         }
         skipped
+    }
+
+    /// How many of the first `count` arrivals at or after `from`, of all workers, are this worker's; `None`: arrivals
+    /// of workers are independent, so it takes all of their schedules to know.
+    pub(crate) fn part_of_first(&self, count: u64, from: Nanos) -> Option<u64> {
+        let (share, before) = match &self.kind {
+            ScheduleKind::Constant { rate, share, .. } => (share, count_before(rate, self.start, from)),
+            ScheduleKind::Trace { arrivals, share, .. } => {
+                (share, arrivals.partition_point(|at| self.start + *at < from) as u64)
+            }
+            ScheduleKind::Poisson { .. } => return None,
+        };
+        Some(share.part_of(before.saturating_add(count)) - share.part_of(before))
     }
 
     fn advance(&mut self) {
@@ -171,6 +176,23 @@ impl Schedule {
             }
         }
     }
+}
+
+/// How many arrivals at a constant rate come before `limit`, of all workers.
+fn count_before(rate: &Rate, start: Nanos, limit: Nanos) -> u64 {
+    if limit <= start {
+        return 0;
+    }
+    let due = |index: u64| instant(start, rate.due(index as f64));
+    // Rounding may be off by a few.
+    let mut count = rate.count_until((limit - start).as_secs_f64()) as u64;
+    while count > 0 && due(count - 1) >= limit {
+        count -= 1;
+    }
+    while due(count) < limit {
+        count += 1;
+    }
+    count
 }
 
 /// `MAX` for never.

@@ -15,8 +15,7 @@ use crate::fleet::Fleet;
 /// Shared by the workers of one run.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// Measured transactions of the current stage that became due (in a closed loop: started), if their number is
-    /// limited.
+    /// Measured transactions that were started in the current stage of a closed loop, if their number is limited.
     pub(crate) begun: AtomicU64,
     /// Rows loaded, and rows the script expects to load.
     pub(crate) loaded: AtomicU64,
@@ -260,12 +259,9 @@ impl Shared {
         lock(&self.guards)
     }
 
-    /// Claims up to `count` measured transactions of `limit`; returns how many were left.
-    pub(crate) fn claim_of(&self, limit: u64, count: u64) -> u64 {
-        if self.begun.load(Ordering::Relaxed) >= limit {
-            return 0;
-        }
-        limit.saturating_sub(self.begun.fetch_add(count, Ordering::Relaxed)).min(count)
+    /// Claims one of `limit` measured transactions; whether one was left.
+    pub(crate) fn claim_one_of(&self, limit: u64) -> bool {
+        self.begun.load(Ordering::Relaxed) < limit && self.begun.fetch_add(1, Ordering::Relaxed) < limit
     }
 }
 

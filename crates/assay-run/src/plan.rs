@@ -137,7 +137,6 @@ pub fn of_run(assignment: &Assignment, process: &ProcessOptions, urls: &[String]
     if process.journal {
         plan.setup.options.push(("journal".to_owned(), OptionValue::Bool(true)));
     }
-    plan.limit.transactions = plan.limit.transactions.map(|all| plan.agent().part_of(all));
     plan.stages = ladder.iter().map(|sessions| Stage::of(*sessions)).collect();
     plan.warmup = load.warmup;
     plan.interval = spec.interval;
@@ -370,6 +369,7 @@ impl Part {
                 must_complete: true,
                 failed_prepares_count: true,
                 failures_are_alone: false,
+                sessions_leave_alone: false,
                 grace_bounds_leaving: true,
                 reconnect: Nanos::from_secs(60),
             },

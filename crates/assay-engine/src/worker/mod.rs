@@ -28,9 +28,11 @@ use crate::arrivals::Arrivals;
 use crate::messages::{IntervalPart, Message, WorkerCommand, WorkerStageSummary};
 use crate::outcome::{Outside, RunError};
 use crate::plan::{self, Load, Plan};
+use crate::quota::Quota;
 use crate::rate::Rate;
 use crate::schedule::{Schedule, SessionShare};
 use crate::shared::Shared;
+use recorder::PresentLoad;
 use session::SessionPhase;
 use sessions::{Sessions, Want};
 use stage::WorkerStage;
@@ -53,6 +55,8 @@ pub(crate) struct Worker<I: Io> {
     leave_by: Nanos,
     /// Sessions ready for the stage, as last reported.
     ready_told: u32,
+    /// When the stage started no more transactions.
+    load_at_end: PresentLoad,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,24 @@ enum WorkerPhase {
 /// Which of so many sessions a worker drives, by its number among those of this process.
 fn share(plan: &Plan, number: usize, sessions: u32) -> SessionShare {
     SessionShare { worker: plan.agent().worker(number) as u32, workers: plan.workers_of_all() as u32, sessions }
+}
+
+/// The part that `share` has of the first `limit` arrivals from `measured_from` on; `schedule`: its own arrivals.
+fn quota_of(
+    schedule: &Schedule,
+    share: SessionShare,
+    limit: u64,
+    measured_from: Nanos,
+    schedule_of: &dyn Fn(SessionShare) -> Option<Schedule>,
+) -> Quota {
+    schedule.part_of_first(limit, measured_from).map_or_else(
+        || {
+            // Workers from the number of sessions on have none.
+            let all = (0..share.workers).map_while(|worker| schedule_of(SessionShare { worker, ..share })).collect();
+            Quota::among(all, share.worker as usize, limit, measured_from)
+        },
+        Quota::of,
+    )
 }
 
 impl<I: Io> Worker<I> {
@@ -98,6 +120,7 @@ impl<I: Io> Worker<I> {
             grace: plan.grace,
             leave_by: Nanos::MAX,
             ready_told: 0,
+            load_at_end: PresentLoad::default(),
             plan,
         }
     }
@@ -230,25 +253,35 @@ impl<I: Io> Worker<I> {
         stage.begin = at;
         stage.end = self.plan.limit.time.map_or(Nanos::MAX, |time| measured_from + time);
         let seed = self.plan.setup.seed.wrapping_add(stage.index as u64);
-        // The bound is the whole run's.
-        let arrivals = |schedule: Schedule, max: Option<u64>| {
-            Arrivals::new(schedule, measured_from, stage.end, max.map(|max| share.part_of(max)))
-        };
-        let arrivals = match &self.plan.load {
-            Load::Open { rate, arrival, backlog_max } => {
-                let rate = self.rate.map_or_else(|| rate.after(self.plan.warmup), Rate::from);
-                Schedule::new(at, rate, *arrival, share, seed).map(|schedule| arrivals(schedule, *backlog_max))
+        let rate = self.rate;
+        let schedule_of = |share: SessionShare| match &self.plan.load {
+            Load::Open { rate: planned, arrival, .. } => {
+                let rate = rate.map_or_else(|| planned.after(self.plan.warmup), Rate::from);
+                Schedule::new(at, rate, *arrival, share, seed)
             }
-            Load::Trace { arrivals: all, backlog_max } => {
-                Schedule::of_trace(measured_from, all.clone(), share).map(|schedule| arrivals(schedule, *backlog_max))
-            }
+            Load::Trace { arrivals, .. } => Schedule::of_trace(measured_from, arrivals.clone(), share),
             Load::Closed | Load::Terminals { .. } => None,
         };
+        // Limits are the whole run's.
+        let backlog_max = match &self.plan.load {
+            Load::Open { backlog_max, .. } | Load::Trace { backlog_max, .. } => *backlog_max,
+            Load::Closed | Load::Terminals { .. } => None,
+        };
+        let arrivals = schedule_of(share).map(|schedule| {
+            let quota = self
+                .plan
+                .limit
+                .transactions
+                .map(|limit| quota_of(&schedule, share, limit, measured_from, &schedule_of));
+            Arrivals::new(schedule, measured_from, stage.end, backlog_max.map(|max| share.part_of(max)), quota)
+        });
         stage.expect(arrivals);
         if let Load::Terminals { terminals, .. } = self.plan.load {
-            for terminal in (0..terminals).filter(|terminal| share.owns(terminal % share.sessions)) {
-                self.think(terminal, at);
+            let own: Vec<u32> = (0..terminals).filter(|terminal| share.owns(terminal % share.sessions)).collect();
+            if let Some(limit) = self.plan.limit.transactions {
+                stage.limit_terminals(limit, terminals, &own, measured_from);
             }
+            own.into_iter().for_each(|terminal| self.think(terminal, at));
         }
         self.phase = WorkerPhase::Running;
     }
@@ -256,7 +289,12 @@ impl<I: Io> Worker<I> {
     /// Starts no more transactions from `at` on. What was due before and has not started is counted.
     fn end_stage(&mut self, at: Nanos) {
         if self.phase == WorkerPhase::Running && self.stage.ended.is_none() {
+            self.stage.arrive(at, &mut self.sessions.recorder);
+            self.load_at_end = self.load();
             self.stage.end(at, self.grace, &mut self.sessions.recorder);
+            if self.plan.policy.sessions_leave_alone {
+                self.sessions.dismiss_parked();
+            }
         }
     }
 
@@ -296,8 +334,8 @@ impl<I: Io> Worker<I> {
         }
         // A closed loop learns that there are no more when it asks for the next.
         let recorder = &self.sessions.recorder;
-        let all_done = self.stage.waiting() == 0 && recorder.in_flight() == 0;
-        if self.plan.load != Load::Closed && all_done && recorder.is_exhausted() {
+        let may_leave = recorder.in_flight() == 0 || self.plan.policy.sessions_leave_alone;
+        if may_leave && recorder.is_measuring(now) && self.stage.waiting() == 0 && self.stage.is_exhausted() {
             self.end_stage(self.now());
         }
     }
@@ -351,7 +389,8 @@ impl<I: Io> Worker<I> {
         // An earlier stage may have had more sessions than this one.
         let takes_part = self.sessions.number(session) < self.stage.share.sessions;
         if self.phase != WorkerPhase::Running || !self.stage.is_open() || !takes_part {
-            return None;
+            let is_over = self.phase == WorkerPhase::Running && self.stage.ended.is_some();
+            return (is_over && self.plan.policy.sessions_leave_alone).then_some(Answer::Proceed(false));
         }
         let now = self.now();
         let due = if self.plan.load == Load::Closed {
@@ -433,7 +472,8 @@ impl<I: Io> Worker<I> {
         let own = self.stage.own_sessions();
         // A stage that ran out of transactions is as long as they took; any other until it was ended.
         let all_done = self.stage.unstarted == 0 && self.sessions.recorder.in_flight() == 0;
-        let exhausted = self.sessions.recorder.is_exhausted() && all_done;
+        let recorder = &self.sessions.recorder;
+        let exhausted = all_done && (recorder.is_exhausted() || self.stage.is_exhausted());
         self.sessions.give_up_unfinished();
         self.cut(self.now());
         let recorder = &mut self.sessions.recorder;
@@ -474,11 +514,20 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// The load of the stage now.
+    fn load(&self) -> PresentLoad {
+        PresentLoad {
+            waiting: self.stage.waiting(),
+            in_flight: self.sessions.recorder.in_flight().into(),
+            served: self.sessions.served(self.stage.own_sessions()),
+        }
+    }
+
     /// What was recorded since the last cut.
     fn part(&mut self) -> IntervalPart {
-        let served = self.sessions.served(self.stage.own_sessions());
         let outside = self.sessions.take_outside();
-        self.sessions.recorder.cut(outside, self.stage.waiting(), served)
+        let load = if self.stage.ended.is_some() { self.load_at_end } else { self.load() };
+        self.sessions.recorder.cut(outside, load)
     }
 
     /// Gives a report to the session for reports, which is ready again when the report is made.

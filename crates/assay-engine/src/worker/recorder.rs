@@ -36,6 +36,7 @@ pub(super) struct Recorder {
     membership: Membership,
     is_closed: bool,
     has_warmup: bool,
+    /// The limit of a closed loop, for all workers of this process.
     transactions_max: Option<u64>,
     /// Whether errors outside transactions count with those of the script, as in sysbench.
     errors_are_outside: bool,
@@ -86,6 +87,17 @@ struct DueCounts {
     due: u64,
     dropped: u64,
     backlog_max: u64,
+}
+
+/// A worker's load at an instant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PresentLoad {
+    /// Transactions that are due and wait for a session.
+    pub(super) waiting: u64,
+    /// Transactions in progress.
+    pub(super) in_flight: u64,
+    /// Sessions with usable connections.
+    pub(super) served: u32,
 }
 
 /// Usage of the event loop in the measured part.
@@ -166,7 +178,10 @@ impl Recorder {
             },
             is_closed: plan.load == Load::Closed,
             has_warmup,
-            transactions_max: plan.limit.transactions,
+            transactions_max: match plan.load {
+                Load::Closed => plan.limit.transactions.map(|all| plan.agent().part_of(all)),
+                Load::Open { .. } | Load::Trace { .. } | Load::Terminals { .. } => None,
+            },
             errors_are_outside: plan.policy.errors_outside_apart,
             stage: 0,
             measured_from: if has_warmup { Nanos::MAX } else { Nanos::ZERO },
@@ -213,7 +228,7 @@ impl Recorder {
         &self.completed
     }
 
-    /// Whether every transaction of the limit has become due (in a closed loop: has started).
+    /// Whether every transaction of a closed loop's limit has started.
     pub(super) fn is_exhausted(&self) -> bool {
         self.transactions_max.is_some_and(|max| self.shared.begun.load(Ordering::Relaxed) >= max)
     }
@@ -268,7 +283,7 @@ impl Recorder {
         if self.is_closed {
             if !self.is_measuring(sent) {
                 self.carried += u64::from(self.membership == Membership::Done);
-            } else if self.claim(1) == 1 {
+            } else if self.transactions_max.is_none_or(|max| self.shared.claim_one_of(max)) {
                 self.arrivals.due += 1;
             } else {
                 return None;
@@ -277,17 +292,6 @@ impl Recorder {
         self.in_flight += 1;
         let stage = Some(self.stage);
         Some(Transaction { stage, session, target, due, free, sent, kind: 0, retries: 0, in_doubt: false })
-    }
-
-    /// Claims up to this many measured transactions of the limit; returns how many it got.
-    fn claim(&self, count: u64) -> u64 {
-        let Some(max) = self.transactions_max else { return count };
-        let claimed = self.shared.claim_of(max, count);
-        if claimed > 0 && self.is_exhausted() && !self.is_closed {
-            // The other workers wait for something to become due, but nothing will.
-            self.shared.wake_all();
-        }
-        claimed
     }
 
     /// Whether what happens to the transaction at `at` counts.
@@ -542,16 +546,17 @@ impl Recorder {
         self.spare.push(tallies);
     }
 
-    /// Everything since the last cut. `outside` is what the worker's sessions did outside transactions; `backlog`: what
-    /// is due and waits for a session now; `sessions`: those served.
-    pub(super) fn cut(&mut self, outside: Outside, backlog: u64, sessions: u32) -> IntervalPart {
+    /// Everything since the last cut. `outside` is what the worker's sessions did outside transactions; `load`: at the
+    /// end of the interval.
+    pub(super) fn cut(&mut self, outside: Outside, load: PresentLoad) -> IntervalPart {
         let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.tallies.len()]);
+        let PresentLoad { waiting: backlog, in_flight, served: sessions } = load;
         let arrivals = std::mem::take(&mut self.arrivals);
         self.arrivals.backlog_max = backlog;
         let none = vec![SessionTally::default(); self.by_session.len()];
         IntervalPart {
             outside,
-            in_flight: u64::from(self.in_flight),
+            in_flight,
             carried: self.carried,
             by_session: std::mem::replace(&mut self.by_session, none),
             tallies: std::mem::replace(&mut self.tallies, fresh),
@@ -574,15 +579,10 @@ fn count_error(tally: &mut Tally, error: &StatementError) {
 }
 
 impl arrivals::ArrivalTally for Recorder {
-    /// `count` transactions would become due on their own, the last of them at `due`; all of them in the measured part,
-    /// or none. Returns how many the limit allows.
-    fn admit(&mut self, count: u64, due: Nanos) -> u64 {
-        if !self.is_measuring(due) {
-            return count;
-        }
-        let admitted = self.claim(count);
-        self.arrivals.due += admitted;
-        admitted
+    /// `count` transactions become due on their own, the last of them at `due`; all of them in the measured part, or
+    /// none.
+    fn admit(&mut self, count: u64, due: Nanos) {
+        self.arrivals.due += if self.is_measuring(due) { count } else { 0 };
     }
 
     /// One that became due was turned away.

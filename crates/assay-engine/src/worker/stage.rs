@@ -3,7 +3,7 @@
 //! Pure: the worker passes the time and asks what to start.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use assay_seam::Nanos;
 
@@ -33,9 +33,18 @@ pub(super) struct WorkerStage {
     thinking: BinaryHeap<Reverse<DueTransaction>>,
     /// Transactions of terminals that are due and not started, ordered by due instant.
     thought: VecDeque<DueTransaction>,
+    /// What a limit of transactions leaves to the terminals.
+    terminals: Option<TerminalQuotas>,
     /// Sessions free to take a due transaction, longest free first.
     idle: VecDeque<usize>,
     pub(super) unstarted: u64,
+}
+
+/// How many measured transactions are still to become due, of each terminal and of all of this worker's.
+struct TerminalQuotas {
+    left: HashMap<u32, u64>,
+    left_of_all: u64,
+    measured_from: Nanos,
 }
 
 /// A transaction to start.
@@ -60,6 +69,7 @@ impl WorkerStage {
             arrivals: None,
             thinking: BinaryHeap::new(),
             thought: VecDeque::new(),
+            terminals: None,
             idle: VecDeque::new(),
             unstarted: 0,
         }
@@ -98,13 +108,33 @@ impl WorkerStage {
         self.thought.len() as u64 + self.arrivals.as_ref().map_or(0, Arrivals::waiting)
     }
 
+    /// Whether every transaction that becomes due on its own and that the limit leaves to this worker has become due.
+    pub(super) fn is_exhausted(&self) -> bool {
+        let terminals = || self.terminals.as_ref().is_some_and(|terminals| terminals.left_of_all == 0);
+        self.arrivals.as_ref().map_or_else(terminals, Arrivals::is_exhausted)
+    }
+
+    /// Each terminal has a part of `limit` transactions that are due from `measured_from` on. `terminals`: all of them,
+    /// of which `own` are this worker's.
+    pub(super) fn limit_terminals(&mut self, limit: u64, terminals: u32, own: &[u32], measured_from: Nanos) {
+        let left: HashMap<u32, u64> =
+            own.iter().map(|terminal| (*terminal, part_of_terminal(limit, *terminal, terminals))).collect();
+        self.terminals = Some(TerminalQuotas { left_of_all: left.values().sum(), left, measured_from });
+    }
+
     /// What becomes due of an open loop.
     pub(super) fn expect(&mut self, arrivals: Option<Arrivals>) {
         self.arrivals = arrivals;
     }
 
-    /// A terminal's transaction will be due.
+    /// A terminal's transaction will be due, unless the terminal has done its part.
     pub(super) fn expect_of(&mut self, terminal: u32, at: Nanos) {
+        if let Some(terminals) = &mut self.terminals
+            && at >= terminals.measured_from
+        {
+            let Some(left) = terminals.left.get_mut(&terminal).filter(|left| **left > 0) else { return };
+            *left -= 1;
+        }
         self.thinking.push(Reverse(DueTransaction { at, terminal: Some(terminal) }));
     }
 
@@ -118,8 +148,12 @@ impl WorkerStage {
             && due.at < self.end
         {
             self.thinking.pop();
-            if recorder.admit(1, due.at) == 1 {
-                self.thought.push_back(due);
+            recorder.admit(1, due.at);
+            self.thought.push_back(due);
+            if let Some(terminals) = &mut self.terminals
+                && due.at >= terminals.measured_from
+            {
+                terminals.left_of_all -= 1;
             }
         }
         if let Some(arrivals) = &mut self.arrivals {
@@ -149,13 +183,37 @@ impl WorkerStage {
     }
 
     /// Starts no more transactions from `at` on; those in flight have until `grace` later. Counts what was due before
-    /// and has not started.
+    /// and has not started: what has become due by `at` has arrived.
     pub(super) fn end(&mut self, at: Nanos, grace: Nanos, recorder: &mut Recorder) {
-        self.arrive(at, recorder);
         let ended = at.min(self.end);
         (self.ended, self.give_up) = (Some(ended), ended + grace);
-        let arrived = self.arrivals.take().map_or(0, |arrivals| arrivals.waiting_measured());
+        let arrived = self.arrivals.as_ref().map_or(0, Arrivals::waiting_measured);
         self.unstarted = recorder.end_arrivals(at, arrived, self.thought.drain(..).map(|due| due.at));
         self.idle.clear();
+    }
+}
+
+/// How many of `limit` transactions a terminal does. Those who do one more than the others are spread over all numbers.
+fn part_of_terminal(limit: u64, terminal: u32, terminals: u32) -> u64 {
+    let before = |terminal: u64| (u128::from(limit) * u128::from(terminal) / u128::from(terminals)) as u64;
+    before(u64::from(terminal) + 1) - before(terminal.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_share_a_limit_evenly() {
+        let parts = |limit, terminals| -> Vec<u64> {
+            (0..terminals).map(|terminal| part_of_terminal(limit, terminal, terminals)).collect()
+        };
+        assert_eq!(parts(60, 3), [20, 20, 20]);
+        assert_eq!(parts(3, 6), [0, 1, 0, 1, 0, 1]);
+        for (limit, terminals) in [(0, 1), (1, 7), (1000, 7), (7, 1000), (u64::MAX, 3)] {
+            let parts = parts(limit, terminals);
+            assert_eq!(parts.iter().sum::<u64>(), limit, "{limit} {terminals}");
+            assert!(parts.iter().max().unwrap() - parts.iter().min().unwrap() <= 1, "{parts:?}");
+        }
     }
 }

@@ -126,6 +126,22 @@ fn the_largest_backlog_is_the_same_however_long_intervals_are() {
     assert!((485..=495).contains(&run(ms(1000))), "{}", run(ms(1000)));
 }
 
+/// What waits when no more transactions are started waited then, though none waits any more.
+#[test]
+fn the_last_interval_has_the_backlog_that_was_left_at_the_end() {
+    for load in [open(1000.0, None), open(1000.0, Some(50)), Load::Terminals { terminals: 60, think_scale: 0.01 }] {
+        let mut world = World::new(POINT).sessions(&[2]);
+        world.plan.load = load.clone();
+        world.plan.limit.time = Some(ms(2000));
+        world.server.borrow_mut().service = ms(100);
+        let outcome = world.run();
+        let stage = &outcome.stages[0];
+        let [.., last] = &stage.intervals[..] else { panic!("no intervals") };
+        assert_eq!((last.measured.backlog, last.in_flight), (stage.total.unstarted, 2), "{load:?}");
+        assert!(stage.total.unstarted > 40, "{load:?}");
+    }
+}
+
 #[test]
 fn what_is_due_in_the_warm_up_is_not_measured_though_it_ends_later() {
     for load in [open(100.0, None), Load::Terminals { terminals: 10, think_scale: 1.0 }] {

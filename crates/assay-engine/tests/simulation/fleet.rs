@@ -56,7 +56,6 @@ fn run(agents: u32, world: impl Fn() -> World) -> (Vec<(Nanos, String)>, Vec<Out
         let agent = Agent { number, agents };
         let mut world = world();
         world.plan.fleet = Some(Arc::new(Alongside { agent, counters: counters.clone() }));
-        world.plan.limit.transactions = world.plan.limit.transactions.map(|all| agent.part_of(all));
         outcomes.push(world.run());
         assert_complete(outcomes.last().unwrap());
         statements.append(&mut world.server.borrow_mut().statements);
@@ -187,6 +186,95 @@ fn agents_share_a_number_of_transactions() {
     };
     for agents in [1, 2, 3] {
         assert_eq!(sum(&run(agents, world).1, 0), 1001);
+    }
+}
+
+/// The ways in which transactions become due on their own.
+fn loads() -> Vec<Load> {
+    let open = |arrival, backlog_max| Load::Open { rate: 300.0.into(), arrival, backlog_max };
+    let instants: Arc<[Nanos]> = (0..500).map(|i| ms(i * i / 100)).collect();
+    vec![
+        open(Arrival::Constant, None),
+        open(Arrival::Constant, Some(1_000_000)),
+        open(Arrival::Poisson, None),
+        open(Arrival::Poisson, Some(1_000_000)),
+        Load::Trace { arrivals: instants, backlog_max: None },
+        Load::Terminals { terminals: 14, think_scale: 1.0 },
+    ]
+}
+
+/// Each session has a worker of its own here.
+#[test]
+fn a_limit_of_transactions_leaves_every_worker_its_own_however_long_it_is_held_up() {
+    for load in loads() {
+        for (warmup, retries) in [(0, 0), (50, 0), (0, 3)] {
+            // The transactions of each worker.
+            let run = |slow: u32, stall: u64| {
+                let by_worker = (0..3).map(|number| {
+                    let mut world = World::new(RANDOM).sessions(&[3]);
+                    world.plan.load = load.clone();
+                    world.plan.warmup = ms(warmup);
+                    world.plan.limit = Limit { time: None, transactions: Some(61) };
+                    let agent = Agent { number, agents: 3 };
+                    world.plan.fleet = Some(Arc::new(Alongside { agent, counters: Counters::default() }));
+                    if number == slow {
+                        world.server.borrow_mut().stall = Some((STAGES[0] + ms(warmup) + ms(20), ms(stall)));
+                        world.server.borrow_mut().errors = vec!["error 1213 40001"; retries];
+                    }
+                    let outcome = world.run();
+                    assert_complete(&outcome);
+                    let total = &outcome.stages[0].total;
+                    assert_eq!((count(total), total.unstarted), (total.due, 0));
+                    total.due
+                });
+                by_worker.collect::<Vec<u64>>()
+            };
+            let undisturbed = run(3, 0);
+            assert_eq!(undisturbed.iter().sum::<u64>(), 61, "{load:?}");
+            for (slow, stall) in [(0, 1000), (1, 1), (1, 30), (1, 300), (1, 10_000), (2, 1000)] {
+                assert_eq!(run(slow, stall), undisturbed, "{load:?}, {warmup} {retries}: {slow} for {stall} ms");
+            }
+        }
+    }
+}
+
+/// As many as one process, of the same users, even if agents have different numbers of sessions.
+#[test]
+fn agents_share_a_number_of_due_transactions_as_workers_of_one_process_do() {
+    for load in loads() {
+        let world = || {
+            let mut world = World::new(POINT).sessions(&[7]);
+            world.plan.load = load.clone();
+            world.plan.limit = Limit { time: None, transactions: Some(100) };
+            world
+        };
+        for agents in [1, 2, 3] {
+            assert_eq!(sum(&run(agents, world).1, 0), 100, "{load:?}, {agents} agents");
+        }
+    }
+    let constant = || {
+        let mut world = World::new(POINT).sessions(&[7]);
+        world.plan.load = Load::Open { rate: 300.0.into(), arrival: Arrival::Constant, backlog_max: None };
+        world.plan.limit = Limit { time: None, transactions: Some(100) };
+        world
+    };
+    let (alone, _) = run(1, constant);
+    for agents in [2, 3, 5] {
+        assert_eq!(run(agents, constant).0, alone, "{agents} agents");
+    }
+}
+
+#[test]
+fn every_stage_has_its_own_number_of_due_transactions() {
+    let world = || {
+        let mut world = World::new(RANDOM).sessions(&[2, 6, 3]);
+        world.plan.load = Load::Open { rate: 300.0.into(), arrival: Arrival::Poisson, backlog_max: None };
+        world.plan.limit = Limit { time: None, transactions: Some(100) };
+        world
+    };
+    for agents in [1, 2, 3] {
+        let (_, outcomes) = run(agents, world);
+        assert_eq!((0..3).map(|stage| sum(&outcomes, stage)).collect::<Vec<_>>(), [100, 100, 100]);
     }
 }
 

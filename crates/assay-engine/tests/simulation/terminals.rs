@@ -112,6 +112,32 @@ fn a_terminal_keeps_its_table_and_draws_its_own_numbers_whoever_serves_it() {
     assert_eq!(with_three, by_terminal(7));
 }
 
+/// What users do is decided by the seed: who serves them, and how fast, is not.
+#[test]
+fn every_user_does_an_equal_part_of_a_number_of_transactions() {
+    let run = |connections, stall: u64, limit| {
+        let mut world = users(&format!("{USERS}{SPREAD}"), 20, connections);
+        world.plan.limit = Limit { time: None, transactions: Some(limit) };
+        world.server.borrow_mut().stall = Some((ms(1200), ms(stall)));
+        let outcome = run(&mut world);
+        let total = &outcome.stages[0].total;
+        assert_eq!((total.due, total.transactions[0].count, total.unstarted), (limit, limit, 0));
+        let mut all = sent(&world);
+        all.sort_unstable();
+        all
+    };
+    let undisturbed = run(20, 0, 130);
+    let of = |terminal: u32| undisturbed.iter().filter(|[of, ..]| *of == terminal).count();
+    assert!((0..20).all(|terminal| (6..=7).contains(&of(terminal))), "{undisturbed:?}");
+    for connections in [1, 3, 20] {
+        for stall in [1, 100, 1000, 10_000] {
+            assert_eq!(run(connections, stall, 130), undisturbed, "{connections} connections, {stall} ms");
+        }
+    }
+    // Fewer transactions than users.
+    assert_eq!(run(3, 0, 7).len(), 7);
+}
+
 #[test]
 fn a_transaction_that_is_run_again_lets_its_user_think_once() {
     // Whether it is reported for every run, or for the first only.

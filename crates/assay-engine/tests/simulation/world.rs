@@ -399,6 +399,7 @@ impl World {
                 must_complete: true,
                 failed_prepares_count: true,
                 failures_are_alone: false,
+                sessions_leave_alone: false,
                 grace_bounds_leaving: true,
                 reconnect: ms(60_000),
             },

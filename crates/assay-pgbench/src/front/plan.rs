@@ -202,10 +202,11 @@ pub(super) fn of_clients(
     plan.limit = Limit {
         time: arguments.time.map(Nanos::from_secs),
         transactions: match arguments.transactions {
+            // Clients have the same number each, and count it themselves.
+            _ if arguments.rate.is_some() => None,
             Some(each) => Some(each * u64::from(clients)),
             // With a limit in numbers, transactions started within the time count, as in pgbench, not those completed.
-            None if arguments.rate.is_none() => Some(TRANSACTIONS_MAX),
-            None => None,
+            None => Some(TRANSACTIONS_MAX),
         },
     };
     plan.interval = Nanos::from_secs(u64::from(arguments.progress.unwrap_or(1)));
@@ -267,6 +268,8 @@ pub(super) fn of_session(
             must_complete: false,
             failed_prepares_count: true,
             failures_are_alone: false,
+            // Another client may wait for its connection, or for its locks.
+            sessions_leave_alone: true,
             grace_bounds_leaving: true,
             reconnect: Nanos::ZERO,
         },

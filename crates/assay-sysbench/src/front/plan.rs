@@ -80,6 +80,8 @@ impl ScriptPlans<'_> {
                 failed_prepares_count: false,
                 // Every session reports how its own preparation or command ends.
                 failures_are_alone: true,
+                // Another thread may wait for its connection, or for its locks.
+                sessions_leave_alone: true,
                 // What `thread_done` shows does not depend on what was in flight.
                 grace_bounds_leaving: false,
                 reconnect: FOREVER,

@@ -114,6 +114,62 @@ fn a_number_of_transactions_is_kept_exactly() {
     assert_eq!(findings["stages"][0]["total"]["transactions"], 25);
 }
 
+/// Each session, or user at a terminal, reports what it draws; the second session sleeps in its second transaction.
+const DRAWN: &str = r#"
+sysbench.cmdline.options = { held = { "Seconds that the second session sleeps", 0 } }
+function thread_init() own = { number = sysbench.tid } end
+function event()
+  local user = sysbench.opt.terminals > 0 and assay.terminal() or own
+  user.count = (user.count or 0) + 1
+  own.events = (own.events or 0) + 1
+  assay.log(("drawn %d %d %d"):format(user.number, user.count, sysbench.rand.uniform(1, 1000000)))
+  if sysbench.tid == 1 and own.events == 2 then assay.sleep(sysbench.opt.held) end
+end
+"#;
+
+/// Session and worker stand still for longer than the others need for all of the transactions.
+#[test]
+fn a_worker_that_stands_still_keeps_its_part_of_a_number_of_transactions() {
+    let folder = Folder::new();
+    folder.write("drawn.lua", DRAWN);
+    let arrivals: String = (0..100).map(|i| format!("{}\n", f64::from(i) / 400.0)).collect();
+    folder.write("arrivals", &arrivals);
+    for load in [
+        "--sessions 3 --rate 400",
+        "--sessions 3 --rate 400 --arrival poisson",
+        "--sessions 3 --rate-file arrivals",
+        "--terminals 6 --connections 3",
+    ] {
+        let drawn = |held: &str| {
+            let line = format!("run ./drawn.lua {load} --held {held} --transactions 60 --time 1h --workers 3 --seed 5");
+            let said = folder.expect(&format!("{line} --no-record"), 0).stderr;
+            let mut lines: Vec<String> =
+                said.lines().filter_map(|line| line.split_once("drawn ")).map(|(_, drawn)| drawn.to_owned()).collect();
+            lines.sort();
+            lines
+        };
+        let undisturbed = drawn("0");
+        assert_eq!(undisturbed.len(), 60, "{load}");
+        assert_eq!(drawn("0.7"), undisturbed, "{load}");
+    }
+}
+
+#[test]
+fn a_check_of_a_workload_without_check_is_its_audit() {
+    let folder = Folder::new();
+    let script = |audit: &str| format!("function thread_init() {audit} end function event() assay.count('events') end");
+    let rule = "assay.audit{ name = 'one each', part = 'events', whole = 'transactions', low = LOW }";
+    folder.write("right.lua", &script(&rule.replace("LOW", "1")));
+    folder.write("wrong.lua", &script(&rule.replace("LOW", "2")));
+    folder.write("nothing.lua", &script(""));
+    let line = |name: &str| format!("run ./{name} --check --transactions 20 --no-record");
+    folder.expect(&line("right.lua"), 0);
+    let failed = folder.expect(&line("wrong.lua"), 1);
+    assert!(failed.stderr.contains("the audit of wrong failed: one each"), "{}", failed.stderr);
+    let refused = folder.expect(&line("nothing.lua"), 2);
+    assert!(refused.stderr.contains("workload nothing has no check() and declared no audit"), "{}", refused.stderr);
+}
+
 #[test]
 fn missing_tables_are_prepared_when_asked() {
     let folder = Folder::new();

@@ -227,7 +227,7 @@ fn three_agents_do_the_work_of_one_process_and_leave_one_record() {
 }
 
 /// With a session for each worker, an arrival decides who sends the next statement of its session, and nothing else
-/// does.
+/// does: neither how fast the machine is, nor which of the workers stands still.
 #[test]
 fn open_loops_of_agents_send_what_as_many_workers_of_one_process_send() {
     if !present() {
@@ -239,9 +239,8 @@ fn open_loops_of_agents_send_what_as_many_workers_of_one_process_send() {
     lab.folder.write("arrivals", &arrivals);
     let _agents = lab.agents(["a", "b", "c"]);
     lab.folder.expect(&format!("prepare drawn.lua --db {} --no-record", lab.url()), 0);
-    // Poisson arrivals end long before the run does, so that even a slow machine serves all.
     for load in [
-        "--arrival poisson --rate 0:100,600ms:100,600ms:0 --time 6s",
+        "--arrival poisson --rate 100 --transactions 60 --time 1h",
         "--rate 100 --transactions 60 --time 1h",
         "--rate-file arrivals --transactions 60 --time 1h",
     ] {
@@ -252,8 +251,7 @@ fn open_loops_of_agents_send_what_as_many_workers_of_one_process_send() {
         lab.sql("TRUNCATE drawn");
         let ran = lab.expect(&format!("{run} --workers 1"), 3, 0);
         assert_eq!(lab.sql(ROWS), alone, "{load}: {}", ran.shown());
-        let count: u32 = alone[32..].trim().parse().unwrap();
-        assert!((30..=120).contains(&count), "{load}: {count}");
+        assert_eq!(alone[32..].trim(), "60", "{load}");
     }
 }
 

@@ -417,3 +417,33 @@ fn a_script_that_holds_the_thread_of_others_is_named() {
     let said = bench.ours_saying_to("said", "it.lua run --threads=2 --time=0");
     assert!(said.contains("at it.lua:3: in function"), "{said}");
 }
+
+/// The second thread waits for what the first one does at its end.
+#[test]
+fn a_thread_whose_loop_is_over_ends_though_another_still_works() {
+    let waits = r#"
+        ffi.cdef("int usleep(unsigned int);")
+        local function is_there()
+          local file = io.open("done")
+          if file then file:close() end
+          return file
+        end
+        function event(id)
+          ffi.C.usleep(1000)
+          while id == 1 and not is_there() do ffi.C.usleep(1000) end
+        end
+        function thread_done(id) if id == 0 then io.open("done", "w"):close() end end
+        function done() os.remove("done") end"#;
+    for workers in ["1", "2"] {
+        let bench = Bench::new(&[("waits.lua", waits)]).with("ASSAY_WORKERS", workers);
+        for line in [
+            "waits.lua run --threads=2 --time=1",
+            "waits.lua run --threads=2 --time=1 --rate=100",
+            "waits.lua run --threads=2 --time=0 --events=20",
+            "waits.lua run --threads=2 --time=0 --events=20 --rate=100",
+        ] {
+            let did = bench.ours(line);
+            assert!(did.code == Some(0) && did.stdout.contains("total number of events:"), "{line}: {}", did.shown());
+        }
+    }
+}

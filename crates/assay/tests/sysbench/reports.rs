@@ -14,6 +14,7 @@ fn bench() -> Bench {
             "function thread_init() con = sysbench.sql.driver():connect() end
              function event() con:query('SELECT 1') con:query('SELECT 2') end",
         ),
+        ("slow.lua", "ffi.cdef'int usleep(unsigned int);' function event() ffi.C.usleep(100000) end"),
         ("stop.lua", "function event() return true end"),
         ("twice.lua", "function event() end function done() for _ = 1, 3 do con:query() end end"),
     ])
@@ -231,5 +232,21 @@ fn verbosity_has_its_lines_and_debugging_its_table() {
             lines
         };
         assert_eq!(lines(bench.ours(line)), lines(bench.oracle(line)), "sysbench {line}");
+    }
+}
+
+/// One event a tenth of a second, 2,000 wanted: almost all of them wait, up to the end.
+#[test]
+fn the_last_line_of_a_rate_counts_what_still_waits() {
+    let bench = bench();
+    let line = "slow.lua run --time=2 --report-interval=1 --rate=1000";
+    let queues = |text: &str| -> Vec<(u64, u64)> {
+        let queue = regex::Regex::new(r"queue length: (\d+) concurrency: (\d+)").unwrap();
+        let number = |found: &regex::Captures<'_>, at: usize| found[at].parse().unwrap();
+        queue.captures_iter(text).map(|found| (number(&found, 1), number(&found, 2))).collect()
+    };
+    for text in [bench.oracle_text(line), bench.ours_text(line)] {
+        let [(first, _), (last, running)] = queues(&text)[..] else { panic!("{text}") };
+        assert!((600..1300).contains(&first) && (1500..2400).contains(&last) && running == 1, "{text}");
     }
 }

@@ -611,6 +611,16 @@ impl<I: Io> Sessions<I> {
         }
     }
 
+    /// Lets the sessions that ask for a transaction run to their end.
+    pub(super) fn dismiss_parked(&mut self) {
+        let at = self.links.io.now();
+        for session in 0..self.all.len() {
+            if self.all[session].doing == SessionPhase::Parked {
+                self.queue(session, Answer::Proceed(false), at);
+            }
+        }
+    }
+
     /// Sends what is new of the history.
     pub(super) fn send_history(&mut self) {
         let words = self.recorder.take_history();
