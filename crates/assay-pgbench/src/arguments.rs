@@ -49,6 +49,8 @@ pub enum Partitioning {
 /// A parsed command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
+    /// `--pgbench-version`
+    pub version: Option<u32>,
     /// `-i`
     pub initialize: bool,
     /// `-I`, blanks removed.
@@ -228,14 +230,18 @@ fn version_of(words: &[String]) -> Result<u32, RefusedArguments> {
             Some(value) => value,
             None => words.next().map_or("", |value| value),
         };
-        let major = value.split('.').next().and_then(|major| major.parse().ok());
-        let known = major.filter(|major| (VERSIONS[0]..=VERSIONS[1]).contains(major));
+        let known = major_of(value).filter(|major| (VERSIONS[0]..=VERSIONS[1]).contains(major));
         let [oldest, newest] = VERSIONS;
         version = known.ok_or_else(|| {
             error(&format!("invalid value \"{value}\" for option --pgbench-version: expected {oldest} to {newest}"))
         })?;
     }
     Ok(version)
+}
+
+/// The major part of a version.
+fn major_of(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
 }
 
 /// Options in order, and the other arguments.
@@ -515,7 +521,8 @@ impl Arguments {
             '\u{10}' => self.verbose_errors = true,
             '\u{11}' => self.exit_on_abort = true,
             '\u{12}' => self.continue_on_error = true,
-            '\u{13}' => {}
+            // Checked before, because it decides what other options mean.
+            '\u{13}' => self.version = major_of(value),
             _ => unreachable!("every option of the table is handled"),
         }
         Ok(())
@@ -523,6 +530,7 @@ impl Arguments {
 
     fn defaults() -> Arguments {
         Arguments {
+            version: None,
             initialize: false,
             steps: "dtgvp".to_owned(),
             fillfactor: 100,

@@ -58,7 +58,8 @@ Benchmarking options:
 Common options:
   -d, --debug              print what clients do
   --dbname=DBNAME          database to connect to
-  --pgbench-version=NUM    meaning of options that changed: from 17 on, -d is --dbname (default: 15)
+  --pgbench-version=NUM    what changed is as in this version: options (default: as in 15; from 17 on, -d is --dbname),
+                           statements and messages (default: as in the version of the server)
   -h, --host=HOSTNAME      server's host, or directory of its socket
   -p, --port=PORT          server's port
   -U, --username=USERNAME  user to connect as

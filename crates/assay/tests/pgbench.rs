@@ -56,8 +56,12 @@ fn masked(text: &[u8], database: &str) -> String {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::on(Kind::Postgres)
+    }
+
+    fn on(kind: Kind) -> Bench {
         testkit::accept_interrupts();
-        let server = Kind::Postgres.shared();
+        let server = kind.shared();
         let databases = [(); 2].map(|()| server.fresh_database().unwrap());
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("bin")).unwrap();
@@ -701,6 +705,64 @@ fn options_of_later_versions_work() {
     bench.write("g.sql", "SELECT pg_terminate_backend(pg_backend_pid());\n");
     let lost = bench.ours("-n -f g.sql -t 2 --continue-on-error");
     assert!(lost.code == Some(2) && lost.stderr.contains("FATAL:  terminating connection"), "{lost:?}");
+}
+
+/// There is no pgbench 18 here to compare with, and pgbench 15 fails on PostgreSQL 18.
+#[test]
+fn statements_and_messages_of_the_initialization_are_those_of_the_servers_version() {
+    let kind = |table: &str| format!("SELECT relpersistence FROM pg_class WHERE relname = '{table}'");
+    let unlogged = "-i -q -I dt --unlogged-tables --partitions=3";
+    for server in [Kind::Postgres, Kind::Postgres18].into_iter().filter(|server| server.present()) {
+        let bench = Bench::on(server);
+        let is_new = server == Kind::Postgres18;
+        let ran = bench.ours(unlogged);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stderr.contains("\ncreating 3 partitions...\n"), "{ran:?}");
+        for (table, persistence) in [
+            ("pgbench_accounts_1", "u"),
+            ("pgbench_accounts_3", "u"),
+            ("pgbench_accounts", if is_new { "p" } else { "u" }),
+            ("pgbench_branches", if is_new { "p" } else { "u" }),
+            ("pgbench_history", if is_new { "p" } else { "u" }),
+        ] {
+            assert_eq!(bench.rows(1, &kind(table)).trim(), persistence, "{table}");
+        }
+        // Without partitions, all are unlogged in all versions.
+        assert_eq!(bench.ours("-i -q -I dtgvp --unlogged-tables").code, Some(0));
+        assert_eq!(bench.rows(1, &kind("pgbench_accounts")).trim(), "u");
+        let told = |options: &str| bench.ours(&format!("-i -q {options}")).stderr;
+        let table = " tuples (100%) of pgbench_accounts done (elapsed ";
+        assert_eq!(told("").contains(table), is_new, "{}", told(""));
+        assert!(told("--pgbench-version=15").contains(" tuples (100%) done (elapsed "));
+        assert!(told("--pgbench-version=17").contains(table));
+        // As pgbench 15 does.
+        let refused = bench.ours(&format!("{unlogged} --pgbench-version=15"));
+        assert_eq!(refused.code, Some(if is_new { 1 } else { 0 }), "{refused:?}");
+        assert_eq!(bench.ours(&format!("{unlogged} --pgbench-version=18")).code, Some(0));
+        assert_eq!(bench.rows(1, &kind("pgbench_accounts")).trim(), "p");
+    }
+}
+
+/// Each client waits for a lock that the other one keeps until it disconnects.
+#[test]
+fn a_client_whose_time_is_over_disconnects_though_another_waits_for_it() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("lock.sql", "SELECT pg_advisory_lock(4711);\n");
+    for line in [
+        "-T 1",
+        "-T 1 -j 2",
+        "-T 1 -j 2 -M prepared",
+        "-T 1 -j 2 -R 100",
+        "-T 1 -P 1",
+        "-t 5 -j 2",
+        "-t 5 -j 2 -R 1000",
+    ] {
+        let ran = bench.ours(&format!("-n -f lock.sql -c 2 {line}"));
+        assert!(ran.code == Some(0) && ran.stdout.contains("\ntps = "), "{line}: {ran:?}");
+    }
 }
 
 /// From the second transaction on, a script of integers and SQL runs without Lua until a decision is needed.

@@ -149,6 +149,7 @@ pub(super) fn options_of_initialization(arguments: &Arguments, target: &Target) 
         ("scale", number(arguments.scale.unwrap_or(1))),
         ("fillfactor", number(arguments.fillfactor)),
         ("quiet", OptionValue::Bool(arguments.quiet)),
+        ("pgbench_version", number(arguments.version.unwrap_or(0))),
         ("unlogged", OptionValue::Bool(arguments.unlogged)),
         ("tablespace", text(&arguments.tablespace)),
         ("index_tablespace", text(&arguments.index_tablespace)),

@@ -26,6 +26,13 @@ local function execute(connection, text)
   error("told", 0)
 end
 
+--- Whose statements and messages these are: those of the pgbench that belongs to the server, from 15 on, or of the one
+--- that was asked for. A new server may refuse what an old pgbench sends.
+local function version(connection, opt)
+  if opt.pgbench_version > 0 then return opt.pgbench_version end
+  return math.max(15, math.floor(tonumber((connection:query_row("show server_version_num"))) / 10000))
+end
+
 local function suggest_initialization(opt)
   front.tell(('hint: Perhaps you need to do initialization ("pgbench -i") in database "%s".'):format(opt.database))
   error("told", 0)
@@ -55,18 +62,22 @@ function S.before()
     if opt.scale_given then
       front.tell(("warning: scale option ignored, using count from pgbench_branches table (%d)"):format(scale))
     end
-    local partitions = connection:query_row([[
+    local ok, partitions = pcall(connection.query_row, connection, [[
       select case p.partstrat when 'r' then 1 when 'h' then 2 else 0 end || ' ' || count(i.inhparent)
       from pg_catalog.pg_class as c
       left join pg_catalog.pg_partitioned_table as p on p.partrelid = c.oid
       left join pg_catalog.pg_inherits as i on c.oid = i.inhparent
       where c.oid = pg_catalog.to_regclass('pgbench_accounts') group by p.partstrat]])
-    if not partitions then
+    if ok and not partitions then
       front.say("no pgbench_accounts table found in search_path")
       suggest_initialization(opt)
+    elseif ok then
+      local method, count = partitions:match("^(%d) (%d+)$")
+      front.figures(PARTITIONS, tonumber(method), tonumber(count))
+    elseif not connection.sql_errmsg then
+      error(partitions, 0)
     end
-    local method, count = partitions:match("^(%d) (%d+)$")
-    front.figures(PARTITIONS, tonumber(method), tonumber(count))
+    -- Servers before version 10 have no such catalog, and no partitions.
   end
   if opt.vacuums then
     front.print("starting vacuum...")
@@ -119,7 +130,10 @@ end
 
 function steps.t(connection, opt)
   front.print("creating tables...\n")
-  local create = opt.unlogged and "create unlogged table" or "create table"
+  local create_partition = opt.unlogged and "create unlogged table" or "create table"
+  -- From version 18 on, a partitioned table cannot be unlogged, and its partitions alone are.
+  local only_partitions = opt.partitions > 0 and opt.version >= 18
+  local create = only_partitions and "create table" or create_partition
   local fill = (" with (fillfactor=%d)"):format(opt.fillfactor)
   local space = opt.tablespace ~= "" and (' tablespace "%s"'):format(opt.tablespace:gsub('"', '""')) or ""
   -- Beyond this many rows a key needs 64 bits.
@@ -134,7 +148,7 @@ function steps.t(connection, opt)
     local name, columns, rest = unpack(definition)
     execute(connection, ("%s %s(%s)%s%s"):format(create, name, columns, rest, space))
   end
-  if opt.partitions > 0 then create_partitions(connection, opt, create, fill) end
+  if opt.partitions > 0 then create_partitions(connection, opt, create_partition, fill) end
   return "create tables"
 end
 
@@ -147,8 +161,9 @@ local function progress(opt, done, all, begun, told)
   local elapsed = front.now() - begun
   local is_last = done == all
   if opt.quiet and not is_last and elapsed < told + 5 then return told end
-  front.print(("%.0f of %.0f tuples (%d%%) done (elapsed %.2f s, remaining %.2f s)\n"):format(
-    done, all, math.floor(done * 100 / all), elapsed, (all - done) * elapsed / done))
+  front.print(("%.0f of %.0f tuples (%d%%)%s done (elapsed %.2f s, remaining %.2f s)\n"):format(
+    done, all, math.floor(done * 100 / all), opt.version >= 17 and " of pgbench_accounts" or "", elapsed,
+    (all - done) * elapsed / done))
   return elapsed
 end
 
@@ -233,6 +248,7 @@ end
 function S.initialize()
   local opt = sysbench.opt
   local connection = connect("initialization")
+  opt.version = version(connection, opt)
   local begun, parts = front.now(), {}
   for step in opt.steps:gmatch("[dtgGvpf]") do
     local from = front.now()
