@@ -185,6 +185,8 @@ pub struct HostFacts {
     pub cpu: String,
     /// CPUs that this process may use (affinity and cgroup quota count), at least 1.
     pub cpus: usize,
+    /// Numbers of the CPUs that this process may run on, such as `0-3,6`.
+    pub cpu_list: String,
     /// Main memory in bytes.
     pub memory_bytes: u64,
 }
@@ -199,6 +201,7 @@ impl HostFacts {
             kernel: kernel.trim().to_owned(),
             cpu: cpu_model(&line("/proc/cpuinfo")),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            cpu_list: field(&line("/proc/self/status"), "Cpus_allowed_list").unwrap_or_default().to_owned(),
             memory_bytes: memory_bytes(&line("/proc/meminfo")),
         }
     }

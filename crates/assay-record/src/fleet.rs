@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use assay_measure::{Generator, Interval, Latencies, Tally};
 
 use crate::agents::{AgentPart, AgentStage};
+use crate::host::{self, Host};
 use crate::stage::Stage;
 use crate::time::Time;
 use crate::trial::Record;
@@ -79,9 +80,10 @@ impl Record {
                 stage(&of_stage, agents, &self.types, self.started, start_ns)
             })
             .collect();
-        let hosts = || records.iter().map(|(_, record)| &record.environment.host);
-        self.environment.host.cpus = hosts().map(|host| host.cpus).sum();
-        self.environment.host.memory_bytes = saturating(hosts().map(|host| host.memory_bytes));
+        let hosts: Vec<&Host> = records.iter().map(|(_, record)| &record.environment.host).collect();
+        let (cpus, memory_bytes) = host::of_all_machines(&hosts);
+        let host = &mut self.environment.host;
+        (host.cpus, host.memory_bytes, host.cpu_list) = (cpus, memory_bytes, String::new());
         self.manifest.workers = records.iter().map(|(_, record)| record.manifest.workers).sum();
         if let Some((_, record)) = records.first() {
             self.environment.host.cpu_model.clone_from(&record.environment.host.cpu_model);

@@ -288,6 +288,7 @@ pub fn this_machine() -> record::Environment {
             kernel: host.kernel,
             cpu_model: host.cpu,
             cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
+            cpu_list: host.cpu_list,
             memory_bytes: host.memory_bytes,
         },
         started: None,

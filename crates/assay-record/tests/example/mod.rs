@@ -281,6 +281,7 @@ fn environment() -> Environment {
             kernel: "Linux 6.1.0-18-amd64".into(),
             cpu_model: "AMD EPYC 7B13".into(),
             cpus: 4,
+            cpu_list: String::new(),
             memory_bytes: 16 << 30,
         },
         facts: BTreeMap::new(),
