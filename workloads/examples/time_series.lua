@@ -93,11 +93,14 @@ end
 
 init, done = read_totals, read_totals
 
-local con, product, insert, averages
+local con, product, insert, averages, first
 
 function thread_init()
   con, product = connect()
   local opt, cells = sysbench.opt, {}
+  -- Time goes on where an earlier run has ended.
+  first = tonumber((con:query_row(
+    ("SELECT COALESCE(MAX(second) + 1, 0) FROM %s WHERE day = %d"):format(table_of(product, opt.days), opt.days))))
   for i = 1, opt.batch do cells[i] = "(?, ?, ?, ?)" end
   insert = con:prepare(
     ("INSERT INTO %s (%s) VALUES %s"):format(table_of(product, opt.days), COLUMNS, table.concat(cells, ", ")),
@@ -109,7 +112,7 @@ function thread_init()
 end
 
 local add = assay.transaction("insert", function()
-  local opt, values, sum, now = sysbench.opt, {}, 0, assay.claim("time_series")
+  local opt, values, sum, now = sysbench.opt, {}, 0, first + assay.claim("time_series")
   for i = 0, opt.batch - 1 do
     local sensor = uniform(1, opt.sensors)
     local value = value_of(sensor, now)

@@ -88,6 +88,29 @@ fn every_example_passes_its_audit_on_every_database() {
     });
 }
 
+/// A run goes on where the one before has ended: what it counts begins anew in each.
+#[test]
+fn a_second_run_of_the_time_series_adds_later_readings() {
+    let folder = Folder::new();
+    let options = "--db sqlite:it.db --days 2 --batch 3 --inserts 100";
+    folder.expect(&format!("prepare time_series {options} --no-record"), 0);
+    folder.write(
+        "seconds.lua",
+        "function event()
+           local con = sysbench.sql.driver():connect()
+           local rows, seconds, last = con:query_row('SELECT COUNT(*), COUNT(DISTINCT second), MAX(second) FROM time_series_2')
+           assay.log(('%s readings at %s instants up to %s'):format(rows, seconds, last))
+         end",
+    );
+    for (run, found) in
+        ["60 readings at 20 instants up to 19", "120 readings at 40 instants up to 39"].iter().enumerate()
+    {
+        folder.expect(&format!("run time_series {options} --transactions 20 --sessions 2 --check --no-record"), 0);
+        let ran = folder.expect("run ./seconds.lua --db sqlite:it.db --transactions 1 --no-record", 0);
+        assert!(ran.stderr.contains(found), "run {run}: {}", ran.stderr);
+    }
+}
+
 /// A defect of an example: its name, a text and the replacement, and the rule of the audit, or words of the check, that
 /// notices.
 const DEFECTS: [(&str, &str, &str, &str); 17] = [
