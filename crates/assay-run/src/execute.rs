@@ -185,7 +185,9 @@ impl Run<'_> {
 
     fn on_databases(&self) -> Result<Exit, Trouble> {
         let spec = self.spec();
-        if spec.check {
+        // Without a check of the tables, there is the audit.
+        let checks_tables = spec.check && self.workload().has_command("check");
+        if checks_tables {
             for url in self.urls {
                 self.check_before(url)?;
             }
@@ -195,7 +197,7 @@ impl Run<'_> {
             _ => self.trials(),
         };
         // A failed audit is a result; the tables are checked all the same.
-        if spec.check && is_result(&exit) {
+        if checks_tables && is_result(&exit) {
             for url in self.urls {
                 if !self.checks(url)? {
                     return Err(check::difference(self.workload(), " after the run"));
@@ -385,6 +387,11 @@ impl Run<'_> {
         }
         if let Some(found) = assay_report::findings(record).isolation.filter(|found| !(found.kept && found.checked)) {
             return Err(Trouble::new(Exit::Difference, assay_report::isolation_answer(&found)));
+        }
+        if self.spec().check && record.rules.is_empty() && !self.workload().has_command("check") && !interrupted {
+            let cause = format!("--check: workload {} has no check() and declared no audit", self.workload().name);
+            let hint = "nothing was checked: define check(), or call assay.audit in thread_init(); see docs/lua-api.md";
+            return Err(Trouble::usage(cause).hint(hint));
         }
         let broken = if self.spec().check { broken_rules(record) } else { Vec::new() };
         match (broken.is_empty(), interrupted) {

@@ -157,8 +157,9 @@ fn a_worker_that_stands_still_keeps_its_part_of_a_number_of_transactions() {
 #[test]
 fn a_check_of_a_workload_without_check_is_its_audit() {
     let folder = Folder::new();
-    let script = |audit: &str| format!("function thread_init() {audit} end function event() assay.count('events') end");
-    let rule = "assay.audit{ name = 'one each', part = 'events', whole = 'transactions', low = LOW }";
+    let event = "assay.count('done') assay.count('all')";
+    let script = |audit: &str| format!("function thread_init() {audit} end function event() {event} end");
+    let rule = "assay.audit{ name = 'one each', part = 'done', whole = 'all', low = LOW }";
     folder.write("right.lua", &script(&rule.replace("LOW", "1")));
     folder.write("wrong.lua", &script(&rule.replace("LOW", "2")));
     folder.write("nothing.lua", &script(""));
