@@ -14,10 +14,12 @@ use assay_lab::{
 use assay_process::diagnostics::Trouble;
 use assay_process::terminal;
 use assay_record::{self as record, Attribute, AttributeScope};
+use assay_seam::Nanos;
 use assay_spec::{Concealed, ServerSpec};
 use sha2::{Digest, Sha256};
 
-use crate::library;
+use crate::client::Client;
+use crate::{library, registry};
 
 /// The server of a run.
 pub fn description(spec: &ServerSpec) -> Result<Description, Trouble> {
@@ -68,28 +70,82 @@ pub fn fronts(words: &[String], set: &[String]) -> Result<Vec<FrontDescription>,
     Ok(fronts)
 }
 
-/// A pooler in transaction mode that does not know prepared statements forwards them to the wrong client.
+/// A pooler that gives a client another connection for each transaction must know prepared statements, or it forwards
+/// them to a connection that does not. It is asked what it does: that depends on its settings, not only on its version.
 pub fn can_prepare_statements(topology: &Topology, prepared: bool) -> Result<(), Trouble> {
-    let old = topology
-        .fronts
-        .iter()
-        .map(Server::snapshot)
-        .find(|front| front.binaries.product == "pgbouncer" && !front.binaries.version.at_least(1, 21));
-    match old {
-        Some(front) if prepared => Err(Trouble::usage(format!(
-            "PgBouncer {} does not support prepared statements; version 1.21 and later do",
-            front.binaries.version
-        ))
-        .hint("add `--prepared off`")),
-        _ => Ok(()),
+    let poolers = topology.fronts.iter().filter(|front| prepared && is_pooler(front));
+    for pooler in poolers {
+        let version = pooler.snapshot().binaries.version;
+        let trouble = |reason: &str, hint: &str| {
+            let cause = format!("PgBouncer {version} cannot serve prepared statements: {reason}");
+            Err(Trouble::usage(cause).hint(format!("{hint}, or add `--prepared off`")))
+        };
+        match PreparedStatements::of(&settings_of(pooler)?) {
+            PreparedStatements::Served => {}
+            PreparedStatements::SwitchedOff => trouble(
+                "max_prepared_statements is 0, and clients share connections",
+                "give `--front-set max_prepared_statements=200`",
+            )?,
+            PreparedStatements::Unknown => trouble(
+                "clients share connections, and versions before 1.21 do not keep track of them",
+                "give `--front-set pool_mode=session`",
+            )?,
+        }
     }
+    Ok(())
+}
+
+/// What a pooler does with prepared statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PreparedStatements {
+    /// They work.
+    Served,
+    /// It could keep track of them, and must not.
+    SwitchedOff,
+    /// It does not know them.
+    Unknown,
+}
+
+impl PreparedStatements {
+    /// By the settings that are in effect.
+    fn of(settings: &[assay_client::Row]) -> PreparedStatements {
+        let value = |name: &str| {
+            let row = settings.iter().find(|row| row.first().and_then(Option::as_deref) == Some(name))?;
+            row.get(1)?.as_deref()
+        };
+        match (value("pool_mode"), value("max_prepared_statements")) {
+            // A client keeps its connection.
+            (Some("session"), _) => PreparedStatements::Served,
+            (_, None) => PreparedStatements::Unknown,
+            (_, Some("0")) => PreparedStatements::SwitchedOff,
+            (_, Some(_)) => PreparedStatements::Served,
+        }
+    }
+}
+
+/// The settings of a pooler, as its console lists them: name and value.
+fn settings_of(pooler: &Server) -> Result<Vec<assay_client::Row>, Trouble> {
+    let url = console_of(pooler);
+    let client = Client::open_url(registry::driver_of(&url)?, &url, CONSOLE);
+    let rows = client.and_then(|mut client| client.rows("SHOW CONFIG"));
+    rows.map_err(|error| Trouble::environment(format!("cannot ask PgBouncer for its settings: {error}")))
+}
+
+/// How long PgBouncer's console may take to answer.
+const CONSOLE: Nanos = Nanos::from_secs(30);
+
+fn is_pooler(front: &Server) -> bool {
+    front.snapshot().binaries.product == "pgbouncer"
+}
+
+/// Its administrator: see the lab's configuration for it.
+fn console_of(pooler: &Server) -> String {
+    pooler.url("pgbouncer").replacen("://app@", "://postgres@", 1)
 }
 
 /// The admin console of the pooler that gets the load; `None`: the load goes elsewhere.
 pub fn pooler(topology: &Topology) -> Option<String> {
-    let front = topology.fronts.last().filter(|front| front.snapshot().binaries.product == "pgbouncer")?;
-    // Its administrator: see the lab's configuration for it.
-    Some(front.url("pgbouncer").replacen("://app@", "://postgres@", 1))
+    topology.fronts.last().filter(|front| is_pooler(front)).map(console_of)
 }
 
 /// Reports servers left by a killed process. Only the user touches them.
@@ -290,4 +346,28 @@ pub fn differences(in_effect: &[InEffect]) -> String {
         format!("  {}: requested {asked}, in effect {value}\n", one.name)
     };
     in_effect.iter().filter(differs).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the console of PgBouncer 1.18, 1.21 and 1.24 lists them.
+    #[test]
+    fn prepared_statements_are_served_where_clients_keep_their_connection_or_the_pooler_keeps_track() {
+        let served = |mode: &str, most: Option<&str>| {
+            let row = |name: &str, value: &str| vec![Some(name.to_owned()), Some(value.to_owned()), None];
+            let mut rows = vec![row("max_client_conn", "10000"), row("pool_mode", mode)];
+            rows.extend(most.map(|most| row("max_prepared_statements", most)));
+            PreparedStatements::of(&rows)
+        };
+        for most in [None, Some("0"), Some("200")] {
+            assert_eq!(served("session", most), PreparedStatements::Served);
+        }
+        for mode in ["transaction", "statement"] {
+            assert_eq!(served(mode, None), PreparedStatements::Unknown);
+            assert_eq!(served(mode, Some("0")), PreparedStatements::SwitchedOff);
+            assert_eq!(served(mode, Some("200")), PreparedStatements::Served);
+        }
+    }
 }
