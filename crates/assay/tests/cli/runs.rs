@@ -69,7 +69,7 @@ fn a_ladder_reports_each_stage() {
     assert_snapshot!(same.replace("with # session,", "with # sessions,"), @"
     exit 0
     --- stdout
-    one_table · SQLite # · # rows · #, # sessions · closed loop · # s each
+    one_table · SQLite # · #, # sessions · closed loop · # s each
     # tx/s …
 
     sessions tx/s p50 ms p99 ms
