@@ -80,7 +80,7 @@ pub fn can_prepare_statements(topology: &Topology, prepared: bool) -> Result<(),
             let cause = format!("PgBouncer {version} cannot serve prepared statements: {reason}");
             Err(Trouble::usage(cause).hint(format!("{hint}, or add `--prepared off`")))
         };
-        match PreparedStatements::of(&settings_of(pooler)?) {
+        match PreparedStatements::of(&configuration_of(pooler)?) {
             PreparedStatements::Served => {}
             PreparedStatements::SwitchedOff => trouble(
                 "max_prepared_statements is 0, and clients share connections",
@@ -124,7 +124,7 @@ impl PreparedStatements {
 }
 
 /// The settings of a pooler, as its console lists them: name and value.
-fn settings_of(pooler: &Server) -> Result<Vec<assay_client::Row>, Trouble> {
+fn configuration_of(pooler: &Server) -> Result<Vec<assay_client::Row>, Trouble> {
     let url = console_of(pooler);
     let client = Client::open_url(registry::driver_of(&url)?, &url, CONSOLE);
     let rows = client.and_then(|mut client| client.rows("SHOW CONFIG"));
