@@ -2,6 +2,7 @@
 //!
 //! A block may arrive in many pieces. What was read of it is remembered, so that every byte is read once.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use assay_seam::{Class, Reply, Rows, RowsPool, StatementError, rows::TooLarge};
@@ -25,6 +26,8 @@ pub(super) struct Block {
     in_column: bool,
     /// One per column; more are spare ones. parts.len() >= done
     parts: Vec<Column>,
+    /// A hash of the names and types of the columns of the result's first block.
+    shape: u64,
 }
 
 /// How a result's rows are wanted.
@@ -154,14 +157,27 @@ impl Block {
         &self.parts[..self.done]
     }
 
-    /// Appends its rows to a reply.
+    fn shape_of(&self, packet: &[u8]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for column in self.columns() {
+            (column.name(packet), column.type_name(packet)).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// Appends its rows to a reply. All blocks of one have the same columns.
     pub(super) fn answer(
-        &self,
+        &mut self,
         packet: &[u8],
         Wanted { labels, counts }: Wanted,
         reply: &mut Reply,
         pool: &mut RowsPool,
     ) -> Read<()> {
+        let shape = self.shape_of(packet);
+        if reply.rows.is_some() && shape != self.shape {
+            return broken("changed the columns of a result between two blocks");
+        }
+        self.shape = shape;
         let (columns, is_first) = (self.columns(), reply.rows.is_none());
         let rows = reply.rows.get_or_insert_with(|| pool.take());
         if is_first {

@@ -212,6 +212,10 @@ impl Response {
         }
         self.text.extend_from_slice(line);
         *bytes = rest;
+        // A proxy in between may see other lines where one of us is content with less.
+        if end.is_some() && !self.text.ends_with(b"\r\n") {
+            return Err("ended a line of HTTP without a carriage return".to_owned());
+        }
         Ok(end.is_some())
     }
 
@@ -243,13 +247,14 @@ fn read_head(text: &[u8]) -> Result<Head, String> {
         closes: parsed.version == Some(0),
         ..Head::default()
     };
+    check_once(parsed.headers)?;
     for header in parsed.headers.iter() {
         let value = header.value.trim_ascii();
         let text = || String::from_utf8_lossy(value).into_owned();
         match header.name.to_ascii_lowercase().as_str() {
             "transfer-encoding" if value.eq_ignore_ascii_case(b"chunked") => head.length = Length::Chunked,
             "transfer-encoding" => return Err(format!("sent a body in the transfer encoding {}", text())),
-            "content-length" if head.length != Length::Chunked => {
+            "content-length" => {
                 let length = number(value).ok_or_else(|| format!("sent the content length {:?}", text()))?;
                 head.length = Length::Known(length);
             }
@@ -271,6 +276,19 @@ fn read_head(text: &[u8]) -> Result<Head, String> {
         }
     }
     Ok(head)
+}
+
+/// Where a body ends, and what it is, must be said once: two readers could choose differently.
+fn check_once(headers: &[httparse::Header<'_>]) -> Result<(), String> {
+    const ONCE: [&str; 4] = ["content-length", "transfer-encoding", "content-encoding", "content-type"];
+    let count = |name: &str| headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).count();
+    if let Some(name) = ONCE.into_iter().find(|name| count(name) > 1) {
+        return Err(format!("sent the header {name} twice"));
+    }
+    match count(ONCE[0]) + count(ONCE[1]) {
+        2 => Err("sent a content length and chunks in one response".to_owned()),
+        _ => Ok(()),
+    }
 }
 
 fn content(value: &[u8]) -> Content {
@@ -401,7 +419,23 @@ mod tests {
             (format!("{chunked}\r\n"), "sent the chunk size \"\""),
             (format!("{chunked}FFFFFFFFFFFFFFFFF\r\n"), "sent the chunk size \"FFFFFFFFFFFFFFFFF\""),
             (format!("{chunked}{}", "1".repeat(2000)), "sent more than 1024 bytes of headers"),
-            (format!("{chunked}1\r\nab"), "sent a chunk that is longer than its size"),
+            (format!("{chunked}1\r\nab\r"), "sent a chunk that is longer than its size"),
+            ("HTTP/1.1 200 OK\nContent-Length: 0\n\n".to_owned(), "ended a line of HTTP without a carriage return"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\n\r\n".to_owned(), "ended a line of HTTP without"),
+            (format!("{chunked}1\na\n0\n\n"), "ended a line of HTTP without"),
+            (format!("{chunked}0\r\nExpires: never\n\r\n"), "ended a line of HTTP without"),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\ncontent-length: 2\r\n\r\n".to_owned(),
+                "sent the header content-length twice",
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n".to_owned(),
+                "sent the header content-length twice",
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
+                "sent a content length and chunks",
+            ),
             (format!("{chunked}0\r\n{}", "A: b\r\n".repeat(20_000)), "sent more than"),
             ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n".to_owned(), "sent the content length \"-1\""),
             ("HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n".to_owned(), "encoded a body as br"),
@@ -411,7 +445,7 @@ mod tests {
             ),
         ] {
             // A whole line is needed to see that a chunk is too long.
-            let text = if text.ends_with("ab") { text + "\n" } else { text };
+            let text = if text.ends_with("ab\r") { text + "\n" } else { text };
             let error = read(text.as_bytes(), 1000).unwrap_err();
             assert!(error.starts_with(reason), "{error}");
         }

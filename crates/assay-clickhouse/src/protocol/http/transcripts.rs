@@ -342,6 +342,18 @@ fn an_error_after_the_first_rows_is_no_result() {
         (vec![Server(chunked(PLAIN, &[text.as_bytes()]))], "reply 0, Other: server: Value passed"),
         // Without an error, but also without the rest.
         (vec![Server(chunked(OLD, &[&number(1), &number(2)[..3]]))], "ended a result inside a block"),
+        (
+            vec![Server(chunked(OLD, &[&number(1), &block(1, &[("m", "UInt8", &[2])])]))],
+            "changed the columns of a result between two blocks",
+        ),
+        (
+            vec![Server(chunked(OLD, &[&number(1), &block(1, &[("n", "Int8", &[2])])]))],
+            "changed the columns of a result between two blocks",
+        ),
+        (
+            vec![Server(chunked(OLD, &[&number(1), &block(1, &[("n", "UInt8", &[2]), ("m", "UInt8", &[3])])]))],
+            "changed the columns of a result between two blocks",
+        ),
         // The server broke the connection off.
         (vec![Server(chunked(OLD, &[&number(1)])[..150].to_vec()), Closed], "lives on: false"),
     ] {
