@@ -43,7 +43,20 @@ const SEQUENCE: u8 = 0x30;
 /// Context-specific, constructed, number 0: a certificate's version, the hash of RSA-PSS.
 const CONTEXT_0: u8 = 0xa0;
 
+/// 1.2.840.113549.1.1.1: rsaEncryption, with its parameters, NULL.
+const RSA: [u8; 13] = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
+
 impl<'a> Certificate<'a> {
+    /// Length of an RSA key in bits; `None`: it is of another kind. Source: RFC 8017, A.1.1.
+    pub(crate) fn rsa_bits(&self) -> Option<usize> {
+        if self.key_algorithm != RSA {
+            return None;
+        }
+        let modulus = Reader(Reader(self.key_bits).take(SEQUENCE)?).take(INTEGER)?;
+        let first = modulus.iter().position(|byte| *byte != 0)?;
+        Some((modulus.len() - first) * 8 - modulus[first].leading_zeros() as usize)
+    }
+
     /// Source: RFC 5280 §4.1.
     pub(crate) fn parse(der: &'a [u8]) -> Option<Certificate<'a>> {
         let mut outer = Reader(Reader(der).take(SEQUENCE)?);

@@ -31,7 +31,7 @@ use crate::{Closed, os_error};
 
 mod verify;
 
-use self::verify::{SelfSigned, Verifier, Version1};
+use self::verify::{RSA_BITS_MIN, SelfSigned, ShortKey, Verifier, Version1};
 
 /// A TLS client configuration, created once per target and shared by its sockets.
 #[derive(Debug)]
@@ -81,6 +81,11 @@ impl Tls {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(certificate, "certificates")?;
+                let bits = chain.first().and_then(|first| Certificate::parse(first)?.rsa_bits());
+                if let Some(bits) = bits.filter(|bits| *bits < RSA_BITS_MIN) {
+                    let why = format!("its RSA key has {bits} bits, and at least {RSA_BITS_MIN} are needed");
+                    return Err(ConnectError { hint: Some(LENGTH.to_owned()), ..unusable(certificate, &why) });
+                }
                 let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
                     pem::Error::NoItemsFound => {
                         unusable(key, "it contains no private key (encrypted keys are not supported)")
@@ -354,6 +359,8 @@ pub(crate) fn interrupted(why: Closed) -> Closed {
 }
 
 const ROOT: &str = "give the root certificate that signed it, or do not verify (`require`)";
+const LENGTH: &str =
+    "issue it with a longer key, such as `openssl req -newkey rsa:2048`, or connect without TLS (`disable`)";
 const VERSIONS: &str = "the server must offer TLS 1.3, or TLS 1.2 with ECDHE";
 const CLIENT: &str = "check the client certificate and key, and the authorities that the server trusts";
 
@@ -405,6 +412,15 @@ fn certificate_words(error: &CertificateError) -> (String, Option<&'static str>)
             "the server's certificate is self-signed and not among the roots".into(),
             Some("give the certificate itself as root, or do not verify (`require`)"),
         ),
+        E::Other(OtherError(why)) if why.is::<ShortKey>() => {
+            let short = why.downcast_ref::<ShortKey>().expect("it was checked");
+            let whose =
+                if short.is_above { "the authority of the server's certificate" } else { "the server's certificate" };
+            (
+                format!("{whose} has an RSA key of {} bits, and at least {RSA_BITS_MIN} are needed", short.bits),
+                Some(LENGTH),
+            )
+        }
         E::Other(OtherError(why)) if why.is::<Version1>() => (
             "the server's certificate is X.509 version 1, which contains no host name to verify".into(),
             Some("issue one of version 3 with the host as alternative name, or check only its chain (`verify-ca`)"),

@@ -50,6 +50,17 @@ impl Verifier {
 #[derive(Debug)]
 pub(super) struct SelfSigned;
 
+/// Shortest RSA key that signatures are verified with.
+pub(super) const RSA_BITS_MIN: usize = 2048;
+
+/// A certificate, of the server or above it, has a shorter RSA key.
+#[derive(Debug)]
+pub(super) struct ShortKey {
+    pub(super) bits: usize,
+    /// It is an authority's.
+    pub(super) is_above: bool,
+}
+
 /// A certificate of version 1 does not name a host.
 #[derive(Debug)]
 pub(super) struct Version1;
@@ -66,7 +77,14 @@ impl fmt::Display for Version1 {
     }
 }
 
+impl fmt::Display for ShortKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RSA key of {} bits", self.bits)
+    }
+}
+
 impl std::error::Error for SelfSigned {}
+impl std::error::Error for ShortKey {}
 impl std::error::Error for Version1 {}
 
 fn other(why: impl std::error::Error + Send + Sync + 'static) -> Error {
@@ -160,7 +178,22 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let short = |der: &CertificateDer<'_>| {
+            Certificate::parse(der).and_then(|read| read.rsa_bits()).filter(|bits| *bits < RSA_BITS_MIN)
+        };
+        if let Some(bits) = short(end_entity) {
+            return Err(other(ShortKey { bits, is_above: false }));
+        }
         if let Some(chain) = &self.chain {
+            let issuer = |der: &CertificateDer<'_>| Certificate::parse(der).map(|read| read.issuer.to_vec());
+            let issuers: Vec<_> = [end_entity].into_iter().chain(intermediates).filter_map(issuer).collect();
+            let is_issuer = |der: &&CertificateDer<'_>| {
+                Certificate::parse(der).is_some_and(|read| issuers.iter().any(|issuer| issuer == read.subject))
+            };
+            let above = intermediates.iter().chain(chain.roots.iter().filter(is_issuer));
+            if let Some(bits) = above.filter_map(short).next() {
+                return Err(other(ShortKey { bits, is_above: true }));
+            }
             chain.check(end_entity, intermediates, server_name, now, &self.algorithms)?;
         }
         Ok(ServerCertVerified::assertion())
@@ -204,5 +237,56 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use assay_seam::{TlsMode, TlsSettings};
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+    use crate::tls::{Tls, certificate_words};
+
+    /// Self-signed for db.test, valid until 2081, with an RSA key of 1,024 bits.
+    const SHORT: &str = "-----BEGIN CERTIFICATE-----\n\
+             MIICEjCCAXugAwIBAgIUVcY6Mc85Glcwsj4j9vPqFXKABF8wDQYJKoZIhvcNAQEL\n\
+             BQAwEDEOMAwGA1UEAwwFc2hvcnQwIBcNMjYxMTI4MjIzNzAwWhgPMjA4MTA4MzEy\n\
+             MjM3MDBaMBAxDjAMBgNVBAMMBXNob3J0MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCB\n\
+             iQKBgQDDPO1Zs9flkXk5x5qyY6zEG2XcJEO32+TNBH2FwsbVkTKCTNFGb7U0FOFu\n\
+             bQdOTWDZy5LxIQh2cKpqhLJZ8Pok9QjZVPQ+c+IDcPtUwYQRRBKv7K4vnNbaDHUa\n\
+             FF0ZbtGBK/K2B0n2o80YnBbwh3yHRmHCco83wJTCUUNuIiSKxwIDAQABo2cwZTAd\n\
+             BgNVHQ4EFgQUyVy+xrfX/j7YnwJaE8OlOEZp3NowHwYDVR0jBBgwFoAUyVy+xrfX\n\
+             /j7YnwJaE8OlOEZp3NowDwYDVR0TAQH/BAUwAwEB/zASBgNVHREECzAJggdkYi50\n\
+             ZXN0MA0GCSqGSIb3DQEBCwUAA4GBAFjQjG3E5huvFdsQO5mkUjsNRDp+TuEYHuid\n\
+             J+4J6orRKUy6MPkxBwrIgMXS86yBhPIeNBBKUbB3w/TTB9L+iDC/ncg9UoehFafm\n\
+             QZWjPIaCkSSCyToyIR58fbKEJ7gl8BGIZbmWF1rU7U/f2sBSSH8akPLa56EILJmO\n\
+             59oLWAOz\n\
+             -----END CERTIFICATE-----\n";
+
+    #[test]
+    fn a_short_rsa_key_is_named_as_the_reason() {
+        let der = CertificateDer::from_pem_slice(SHORT.as_bytes()).unwrap();
+        let provider = rustls::crypto::ring::default_provider();
+        let algorithms = provider.signature_verification_algorithms;
+        let trusting = || Verifier::chain(algorithms, RootCertStore::empty(), vec![der.clone()], true);
+        let name = ServerName::try_from("db.test").unwrap();
+        for verifier in [Verifier::anything(algorithms), trusting()] {
+            let refused = verifier.verify_server_cert(&der, &[], &name, &[], UnixTime::now()).unwrap_err();
+            let Error::InvalidCertificate(error) = refused else { panic!("{refused}") };
+            let (words, hint) = certificate_words(&error);
+            assert_eq!(words, "the server's certificate has an RSA key of 1024 bits, and at least 2048 are needed");
+            assert!(hint.unwrap().contains("rsa:2048"));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let certificate = folder.path().join("client.pem");
+        std::fs::write(&certificate, SHORT).unwrap();
+        let client = Some((certificate.clone(), PathBuf::from("none.key")));
+        let refused = Tls::new(&TlsSettings { mode: TlsMode::Require, client, ..TlsSettings::default() }).unwrap_err();
+        let wanted =
+            format!("reading {}: its RSA key has 1024 bits, and at least 2048 are needed", certificate.display());
+        assert_eq!(refused.message, wanted);
     }
 }
