@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod guard;
+
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
 use assay_io::{Address, Closed, Io, IoEvent, NeededEndpoints, SocketId, Target, Unresolved};
@@ -14,6 +16,8 @@ use assay_seam::{
     Outlet, Progress, Rows, RowsPool, RowsWanted, ServerFacts, ServerReads, StatementError, StatementId,
 };
 use core::net::SocketAddr;
+
+use guard::Guard;
 
 /// A connection that is logged in.
 pub struct Client {
@@ -37,6 +41,9 @@ pub struct Client {
     /// Length of the wait at the last line about it.
     told: Nanos,
     sent: Sent,
+    clock: Clock,
+    /// For an embedded database that somebody waits for.
+    guard: Option<Guard>,
 }
 
 /// Whoever waits for answers, and may give up.
@@ -159,8 +166,11 @@ impl Client {
             name: target.database.display(),
             told: Nanos::ZERO,
             sent: Sent::default(),
+            clock,
+            guard: None,
         };
         client.log_in(deadline)?;
+        client.watch_over();
         Ok(client)
     }
 
@@ -303,6 +313,17 @@ impl Client {
         }
         let asked = self.io.now();
         let deadline = asked + patience;
+        if let Some(guard) = &self.guard {
+            guard.begin(deadline);
+        }
+        let answer = self.answer(operation, asked, deadline);
+        if let Some(guard) = &self.guard {
+            guard.end();
+        }
+        answer
+    }
+
+    fn answer(&mut self, operation: &Operation<'_>, asked: Nanos, deadline: Nanos) -> Result<Box<Rows>, Refused> {
         let mut progress = self.step(|connection, exchange| connection.execute(operation, exchange));
         loop {
             self.send();
@@ -327,6 +348,14 @@ impl Client {
         }
     }
 
+    /// Lets another thread end what an embedded database executes, if somebody waits for that.
+    fn watch_over(&mut self) {
+        self.guard = None;
+        if let (Some(waiting), Some(interrupter)) = (self.waiting, self.connection.interrupter()) {
+            self.guard = Guard::start(interrupter, self.clock, Some(waiting), TURN);
+        }
+    }
+
     /// Does what the connection asked for, before the deadline.
     fn follow(&mut self, progress: Progress, asked: Nanos, deadline: Nanos) -> Result<Progress, String> {
         match progress {
@@ -340,6 +369,9 @@ impl Client {
                 let until = self.io.now() + pause;
                 while self.io.now() < until.min(deadline) {
                     self.io.wait(Some(until)).map_err(|error| error.to_string())?;
+                }
+                if self.waiting.is_some_and(Waiting::is_over) {
+                    return Err(self.lose("interrupted".to_owned()));
                 }
                 if self.io.now() >= deadline {
                     return Err(self.lose(LATE.to_owned()));
@@ -445,6 +477,7 @@ impl Client {
 impl Drop for Client {
     /// Says goodbye.
     fn drop(&mut self) {
+        self.guard = None;
         if !self.is_lost {
             let now = self.io.now();
             self.connection.close(&mut Exchange { out: &mut self.out, pool: &mut self.pool, now });

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use assay_seam::{Cell, Class, StatementError, Value};
+use assay_seam::{Cell, Class, Interrupter, StatementError, Value};
 
 use crate::failure::from_duckdb;
 use crate::library::{Functions, Handle, RawResult, functions};
-use crate::settings::FileSettings;
+use crate::settings::{DOWNLOADS, FileSettings};
 use crate::values::Column;
 
 /// An open database file. All clients of this process share it: DuckDB may open a file only once.
@@ -72,6 +72,11 @@ impl Instance {
                 return Err(failed("the configuration cannot be made"));
             }
             let mut refused = None;
+            if settings.configuration.iter().all(|(name, _)| *name != DOWNLOADS) {
+                // A library without this setting downloads nothing by itself.
+                let (name, value) = (text(DOWNLOADS.as_bytes())?, text(b"false")?);
+                (functions.set_config)(configuration, name.as_ptr(), value.as_ptr());
+            }
             for (name, value) in &settings.configuration {
                 let (name_text, value_text) = (text(name.as_bytes())?, text(value.as_bytes())?);
                 if (functions.set_config)(configuration, name_text.as_ptr(), value_text.as_ptr()) != 0 {
@@ -135,7 +140,16 @@ fn text(bytes: &[u8]) -> Result<CString, StatementError> {
 pub(crate) struct Client {
     handle: Handle,
     instance: Arc<Instance>,
+    /// The handle for other threads; `None`: it is closed.
+    shared: Arc<Mutex<Option<SharedHandle>>>,
 }
+
+/// A client's handle, as far as it may be used by another thread: to interrupt it.
+#[derive(Clone, Copy, Debug)]
+struct SharedHandle(Handle);
+
+// SAFETY: DuckDB lets any thread interrupt a connection that is open.
+unsafe impl Send for SharedHandle {}
 
 impl Client {
     /// Opens the file, unless this process has done so.
@@ -146,7 +160,18 @@ impl Client {
         if unsafe { (instance.functions.connect)(instance.handle, &mut handle) } != 0 {
             return Err(from_duckdb("a new session was refused", &instance.path));
         }
-        Ok(Client { handle, instance })
+        Ok(Client { handle, instance, shared: Arc::new(Mutex::new(Some(SharedHandle(handle)))) })
+    }
+
+    /// Ends the statement in progress, if there is one.
+    pub(crate) fn interrupter(&self) -> Interrupter {
+        let (shared, functions) = (Arc::clone(&self.shared), self.functions());
+        Arc::new(move || {
+            if let Some(handle) = *shared.lock().unwrap_or_else(PoisonError::into_inner) {
+                // SAFETY: see the head; it is open as long as the lock is held.
+                unsafe { (functions.interrupt)(handle.0) }
+            }
+        })
     }
 
     /// DuckDB's version: `1.5.6`.
@@ -212,6 +237,7 @@ fn unquoted(name: &str) -> String {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).take();
         // SAFETY: its statements and results are gone.
         unsafe { (self.functions().disconnect)(&mut self.handle) }
     }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_seam::{
-    Class, Connection, Exchange, Operation, Progress, Reply, Rows, RowsPool, ServerFacts, StatementError, StatementId,
-    TlsFacts, Value,
+    Class, Connection, Exchange, Interrupter, Operation, Progress, Reply, Rows, RowsPool, ServerFacts, StatementError,
+    StatementId, TlsFacts, Value,
 };
 
 use crate::client::{Client, Outcome, Prepared};
@@ -114,6 +114,10 @@ impl DuckConnection {
 impl Connection for DuckConnection {
     fn in_transaction(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.session.in_transaction)
+    }
+
+    fn interrupter(&self) -> Option<Interrupter> {
+        self.open.as_ref().map(|open| open.client.interrupter())
     }
 
     fn server(&self) -> ServerFacts {

@@ -11,6 +11,10 @@ pub(crate) fn from_duckdb(message: &str, path: &str) -> StatementError {
     let has = |part: &str| text.contains(part);
     let (class, retry, hint) = match kind {
         "Parser" | "Syntax" => (Class::Syntax, Retry::Never, None),
+        "Missing Extension" => (Class::Missing, Retry::Never, Some(EXTENSION.into())),
+        _ if has("extension") && (has("exists in the") || has("INSTALL ")) => {
+            (Class::Missing, Retry::Never, Some(EXTENSION.into()))
+        }
         "Catalog" if has("already exists") => (Class::Exists, Retry::Never, None),
         "Catalog" => (Class::Missing, Retry::Never, None),
         "Binder" if has("not found") || has("does not exist") || has("does not have a column") => {
@@ -51,6 +55,7 @@ pub(crate) fn from_duckdb(message: &str, path: &str) -> StatementError {
 }
 
 const FULL: &str = "make room on the disk, or put the file and temp_directory= elsewhere";
+const EXTENSION: &str = "the statement needs an extension, and assay lets DuckDB download none by itself: install it with INSTALL, or allow downloads with autoinstall_known_extensions=true in the URL";
 const MEMORY: &str =
     "allow more memory (memory_limit= in the URL), or let the query use the disk (temp_directory= in the URL)";
 
@@ -72,6 +77,12 @@ mod tests {
         assert_eq!(class("TransactionContext Error: Conflict on tuple update!"), Class::Serialization);
         assert_eq!(class("Out of Memory Error: failed to allocate data"), Class::Limit);
         assert_eq!(class("something else"), Class::Other);
+        let missing = "Catalog Error: Table Function with name \"read_xlsx\" is not in the catalog, but it exists in the \
+                       excel extension.\n\nPlease try installing and loading the excel extension by running:\nINSTALL excel;";
+        for message in [missing, "Missing Extension Error: File s3://x requires the extension httpfs to be loaded"] {
+            let error = from_duckdb(message, "x");
+            assert!(error.class == Class::Missing && error.hint.unwrap().contains("autoinstall_known_extensions=true"));
+        }
     }
 
     #[test]

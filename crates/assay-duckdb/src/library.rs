@@ -4,6 +4,9 @@
 //! and types are as there; handles are pointers to what only the library knows.
 
 use std::ffi::{c_char, c_void};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use assay_seam::{Class, StatementError};
@@ -56,6 +59,7 @@ functions! {
     close: fn(*mut Handle);
     connect: fn(Handle, *mut Handle) -> State;
     disconnect: fn(*mut Handle);
+    interrupt: fn(Handle);
     free: fn(*mut c_void);
     extract_statements: fn(Handle, *const c_char, *mut Handle) -> u64;
     extract_statements_error: fn(Handle) -> *const c_char;
@@ -117,6 +121,9 @@ pub(crate) fn functions(path: Option<&str>) -> Result<&'static Functions, Statem
     }
     let name = path.map_or_else(|| library_filename("duckdb"), Into::into);
     let shown = name.to_string_lossy().into_owned();
+    if let Some(why) = found(Path::new(&name)).and_then(|path| damage(&path)) {
+        return Err(refused(format!("DuckDB's library {shown} cannot be loaded: {why}"), HINT));
+    }
     // SAFETY: DuckDB's library has no demands on who loads it; that the user names another library is up to the user.
     let library = unsafe { Library::new(&name) }.map_err(|error| {
         let mut message = format!("DuckDB's library {shown} cannot be loaded: {}", cause(&error));
@@ -134,6 +141,65 @@ pub(crate) fn functions(path: Option<&str>) -> Result<&'static Functions, Statem
     Ok(functions)
 }
 
+/// The file that the system loads under this name, as far as its usual folders tell.
+fn found(name: &Path) -> Option<PathBuf> {
+    const FOLDERS: [&str; 6] =
+        ["/usr/local/lib", "/lib64", "/usr/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib"];
+    if name.components().count() > 1 {
+        return Some(name.to_owned());
+    }
+    let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&given).chain(FOLDERS.map(PathBuf::from));
+    folders.map(|folder| folder.join(name)).find(|path| path.exists())
+}
+
+/// Why this is not a whole library. The system maps one that is cut off without a word, and the process dies of SIGBUS
+/// when it comes to what is missing.
+fn damage(path: &Path) -> Option<String> {
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    if !is_file {
+        // A file that is not there is the system's to report, in its words.
+        return path.exists().then(|| "it is not a file".to_owned());
+    }
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    match length_needed(&mut file) {
+        None => Some("it is not a library of this kind of machine, or is damaged".to_owned()),
+        Some(needed) if needed > length => Some(format!("it is cut off: {length} of {needed} bytes are there")),
+        Some(_) => None,
+    }
+}
+
+/// Where the last part of a library of 64 bits ends, by its headers. Source: elf(5).
+fn length_needed(file: &mut (impl Read + Seek)) -> Option<u64> {
+    const HEADER: usize = 64;
+    const SEGMENT: usize = 56;
+    let mut header = [0; HEADER];
+    file.read_exact(&mut header).ok()?;
+    // 64 bits, little-endian.
+    if header[..6] != *b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let short = |bytes: &[u8], at: usize| u64::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let long = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let (segments, sections) = (long(&header, 32), long(&header, 40));
+    let (segment_size, segment_count) = (short(&header, 54), short(&header, 56));
+    if segment_size != SEGMENT as u64 {
+        return None;
+    }
+    let mut needed = sections.checked_add(short(&header, 58) * short(&header, 60))?;
+    file.seek(SeekFrom::Start(segments)).ok()?;
+    for _ in 0..segment_count {
+        let mut segment = [0; SEGMENT];
+        if file.read_exact(&mut segment).is_err() {
+            return Some(segments.saturating_add(segment_size * segment_count).max(needed));
+        }
+        // Its place in the file, and its length there.
+        needed = needed.max(long(&segment, 8).checked_add(long(&segment, 32))?);
+    }
+    Some(needed)
+}
+
 /// Names where the library is given. Also in docs/duckdb.md.
 pub(crate) const VARIABLE: &str = "ASSAY_DUCKDB_LIBRARY";
 
@@ -145,4 +211,33 @@ fn cause(error: &libloading::Error) -> String {
 
 fn refused(message: String, hint: &str) -> StatementError {
     StatementError { hint: Some(hint.to_owned()), ..StatementError::client(Class::Connection, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_cut_off_or_none_at_all_is_refused_before_it_is_loaded() {
+        let folder = std::env::temp_dir().join(format!("assay-duckdb-library-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("libduckdb.so");
+        let reason = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            damage(&path)
+        };
+        // This program has the same form as a library.
+        let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(reason(&whole), None);
+        for length in [100, 4096, whole.len() / 2, whole.len() - 1] {
+            let wanted = format!("it is cut off: {length} of ");
+            assert!(reason(&whole[..length]).is_some_and(|why| why.starts_with(&wanted)), "{length}");
+        }
+        for bytes in [&b""[..], b"\x7fELF", b"#!/bin/sh\nexit 0\n", &whole[1..]] {
+            assert_eq!(reason(bytes).as_deref(), Some("it is not a library of this kind of machine, or is damaged"));
+        }
+        assert_eq!(damage(&folder).as_deref(), Some("it is not a file"));
+        assert_eq!(damage(&folder.join("none")), None);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -3,6 +3,7 @@
 //! The binary receives the signals, and reports them here.
 
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -41,6 +42,19 @@ pub fn exit_of(signal: i32) -> Exit {
     let is_terminated = [Signal::SIGTERM as i32, Signal::SIGHUP as i32].contains(&signal);
     if is_terminated { Exit::Terminated } else { Exit::Interrupted }
 }
+
+/// The record of the run in progress has been begun in this file.
+pub fn record_is_in(path: &Path) {
+    *RECORD.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
+}
+
+/// The file with what was recorded of the run in progress; `None`: there is none.
+pub fn record() -> Option<PathBuf> {
+    let path = RECORD.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    path.filter(|path| path.exists())
+}
+
+static RECORD: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// The last signal; 0 before the first.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);

@@ -10,6 +10,7 @@ use assay_engine::{End, Interval, Outcome, Plan, RunError, Stage, Target};
 use assay_io::Clock;
 use assay_process::bar::Bar;
 use assay_process::diagnostics::Trouble;
+use assay_process::interrupt;
 use assay_process::underway::Announced;
 use assay_process::{events, files, terminal};
 use assay_record::{
@@ -113,6 +114,7 @@ impl Live {
             None => Some(RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record).map_err(unwritable)?),
         };
         let path = file.as_ref().map(RecordFile::path);
+        path.into_iter().for_each(interrupt::record_is_in);
         let manifest = &record.manifest;
         let announced = Announced::begin(&manifest.workload, &manifest.targets, path, record.started);
         let source = path.map_or_else(|| "no record".to_owned(), |path| path.display().to_string());

@@ -8,6 +8,7 @@ use assay_engine::{Outcome, Plan};
 use assay_io::Clock;
 use assay_io::process::Usage;
 use assay_process::diagnostics::Trouble;
+use assay_process::interrupt;
 use assay_record::{
     DEFAULT_FOLDER, Generator, Interval, Latencies, Place, Record, RecordFile, Stage, Status, Tally, TransactionTally,
 };
@@ -42,6 +43,7 @@ impl Measured {
             None => RecordFile::begin_new(Path::new(DEFAULT_FOLDER), &record),
         };
         let file = file.map_err(unwritable)?;
+        interrupt::record_is_in(file.path());
         let beside = beside(telemetry)?;
         let begun = Usage::of_process();
         let last = (Nanos::ZERO, 0, begun.cpu());

@@ -56,6 +56,9 @@ pub struct Executed {
     pub others: u32,
 }
 
+/// Ends the statement in progress, if there is one; see `Connection::interrupter`. May be called at any time.
+pub type Interrupter = std::sync::Arc<dyn Fn() + Send + Sync>;
+
 /// A client connection. Methods that return `Progress` are called in the order the protocol allows: `on_connected`,
 /// then `on_bytes`/`on_secured` until `Ready`; then `execute`, then `on_bytes` until `Reply`. After `on_closed` it
 /// starts again with `on_connected`. Nothing a server sends may panic.
@@ -97,6 +100,12 @@ pub trait Connection {
 
     /// Starts an operation. Only while none is in flight.
     fn execute(&mut self, operation: &Operation<'_>, exchange: &mut Exchange<'_>) -> Progress;
+
+    /// Ends the statement that an embedded database executes, from another thread: it fails as cancelled. `None`: there
+    /// is a socket, which the caller can close.
+    fn interrupter(&self) -> Option<Interrupter> {
+        None
+    }
 
     /// What the server read for the last operation; `None`: it does not say so.
     fn reads(&self) -> Option<ServerReads> {

@@ -25,7 +25,7 @@ pub mod unusable;
 pub mod url;
 
 pub use calendar::date_of;
-pub use connection::{Connection, Exchange, Executed, Progress};
+pub use connection::{Connection, Exchange, Executed, Interrupter, Progress};
 pub use database::{
     ConnectOptions, Database, Dialect, Driver, NoSurroundings, Surroundings, TargetError, TlsMode, TlsSettings,
 };

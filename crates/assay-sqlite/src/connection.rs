@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use assay_random::Random;
 use assay_seam::{
-    Class, Connection, Exchange, Nanos, Operation, Origin, Progress, Reply, Retry, Rows, RowsPool, RowsWanted,
-    ServerFacts, StatementError, StatementId, TlsFacts, Value,
+    Class, Connection, Exchange, Interrupter, Nanos, Operation, Origin, Progress, Reply, Retry, Rows, RowsPool,
+    RowsWanted, ServerFacts, StatementError, StatementId, TlsFacts, Value,
 };
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -206,6 +206,11 @@ impl Connection for SqliteConnection {
 
     fn server(&self) -> ServerFacts {
         ServerFacts { product: "SQLite".into(), version: rusqlite::version().into(), ..ServerFacts::default() }
+    }
+
+    fn interrupter(&self) -> Option<Interrupter> {
+        let handle = self.open.as_ref()?.sqlite.get_interrupt_handle();
+        Some(Arc::new(move || handle.interrupt()))
     }
 
     fn on_connected(&mut self, exchange: &mut Exchange<'_>) -> Progress {

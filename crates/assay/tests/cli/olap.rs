@@ -498,4 +498,37 @@ fn the_size_of_the_tables_is_looked_up_and_an_option_may_only_repeat_it() {
         let ran = folder.expect(&format!("{command} {flights} --first-year 2001 --years 2 --format json"), 0);
         assert_eq!(ran.findings()["asked"]["years"], 2);
     }
+
+/// Counts for minutes.
+const ENDLESS: &str = r#"--- One query that takes minutes, and one that takes no time.
+local count = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT count(*) FROM c"
+function queries()
+  assay.query{ name = "long", text = count:format(10000000000) }
+  assay.query{ name = "short", text = count:format(1) }
+end
+"#;
+
+#[test]
+fn a_database_in_this_process_keeps_the_time_limit_and_is_interrupted() {
+    let folder = Folder::new();
+    folder.write("endless.lua", ENDLESS);
+    let ran = folder.expect("olap ./endless.lua --db sqlite:a.db --runs 1 --timeout 200ms --record r.json", 0);
+    assert!(ran.stderr.contains("long: timed out\n"), "{}", ran.shown());
+    assert_eq!(rows_of_finished(&record(&folder, "r.json")), ["short"]);
+    let begun = std::time::Instant::now();
+    let mut started = folder.start("olap ./endless.lua --db sqlite:b.db --query long --record s.json");
+    // It has opened its database.
+    while !folder.path().join("b.db").exists() {
+        std::thread::yield_now();
+    }
+    started.signal(nix::sys::signal::Signal::SIGINT);
+    let ran = started.finish();
+    assert_eq!(ran.code, Some(130), "{}", ran.shown());
+    assert!(!ran.stderr.contains("did not end within") && !ran.stderr.contains("recorded"), "{}", ran.shown());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+}
+
+fn rows_of_finished(record: &Value) -> Vec<String> {
+    let cases = record["cases"]["cases"].as_array().unwrap().iter().filter(|case| case["rows"].is_u64());
+    cases.map(|case| case["name"].as_str().unwrap().to_owned()).collect()
 }

@@ -67,11 +67,14 @@ pub(super) fn refusal(refused: Refused, elapsed: Nanos, limit: Option<Nanos>) ->
     };
     let timed_out = limit.is_some_and(|limit| match class {
         Class::Timeout => true,
-        // A server whose messages are not English.
-        Class::Cancelled => elapsed >= limit,
+        // A server whose messages are not English, one that does not keep the limit, or a database in this process.
+        Class::Cancelled | Class::Connection => elapsed >= limit,
         _ => false,
     });
-    (words, timed_out)
+    match limit.filter(|_| timed_out && class != Class::Timeout) {
+        Some(limit) => (format!("ended after {elapsed}, the time limit is {limit}"), true),
+        None => (words, timed_out),
+    }
 }
 
 /// What is wrong with an answer that arrived after the time limit.

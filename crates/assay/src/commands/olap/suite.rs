@@ -71,8 +71,10 @@ pub(super) enum Ended {
     Failed(Trouble),
 }
 
-/// Limit for a statement without `--timeout`, and for what a server needs to notice its own time limit.
+/// Limit for a statement without `--timeout`.
 const PATIENCE: Nanos = Nanos::from_secs(24 * 3600);
+/// What a server may need to notice its own time limit, and to say so. After that, the connection is closed.
+const GRACE: Nanos = Nanos::from_secs(2);
 /// Time limit for a server to stop and to start.
 const RESTART: Duration = Duration::from_secs(600);
 
@@ -238,8 +240,9 @@ impl<'a> Suite<'a> {
 
     /// One execution; false: the query is given up.
     fn execute(&mut self, case: usize, round: u32) -> Result<bool, Trouble> {
-        let found = large::execute::<Answer>(&mut self.client, &self.cases[case].sql, PATIENCE);
         let limit = self.options.timeout;
+        let patience = self.patience();
+        let found = large::execute::<Answer>(&mut self.client, &self.cases[case].sql, patience);
         let kept = &mut self.cases[case];
         let Collected { answer, elapsed, is_large, reads } = match found {
             Ok(found) => found,
@@ -282,7 +285,7 @@ impl<'a> Suite<'a> {
             limit: self.options.timeout,
             limit_sql: self.limit_sql(),
             seed: self.plan.setup.seed,
-            patience: PATIENCE,
+            patience: self.patience(),
             quiet: self.options.result.quiet,
             known: &self.cases,
         };
@@ -315,6 +318,12 @@ impl<'a> Suite<'a> {
         let Some(sql) = self.limit_sql() else { return Ok(()) };
         let refused = |words: String| Trouble::new(Exit::Server, "the server refused --timeout").detail(words);
         self.client.rows(&sql).map(drop).map_err(refused)
+    }
+
+    /// How long a query is waited for. An embedded database has no time limit of its own: there it is exact.
+    fn patience(&self) -> Nanos {
+        let grace = if self.questions.time_limit.is_some() { GRACE } else { Nanos::ZERO };
+        self.options.timeout.map_or(PATIENCE, |limit| limit + grace)
     }
 
     fn limit_sql(&self) -> Option<String> {
