@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use assay_process::diagnostics::Trouble;
 use assay_process::{files, terminal};
 use assay_recipe::{JournalEvent, Recipe, TrialProgress, differences, line, public_setting};
-use assay_record::{Time, text_without_secrets};
+use assay_record::{LISTED_BYTES_MAX, Time, WRITTEN_BYTES_MAX, read_end, read_file, read_text, text_without_secrets};
 use serde_json::Value;
 
 use crate::experiment::{Experiment, ExperimentChoice, trouble};
@@ -18,7 +18,7 @@ pub const DEFAULT: &str = "assay-lab";
 
 /// Bytes for the record and the logs of a trial.
 const ROOM: usize = 1 << 20;
-const JOURNAL: &str = "journal.jsonl";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 const RECIPE: &str = "recipe.toml";
 const EXPERIMENT: &str = "experiment.json";
 
@@ -64,13 +64,13 @@ impl Folder {
         for (name, text) in [(RECIPE, recipe.public_text()), (EXPERIMENT, format!("{asked:#}\n"))] {
             let file = path.join(name);
             // Usually unchanged when an experiment is resumed, which works on a full disk, too.
-            if fs::read(&file).is_ok_and(|known| known == text.as_bytes()) {
+            if read_file(&file, WRITTEN_BYTES_MAX).is_ok_and(|known| known == text.as_bytes()) {
                 continue;
             }
             files::write(&file, text).map_err(|error| unwritable(&file, &error))?;
         }
         let file = path.join(JOURNAL);
-        let cut_off = fs::read(&file).is_ok_and(|text| text.last().is_some_and(|last| *last != b'\n'));
+        let cut_off = read_end(&file, 1).is_ok_and(|text| text.last().is_some_and(|last| *last != b'\n'));
         let opened =
             File::options().create(true).append(true).open(&file).map_err(|error| unwritable(&file, &error))?;
         if opened.try_lock().is_err() {
@@ -92,7 +92,7 @@ impl Folder {
     pub fn read(path: &Path) -> Result<Folder, Trouble> {
         let read = |name: &str| {
             let file = path.join(name);
-            fs::read_to_string(&file).map_err(|error| {
+            read_text(&file, WRITTEN_BYTES_MAX).map_err(|error| {
                 Trouble::environment(format!("{} is not an experiment's folder", path.display()))
                     .detail(format!("{}: {error}", file.display()))
             })
@@ -221,7 +221,9 @@ pub(crate) fn now() -> String {
 }
 
 fn progress(path: &Path) -> TrialProgress {
-    TrialProgress::of_text(&String::from_utf8_lossy(&fs::read(path.join(JOURNAL)).unwrap_or_default()))
+    TrialProgress::of_text(&String::from_utf8_lossy(
+        &read_file(&path.join(JOURNAL), LISTED_BYTES_MAX).unwrap_or_default(),
+    ))
 }
 
 /// The trouble of a file that cannot be written.

@@ -1,7 +1,7 @@
 //! Converts the setup of a cell to descriptions of servers and specs of runs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
@@ -623,7 +623,7 @@ pub(crate) fn description(name: &str, server: &RecipeServer) -> Result<Descripti
             .map_err(|reason| wrong("transparent_huge_pages", text, Trouble::usage(reason.to_string())))
     };
     let file = |path: &String| {
-        std::fs::read_to_string(path)
+        assay_record::read_text(Path::new(path), assay_record::WRITTEN_BYTES_MAX)
             .map_err(|error| wrong("config", path, Trouble::environment(format!("cannot read it: {error}"))))
     };
     let front = |(front, described): (&String, &assay_recipe::RecipeFront)| {

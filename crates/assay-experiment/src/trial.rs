@@ -20,9 +20,10 @@ use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::surroundings;
 use assay_process::terminal;
+use assay_process::title;
 use assay_process::url_text;
 use assay_recipe::{Action, Cell, PhaseResult, Step, When, filled};
-use assay_record::{Attribute, Event, Record, StepTime};
+use assay_record::{Attribute, Event, Record, StepTime, read_end};
 use assay_report::{Findings, MetricUnit};
 use assay_run::assignment::Assignment;
 use assay_run::client::{self, Client, text};
@@ -610,10 +611,10 @@ impl Trial<'_> {
     /// `beside`: the measured run is under way.
     fn command(&self, line: &str, nodes: &[Node<'_>], beside: bool) -> Result<String, Trouble> {
         let failed = |error: std::io::Error| Trouble::environment(format!("cannot run {line}: {error}"));
-        let mut command = Command::new("sh");
+        let mut command = title::shell(line);
         // Files, not pipes: what the command leaves in the background may hold them.
         let (printed, complained) = (tempfile::tempfile().map_err(failed)?, tempfile::tempfile().map_err(failed)?);
-        command.args(["-c", line]).stdin(Stdio::null());
+        command.stdin(Stdio::null());
         command.stdout(printed.try_clone().map_err(failed)?).stderr(complained.try_clone().map_err(failed)?);
         command.env("ASSAY_ROUND", self.round.to_string()).env("ASSAY_CELL", &self.cell.name);
         command.env("ASSAY_SESSIONS", self.runs.sessions_max.to_string());
@@ -652,7 +653,7 @@ impl Trial<'_> {
         stopped()?;
         let read = |mut file: File| {
             let mut bytes = Vec::new();
-            file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(failed)?;
+            file.rewind().and_then(|()| file.take(PRINTED_MAX).read_to_end(&mut bytes)).map_err(failed)?;
             Ok::<_, Trouble>(String::from_utf8_lossy(&bytes).into_owned())
         };
         if status.success() {
@@ -734,12 +735,16 @@ fn child(
     stopped()?;
     match ended.trouble(what) {
         Some(trouble) if ended.exited.is_none() => {
-            Err(trouble.detail(last_lines(&std::fs::read_to_string(log).unwrap_or_default())))
+            Err(trouble.detail(last_lines(&String::from_utf8_lossy(&read_end(log, LOG_BYTES).unwrap_or_default()))))
         }
         Some(trouble) => Err(trouble),
         None => Ok(()),
     }
 }
+
+/// What is read of the output of a command, and of the end of a log.
+const PRINTED_MAX: u64 = 1 << 20;
+const LOG_BYTES: u64 = 64 << 10;
 
 /// The end of a log.
 fn last_lines(text: &str) -> String {

@@ -30,7 +30,7 @@ const NAME_MAX: u64 = 64 << 10;
 pub fn unpack(archive: &Path) -> Result<tempfile::TempDir, Trouble> {
     let failed = |error: io::Error| Trouble::environment(format!("cannot unpack {}: {error}", archive.display()));
     let folder = tempfile::tempdir().map_err(failed)?;
-    let file = fs::File::open(archive).map_err(failed)?;
+    let file = assay_record::open_file(archive).map_err(failed)?;
     match unpack_to(folder.path(), GzDecoder::new(file), LIMITS) {
         Ok(()) => Ok(folder),
         Err(RefusedArchive::Broken) => {

@@ -34,12 +34,12 @@ impl Front for PgBouncer {
     fn configuration(&self, place: &Place<'_>) -> Vec<(PathBuf, String)> {
         let users = place.folder.join("users.txt");
         let accounts = if place.accounts.is_empty() {
-            vec![("app".to_owned(), String::new()), ("postgres".to_owned(), String::new())]
+            vec![("app".to_owned(), "".into()), ("postgres".to_owned(), "".into())]
         } else {
             place.accounts.to_vec()
         };
         let listed: Vec<String> =
-            accounts.iter().map(|(name, password)| format!("\"{name}\" \"{password}\"\n")).collect();
+            accounts.iter().map(|(name, password)| format!("\"{name}\" \"{}\"\n", password.reveal())).collect();
         let auth = if place.accounts.is_empty() { "trust" } else { "scram-sha-256" };
         let mut lines = vec![
             "; Written by assay, overwritten at every start.".to_owned(),

@@ -16,6 +16,8 @@ pub enum Blame {
     Server,
     /// The machine: a missing program, a permission, a full disk.
     Environment,
+    /// Nobody: the user has interrupted it.
+    Interrupt,
 }
 
 /// A fault: one line with the cause, lines of detail (a place, or somebody's own message), and what to do.
@@ -68,6 +70,11 @@ impl Fault {
     /// The server is at fault.
     pub fn server(cause: impl Into<String>) -> Fault {
         Fault::new(Blame::Server, cause)
+    }
+
+    /// The user has interrupted it.
+    pub fn interrupted() -> Fault {
+        Fault::new(Blame::Interrupt, "interrupted")
     }
 
     /// The machine is at fault.

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
+use assay_secret::Concealed;
+
 use crate::product::ServerSetting;
 use crate::version::Version;
 
@@ -54,5 +56,5 @@ pub struct Place<'a> {
     /// With the front's own names.
     pub settings: &'a [ServerSetting],
     /// Names and passwords for logins with SCRAM; empty: `app` and the administrator get in without one.
-    pub accounts: &'a [(String, String)],
+    pub accounts: &'a [(String, Concealed)],
 }

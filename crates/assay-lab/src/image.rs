@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::account::Account;
 use crate::fault::{At, Fault, Result};
 use crate::home::Home;
+use crate::process::read_bounded;
 use crate::product::{Binaries, ServerSetting};
 use crate::wait::{self, Stopwatch};
 
@@ -127,7 +128,7 @@ pub fn list(home: &Home) -> Result<Vec<Image>> {
     let mut images = Vec::new();
     for entry in fs::read_dir(home.images()).into_iter().flatten().flatten() {
         let folder = entry.path();
-        let Ok(text) = fs::read(folder.join(MANIFEST)) else { continue };
+        let Ok(text) = read_bounded(&folder.join(MANIFEST), MANIFEST_BYTES_MAX) else { continue };
         let Ok(manifest) = serde_json::from_slice::<Manifest>(&text) else { continue };
         let used =
             fs::metadata(folder.join(MANIFEST)).and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -243,6 +244,8 @@ pub fn verify(home: &Home, key: &str) -> Result<()> {
 }
 
 const MANIFEST: &str = "image.json";
+/// It has a line for each file of a data directory.
+const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 const DATA: &str = "data";
 
 fn damaged(key: &str, what: &str) -> Fault {
@@ -252,7 +255,7 @@ fn damaged(key: &str, what: &str) -> Fault {
 
 fn manifest(home: &Home, key: &str) -> Result<Manifest> {
     let path = home.images().join(key).join(MANIFEST);
-    let text = fs::read(&path).at("read", &path)?;
+    let text = read_bounded(&path, MANIFEST_BYTES_MAX).at("read", &path)?;
     serde_json::from_slice(&text).map_err(|error| damaged(key, &error.to_string()))
 }
 

@@ -13,6 +13,7 @@ pub mod container;
 pub mod fault;
 pub mod filesystem;
 pub mod front;
+pub mod helpers;
 pub mod home;
 pub mod image;
 mod inspect;
@@ -27,6 +28,7 @@ pub mod version;
 pub mod wait;
 
 pub use account::Account;
+pub use assay_secret::Concealed;
 pub use fault::{Blame, Fault, Result};
 pub use home::Home;
 pub use inspect::SettingsCheck;

@@ -5,10 +5,10 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::fault::{At, Blame, Fault, Result};
+use crate::helpers;
 use crate::wait;
 
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
@@ -211,9 +212,32 @@ pub fn identity_in(folder: &Path) -> Option<Identity> {
     Some(Identity { pid: pid.parse().ok()?, started: started.parse().ok()?, boot: boot.to_owned() })
 }
 
+/// As `Command::output`, and the program ends with this process.
+pub(crate) fn to_its_end(command: &mut Command) -> std::io::Result<Output> {
+    // Ctrl-C is for us, and ends it by `helpers::interrupt`.
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    let _registered = helpers::Registered::new(child.id());
+    child.wait_with_output()
+}
+
+/// The content of a file; one that is larger is cut, and cannot be read as what it should be.
+pub(crate) fn read_bounded(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max).read_to_end(&mut bytes).map(|_| bytes)
+}
+
+/// How much of the end of a log is read.
+const LOG_BYTES: u64 = 1 << 20;
+
 /// The last `lines` of a server's log.
 pub fn log_tail(folder: &Path, lines: usize) -> String {
-    let log = fs::read(folder.join(LOG)).unwrap_or_default();
+    let end = |mut log: File| {
+        let length = log.metadata()?.len();
+        log.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
+        let mut bytes = Vec::new();
+        log.take(LOG_BYTES).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let log = File::open(folder.join(LOG)).and_then(end).unwrap_or_default();
     let text = String::from_utf8_lossy(&log);
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
@@ -223,7 +247,10 @@ pub fn log_tail(folder: &Path, lines: usize) -> String {
 /// `initialize the data directory`, followed by the program's own output.
 pub fn output(doing: &str, command: &mut Command) -> Result<String> {
     let program = PathBuf::from(command.get_program());
-    let output = command.stdin(Stdio::null()).output().at("run", &program)?;
+    let output = to_its_end(command.stdin(Stdio::null())).at("run", &program)?;
+    if helpers::is_interrupted() && !output.status.success() {
+        return Err(Fault::interrupted());
+    }
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     if output.status.success() {
         return Ok(said(&output.stdout));

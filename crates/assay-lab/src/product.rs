@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use assay_client::Client;
 use assay_seam::Driver;
+use assay_secret::value_without_secrets;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -107,12 +108,34 @@ pub enum Content {
 }
 
 /// A requested setting, with the server's own name. `value` is `None` for one without a value, such as `skip-log-bin`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Passwords in the value are neither serialized nor printed.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "PublicSetting")]
 pub struct ServerSetting {
     /// As written.
     pub name: String,
     /// As written.
     pub value: Option<String>,
+}
+
+/// A setting without passwords.
+#[derive(Debug, Serialize)]
+struct PublicSetting {
+    name: String,
+    value: Option<String>,
+}
+
+impl From<ServerSetting> for PublicSetting {
+    fn from(setting: ServerSetting) -> PublicSetting {
+        let value = setting.value.map(|value| value_without_secrets(&setting.name, &value));
+        PublicSetting { name: setting.name, value }
+    }
+}
+
+impl Debug for ServerSetting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        PublicSetting::from(self.clone()).fmt(f)
+    }
 }
 
 /// The place of a server.
@@ -171,7 +194,7 @@ pub struct Configuration<'a> {
     pub role: &'a Role,
 }
 
-/// A requested setting, and the value in effect.
+/// A requested setting, and the value in effect; both without passwords.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InEffect {
     /// The setting.
@@ -428,6 +451,15 @@ pub trait Replicate {
         replica: &mut Client,
         number: u32,
     ) -> std::result::Result<bool, String>;
+}
+
+impl InEffect {
+    /// Without passwords. `same` is about the values with them.
+    #[must_use]
+    pub(crate) fn public(self) -> InEffect {
+        let public = |value: Option<String>| value.map(|value| value_without_secrets(&self.name, &value));
+        InEffect { asked: public(self.asked), value: public(self.value), ..self }
+    }
 }
 
 impl ServerSetting {

@@ -5,9 +5,9 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,15 +16,17 @@ use std::time::{Duration, SystemTime};
 
 use assay_client::Client;
 use assay_seam::Nanos;
+use assay_secret::{Concealed, text_without_secrets, value_without_secrets};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::fault::{At, Fault, Result};
 use crate::front::Place;
+use crate::helpers;
 use crate::home::{Home, free_port};
 use crate::placement::{Placement, Undo, memory};
-use crate::process::{self, Identity, Launch, PID_FILE, Running, log_tail, missing_library};
+use crate::process::{self, Identity, Launch, PID_FILE, Running, log_tail, missing_library, read_bounded};
 use crate::product::{Binaries, Configuration, InEffect, Product, Role, ServerSetting, Site};
 use crate::products::Products;
 use crate::settings;
@@ -74,7 +76,7 @@ pub enum What {
         /// With the server's own names; without those that determined the layout.
         settings: Vec<ServerSetting>,
         /// The user's configuration file.
-        file: Option<String>,
+        file: Option<Concealed>,
         /// Lines about who may log in.
         access: Vec<String>,
         /// The settings in effect.
@@ -87,7 +89,7 @@ pub enum What {
         /// With the front's own names.
         settings: Vec<ServerSetting>,
         /// Names and passwords.
-        accounts: Vec<(String, String)>,
+        accounts: Vec<(String, Concealed)>,
         /// The product of the servers behind it: `postgres`.
         scheme: String,
     },
@@ -140,7 +142,59 @@ const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// How long an administrator's statement may take.
 const STATEMENT: Nanos = Nanos::from_secs(600);
 const STATE: &str = "server.json";
+/// Largest `server.json` read.
+const STATE_BYTES_MAX: u64 = 4 << 20;
+/// Beside it, for its owner alone, if a setting holds a password: without it, the server could not be started again.
+const PASSWORDS: &str = "passwords.json";
 const FORMAT: u32 = 1;
+
+/// What `server.json` does not contain.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Passwords {
+    /// Names and values.
+    settings: Vec<(String, Option<String>)>,
+    file: Option<String>,
+    accounts: Vec<(String, String)>,
+}
+
+impl Passwords {
+    /// Those in the description of a server; `None`: there are none.
+    fn of(what: &What) -> Option<Passwords> {
+        let revealed = |settings: &[ServerSetting]| -> Vec<(String, Option<String>)> {
+            settings.iter().map(|one| (one.name.clone(), one.value.clone())).collect()
+        };
+        let is_public = |one: &ServerSetting| {
+            one.value.as_ref().is_none_or(|value| value_without_secrets(&one.name, value) == *value)
+        };
+        let (settings, passwords) = match what {
+            What::Database { settings, file, .. } => {
+                let file = file.as_ref().filter(|file| file.has_secret()).map(|file| file.reveal().to_owned());
+                (settings, Passwords { settings: revealed(settings), file, accounts: Vec::new() })
+            }
+            What::Front { settings, accounts, .. } => {
+                let accounts = accounts.iter().map(|(name, password)| (name.clone(), password.reveal().to_owned()));
+                (settings, Passwords { settings: revealed(settings), file: None, accounts: accounts.collect() })
+            }
+        };
+        let has_none = settings.iter().all(is_public) && passwords.file.is_none() && passwords.accounts.is_empty();
+        (!has_none).then_some(passwords)
+    }
+
+    fn put_into(self, what: &mut What) {
+        let (kept, accounts) = match what {
+            What::Database { settings, file, .. } => {
+                *file = self.file.map(Concealed::from).or(file.take());
+                (settings, None)
+            }
+            What::Front { settings, accounts, .. } => (settings, Some(accounts)),
+        };
+        *kept = self.settings.into_iter().map(|(name, value)| ServerSetting { name, value }).collect();
+        if let Some(accounts) = accounts {
+            *accounts =
+                self.accounts.into_iter().map(|(name, password)| (name, Concealed::password(password))).collect();
+        }
+    }
+}
 
 impl ServerState {
     pub(crate) fn new(name: &str, group: &str, what: What, binaries: Binaries, account: Account) -> ServerState {
@@ -204,6 +258,7 @@ static MAKING: Mutex<()> = Mutex::new(());
 /// of them: for an exit while other threads go on.
 pub fn remove_own(home: &Home) {
     ENDS.store(true, Ordering::SeqCst);
+    helpers::kill();
     drop(MAKING.lock().unwrap_or_else(PoisonError::into_inner));
     for server in all(home).into_iter().filter(Server::is_own).rev() {
         // Another thread may start its process after `kill` has looked for one: `remove` then refuses.
@@ -258,14 +313,20 @@ impl Server {
     pub fn open(home: &Home, name: &str) -> Result<Server> {
         let path = home.server(name).join(STATE);
         let missing = || Fault::usage(format!("there is no server {name}")).hint("`assay server list` shows them");
-        let text = fs::read(&path).map_err(|error| match error.kind() {
+        let text = read_bounded(&path, STATE_BYTES_MAX).map_err(|error| match error.kind() {
             ErrorKind::NotFound => missing(),
             _ => Fault::file("read", &path, &error),
         })?;
-        let state: ServerState = serde_json::from_slice(&text).map_err(|error| {
+        let unreadable = |path: &Path, error: serde_json::Error| {
             Fault::environment(format!("{} cannot be read: {error}", path.display()))
                 .hint("it was written by another version of assay; use that version to stop the server")
-        })?;
+        };
+        let mut state: ServerState = serde_json::from_slice(&text).map_err(|error| unreadable(&path, error))?;
+        let path = path.with_file_name(PASSWORDS);
+        if let Ok(text) = read_bounded(&path, STATE_BYTES_MAX) {
+            let passwords: Passwords = serde_json::from_slice(&text).map_err(|error| unreadable(&path, error))?;
+            passwords.put_into(&mut state.what);
+        }
         Ok(Server { home: home.clone(), state: Mutex::new(state), running: Mutex::new(None) })
     }
 
@@ -357,7 +418,7 @@ impl Server {
         log_tail(&self.folder(), lines)
     }
 
-    /// Its configuration files as written.
+    /// Its configuration files, without passwords.
     pub fn configuration(&self) -> Vec<(PathBuf, String)> {
         let front = || self.home.products.front(&self.state().binaries.product).ok();
         let names = match self.product() {
@@ -365,7 +426,17 @@ impl Server {
             None => front().map_or(&[][..], |front| front.configuration_files()),
         };
         let paths = names.iter().map(|name| self.folder().join(name));
-        paths.filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, text))).collect()
+        let accounts = match &self.state().what {
+            What::Front { accounts, .. } => accounts.clone(),
+            What::Database { .. } => Vec::new(),
+        };
+        let public = |text: String| {
+            let quoted = |(_, password): &(String, Concealed)| (format!("\"{}\"", password.reveal()), password.shown());
+            let hidden = accounts.iter().map(quoted).filter(|(quoted, _)| quoted.len() > 2);
+            let text = hidden.fold(text, |text, (quoted, shown)| text.replace(&quoted, &format!("\"{shown}\"")));
+            text_without_secrets(&text)
+        };
+        paths.filter_map(|path| fs::read_to_string(&path).ok().map(|text| (path, public(text)))).collect()
     }
 
     /// An administrator's connection. Fronts have none.
@@ -486,8 +557,9 @@ impl Server {
             What::Database { data, role, settings, file, access, .. } => {
                 let product = self.home.products.product(&state.binaries.product)?;
                 let site = site(state, &folder, data);
-                let all = settings::all(product, file.as_deref(), settings);
-                let wanted = Configuration { file: file.as_deref(), settings, all: &all, access, role };
+                let file = file.as_ref().map(Concealed::reveal);
+                let all = settings::all(product, file, settings);
+                let wanted = Configuration { file, settings, all: &all, access, role };
                 settings::check(product, &site, &wanted)?;
                 // Left by a killed process, whose id stays in use until somebody has waited for it.
                 let mut lock = product.socket(&site).into_os_string();
@@ -507,9 +579,13 @@ impl Server {
                 (front.configuration(&place), Command::new(program), Vec::new())
             }
         };
+        let has_accounts = matches!(&state.what, What::Front { accounts, .. } if !accounts.is_empty());
         for (path, text) in &files {
             fs::write(path, text).at("write", path)?;
             state.account.own(path)?;
+            if has_accounts || text_without_secrets(text) != *text {
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600)).at("change", path)?;
+            }
         }
         let arguments = match &state.what {
             What::Database { data, .. } => {
@@ -527,6 +603,9 @@ impl Server {
     fn wait_until_ready(&self, state: &ServerState, running: &mut Running, watch: Stopwatch) -> Result<()> {
         let (mut last, folder) = (String::new(), self.folder());
         let answers = wait::until(state.patience, || {
+            if helpers::is_interrupted() {
+                return Err(Fault::interrupted());
+            }
             if let Some(status) = running.ended() {
                 return Err(self.died(state, &status));
             }
@@ -574,8 +653,12 @@ impl Server {
 
     /// Stops it cleanly; if it does not end within `patience`, it gets harsher signals, 10 s each, and finally SIGKILL.
     pub fn stop(&self, patience: Duration) -> Result<ServerStop> {
-        let _lock = self.lock()?;
         let watch = Stopwatch::start();
+        let _lock = match self.lock() {
+            // Another thread has removed it: this process is about to end.
+            Err(_) if !self.folder().exists() => return Ok(ServerStop { by: None, took: watch.elapsed() }),
+            lock => lock?,
+        };
         let Some(identity) = self.identity().filter(Identity::runs) else {
             self.bury();
             return Ok(ServerStop { by: None, took: watch.elapsed() });
@@ -626,7 +709,10 @@ impl Server {
         self.undo();
         // Moved away first: another process may want the name while the files are deleted.
         let (folder, gone) = (self.folder(), self.home.servers.join(format!(".gone-{}-{}", self.name(), unique())));
-        fs::rename(&folder, &gone).at("remove", &folder)?;
+        match fs::rename(&folder, &gone) {
+            Err(_) if !folder.exists() => return Ok(()),
+            renamed => renamed.at("remove", &folder)?,
+        }
         // A start that was given up may still be writing a file there; its next one has no place any more.
         let removed = wait::until(REMOVE_PATIENCE, || match fs::remove_dir_all(&gone) {
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(None),
@@ -660,13 +746,14 @@ impl Server {
         let mut state = self.snapshot();
         let Some(product) = state.product(self.home.products) else { return Ok(Vec::new()) };
         let What::Database { settings, file, in_effect, .. } = &mut state.what else { return Ok(Vec::new()) };
-        let asked = settings::all(product, file.as_deref(), settings);
+        let asked = settings::all(product, file.as_ref().map(Concealed::reveal), settings);
         if asked.is_empty() {
             return Ok(Vec::new());
         }
         let found = product
             .in_effect(&mut self.session()?, &asked)
             .map_err(|words| Fault::server("cannot query the settings in effect").detail(words))?;
+        let found: Vec<InEffect> = found.into_iter().map(InEffect::public).collect();
         in_effect.clone_from(&found);
         self.save(state)?;
         Ok(found)
@@ -739,9 +826,18 @@ pub(crate) fn site<'a>(state: &'a ServerState, folder: &'a Path, data: &'a Path)
 }
 
 fn write_state(folder: &Path, state: &ServerState) -> Result<()> {
-    let (path, draft) = (folder.join(STATE), folder.join(".draft-state"));
-    fs::write(&draft, serde_json::to_vec_pretty(state).expect("it is plain data")).at("write", &draft)?;
-    fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).at("change", &draft)?;
+    if let Some(passwords) = Passwords::of(&state.what) {
+        write_private(folder, PASSWORDS, &serde_json::to_vec(&passwords).expect("it is plain data"))?;
+    }
+    write_private(folder, STATE, &serde_json::to_vec_pretty(state).expect("it is plain data"))
+}
+
+/// Replaces a file that only its owner may read.
+fn write_private(folder: &Path, name: &str, text: &[u8]) -> Result<()> {
+    let (path, draft) = (folder.join(name), folder.join(".draft-state"));
+    let mut options = File::options();
+    let file = options.create(true).truncate(true).write(true).mode(0o600).open(&draft);
+    file.and_then(|mut file| file.write_all(text)).at("write", &draft)?;
     fs::rename(&draft, &path).at("keep", &path)
 }
 

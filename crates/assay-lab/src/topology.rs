@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use assay_secret::Concealed;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
@@ -66,7 +67,7 @@ pub struct FrontDescription {
     pub settings: Vec<ServerSetting>,
     /// Names and passwords for logins with SCRAM, for a front that has its own; empty: `app` and the administrator
     /// without a password.
-    pub accounts: Vec<(String, String)>,
+    pub accounts: Vec<(String, Concealed)>,
     /// What it fronts, if it is the nearest to the servers.
     pub behind: Behind,
 }
@@ -403,7 +404,7 @@ impl Start<'_> {
                 data,
                 role: role.clone(),
                 settings: settings.to_vec(),
-                file: description.file.clone(),
+                file: description.file.clone().map(Concealed::from),
                 access: description.access.clone(),
                 in_effect: Vec::new(),
             };

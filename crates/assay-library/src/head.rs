@@ -75,7 +75,7 @@ fn reason(error: &ReadError) -> String {
         ReadError::Damaged { .. } => format!("damaged{source}"),
         ReadError::Content { .. } => format!("not a record of assay, or damaged{source}"),
         ReadError::Event { number, .. } => format!("event {number} cannot be read{source}"),
-        ReadError::TooLarge { .. } => "too large for a record".to_owned(),
+        ReadError::TooLarge { .. } | ReadError::TooMuch { .. } => "too large for a record".to_owned(),
         ReadError::Format { format, .. } => format!("format {format} of records, which this assay does not know"),
     }
 }

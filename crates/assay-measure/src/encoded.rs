@@ -4,7 +4,7 @@
 //! deflated nor in base64: what is read is inflated and checked once, and its values are then found by walking over a
 //! few kilobytes. Limits keep a hostile file from using more memory than the file itself.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -145,6 +145,7 @@ impl TryFrom<&str> for EncodedHistogram {
         INFLATER.with_borrow_mut(|inflater| {
             let bytes = inflater.inflate(text)?;
             check(bytes)?;
+            INFLATED.set(INFLATED.get() + bytes.len() as u64);
             Ok(EncodedHistogram(bytes.into()))
         })
     }
@@ -174,7 +175,13 @@ impl<'de> Deserialize<'de> for EncodedHistogram {
     }
 }
 
+/// Bytes of all histograms that this thread has read from texts so far: a reader of files that mean harm limits them.
+pub fn inflated_bytes() -> u64 {
+    INFLATED.get()
+}
+
 thread_local! {
+    static INFLATED: Cell<u64> = const { Cell::new(0) };
     static INFLATER: RefCell<Inflater> = RefCell::new(Inflater {
         inflate: Decompress::new(true),
         deflated: Vec::new(),

@@ -15,7 +15,7 @@ mod tally;
 mod thin;
 mod work;
 
-pub use encoded::{BadHistogram, EncodedHistogram};
+pub use encoded::{BadHistogram, EncodedHistogram, inflated_bytes};
 pub use generator::Generator;
 pub use hdrhistogram::Histogram;
 pub use interval::{Interval, TargetInterval};

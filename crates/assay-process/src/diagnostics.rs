@@ -12,8 +12,8 @@ use assay_record::{Event, Exited, ReadError, text_without_secrets};
 use assay_report::visible;
 use assay_seam::TargetError;
 
-use crate::events;
 use crate::terminal::{self, Unwritable};
+use crate::{events, interrupt};
 
 /// The exit codes. They are part of the interface: numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub struct Trouble {
 impl Trouble {
     /// A trouble with only a cause.
     pub fn new(exit: Exit, cause: impl Into<String>) -> Trouble {
-        Trouble { exit, cause: cause.into(), details: Vec::new(), hints: Vec::new() }
+        Trouble { exit, cause: short(&cause.into()), details: Vec::new(), hints: Vec::new() }
     }
 
     /// The command line is wrong.
@@ -99,14 +99,15 @@ impl Trouble {
     /// Adds lines with a place or an original message.
     #[must_use]
     pub fn detail(mut self, lines: impl AsRef<str>) -> Trouble {
-        self.details.extend(lines.as_ref().lines().map(str::to_owned));
+        let room = LINES_MAX.saturating_sub(self.details.len());
+        self.details.extend(lines.as_ref().lines().take(room).map(short));
         self
     }
 
     /// Adds what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Trouble {
-        self.hints.push(hint.into());
+        self.hints.push(short(&hint.into()));
         self
     }
 
@@ -143,6 +144,20 @@ impl Trouble {
         }
         text
     }
+}
+
+/// Lines of details.
+const LINES_MAX: usize = 1000;
+/// Bytes of a line: a server may answer with megabytes, and people read the first words.
+const LINE_BYTES_MAX: usize = 4000;
+
+/// The beginning of a text, and how much more there is.
+fn short(text: &str) -> String {
+    if text.len() <= LINE_BYTES_MAX {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(LINE_BYTES_MAX);
+    format!("{}… ({} more bytes)", &text[..end], text.len() - end)
 }
 
 impl From<TargetError> for Trouble {
@@ -201,6 +216,7 @@ impl From<Fault> for Trouble {
             Blame::Usage => Exit::Usage,
             Blame::Server => Exit::Server,
             Blame::Environment => Exit::Environment,
+            Blame::Interrupt => interrupt::exit(),
         };
         let mut trouble = Trouble::new(exit, fault.cause);
         trouble.details = fault.details;
@@ -221,8 +237,7 @@ pub fn report(result: Result<impl Into<ExitCode>, Trouble>) -> ExitCode {
         Ok(exit) => exit.into(),
         Err(trouble) => {
             events::tell(|| Event::Exited(trouble.exited()));
-            // Messages repeat what was given, and it may have been given in the wrong place.
-            terminal::say(&text_without_secrets(&trouble.text(terminal::stderr_color())));
+            terminal::say(&trouble.text(terminal::stderr_color()));
             trouble.exit.into()
         }
     }
@@ -262,6 +277,9 @@ mod tests {
              hint: lower `--sessions`\n"
         );
         assert!(trouble.text(true).starts_with("\u{1b}["));
+        let long = "ü".repeat(8 << 20);
+        let text = Trouble::new(Exit::Server, &*long).detail(&long).hint(long).text(false);
+        assert!(text.len() < 13_000 && text.contains("… (16773216 more bytes)\n"), "{}", text.len());
     }
 
     #[test]

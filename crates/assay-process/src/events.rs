@@ -23,11 +23,17 @@ static STREAM: OnceLock<Mutex<File>> = OnceLock::new();
 
 /// The arguments of this process, starting with its name, without `OPTION`.
 pub fn arguments() -> Vec<OsString> {
-    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let mut words = all_arguments().to_vec();
     if is_asked(&words) {
         words.remove(1);
     }
     words
+}
+
+/// All arguments of this process, as they were before `title` has overwritten passwords in them.
+pub(crate) fn all_arguments() -> &'static [OsString] {
+    static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
+    ARGUMENTS.get_or_init(|| std::env::args_os().collect())
 }
 
 /// The arguments as text, as far as they are UTF-8.
@@ -41,12 +47,12 @@ fn is_asked(words: &[OsString]) -> bool {
 
 /// Whether another process of this program has started this one.
 pub fn is_child() -> bool {
-    std::env::args_os().nth(1).is_some_and(|word| word == CHILD)
+    all_arguments().get(1).is_some_and(|word| word == CHILD)
 }
 
 /// If events are wanted, they are written to stdout from now on, and nothing else is.
 pub fn begin() -> io::Result<()> {
-    if !is_asked(&std::env::args_os().collect::<Vec<_>>()) && !is_child() {
+    if !is_asked(all_arguments()) && !is_child() {
         return Ok(());
     }
     let stream = io::stdout().as_fd().try_clone_to_owned()?;

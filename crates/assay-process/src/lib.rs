@@ -16,6 +16,7 @@ pub mod scratch;
 pub mod screen;
 pub mod surroundings;
 pub mod terminal;
+pub mod title;
 pub mod underway;
 pub mod url_text;
 pub mod web;

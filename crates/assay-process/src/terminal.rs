@@ -10,6 +10,7 @@ use std::io::{Error, ErrorKind, IsTerminal, Write};
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use assay_record::text_without_secrets;
 use assay_report::{View, visible};
 
 /// Bold red, for errors.
@@ -61,10 +62,11 @@ pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Writes to stderr. Control characters become visible, except those of our colors: the text may contain what a server
-/// or a file says. Errors are ignored: there is nowhere left to report them.
+/// Writes to stderr. Control characters become visible, except those of our colors, and passwords are hidden: the text
+/// may contain what a server or a file says. Errors are ignored: there is nowhere left to report them.
 pub fn say(text: &str) {
-    let text = visible(text, stderr_color());
+    let text = text_without_secrets(text);
+    let text = visible(&text, stderr_color());
     let mut held = held();
     match &mut *held {
         // A loop of warnings must not fill the memory.
@@ -96,7 +98,6 @@ pub fn aside() -> Stdio {
 
 /// A warning on stderr, in one line.
 pub fn warn(words: &str) {
-    let words = assay_record::text_without_secrets(words);
     say(&format!("{} {words}\n", paint("warning:", YELLOW, stderr_color())));
 }
 

@@ -60,7 +60,9 @@ impl Announced {
     pub fn notes(&self) -> Vec<Note> {
         let mut notes: Vec<Note> = Vec::new();
         for file in self.note_files() {
-            let note = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let note = assay_record::read_file(&file, assay_record::WRITTEN_BYTES_MAX)
+                .ok()
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok());
             let _ = fs::remove_file(&file);
             notes.extend(note);
         }
@@ -98,7 +100,7 @@ pub fn all() -> Vec<Underway> {
     let entries = existing_folder().and_then(fs::read_dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut runs = Vec::new();
     for path in entries.filter(|path| path.extension().is_some_and(|ending| ending == "json")) {
-        let Ok(bytes) = fs::read(&path) else { continue };
+        let Ok(bytes) = assay_record::read_file(&path, assay_record::WRITTEN_BYTES_MAX) else { continue };
         match serde_json::from_slice::<Underway>(&bytes) {
             Ok(run) if run.goes_on() => runs.push(run),
             // Its process was killed.

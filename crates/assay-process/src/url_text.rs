@@ -1,10 +1,10 @@
 //! Shows the user's arguments: without passwords, and quoted for a shell.
 
-use assay_record::without_secrets;
+use assay_record::masked as text_masked;
 
 /// A database URL without its password.
 pub fn masked(url: &str) -> String {
-    without_secrets([url]).concat()
+    text_masked(url)
 }
 
 /// Arguments as one line that a POSIX shell splits into the same arguments.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use assay_record::{is_secret, text_without_logins, text_without_secrets};
+use assay_record::{is_secret, masked, text_without_logins, text_without_secrets};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
@@ -93,7 +93,7 @@ pub(crate) fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
 /// A value for display, without quotes around text and without passwords; the items of a list with commas in between.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => without_secrets(text),
+        Value::String(text) => masked(text),
         Value::Boolean(on) => if *on { "on" } else { "off" }.to_owned(),
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(","),
         other => other.to_string(),
@@ -118,7 +118,7 @@ fn public_value(key: &str, value: &Value) -> Value {
 const HIDDEN: &str = "***";
 
 fn public_text_of(key: &str, text: &str) -> String {
-    if is_secret(key) && !text.is_empty() { HIDDEN.to_owned() } else { without_secrets(text) }
+    if is_secret(key) && !text.is_empty() { HIDDEN.to_owned() } else { masked(text) }
 }
 
 /// A path with a value from the command line, without a password.
@@ -129,15 +129,6 @@ pub fn public_setting(set: &str) -> String {
             format!("{path}={}", public_text_of(key, value))
         }
         None => text_without_secrets(set),
-    }
-}
-
-/// A value may be one word, which may contain blanks and quotes, or a line of several.
-fn without_secrets(text: &str) -> String {
-    let is_url = text.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()));
-    match is_url {
-        true => assay_record::without_secrets([text]).concat(),
-        false => text_without_secrets(text),
     }
 }
 

@@ -85,8 +85,9 @@ impl Extent {
     }
 }
 
-/// The text of the copy at the end of `file`. `None`: there is none, or it does not fit the bytes before it.
-pub(crate) fn text_of(file: &mut (impl Read + Seek)) -> Option<Vec<u8>> {
+/// The text of the copy at the end of `file`. `None`: there is none, it is longer than `text_max`, or it does not fit
+/// the bytes before it.
+pub(crate) fn text_of(file: &mut (impl Read + Seek), text_max: u64) -> Option<Vec<u8>> {
     let end = file.seek(SeekFrom::End(0)).ok()?;
     let mut tail = [0; TAIL_BYTES];
     file.seek(SeekFrom::Start(end.checked_sub(TAIL_BYTES as u64)?)).ok()?;
@@ -95,7 +96,8 @@ pub(crate) fn text_of(file: &mut (impl Read + Seek)) -> Option<Vec<u8>> {
     let (begin, text_bytes) = (number(0), number(8));
     let checksum = u32::from_le_bytes(tail[16..20].try_into().expect("4 bytes"));
     let length = end.checked_sub(begin)?;
-    let fits = tail[20..] == TAG && length <= COMPRESSED_BYTES_MAX && text_bytes <= DECOMPRESSED_BYTES_MAX;
+    let fits =
+        tail[20..] == TAG && length <= COMPRESSED_BYTES_MAX && text_bytes <= text_max.min(DECOMPRESSED_BYTES_MAX);
     if !fits || length < HEAD_BYTES + TAIL_BYTES as u64 {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Files of records: their names, how they come to be, and what can go wrong.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -17,7 +17,33 @@ pub const COMPRESSED_BYTES_MAX: u64 = 256 << 20;
 /// Largest JSON text read; of a stream, without the totals that later ones replace.
 pub const DECOMPRESSED_BYTES_MAX: u64 = 1 << 30;
 
+/// Largest file read that people write, such as a recipe: what it becomes needs some fifty times as much memory.
+pub const WRITTEN_BYTES_MAX: u64 = 4 << 20;
+/// Largest file read that programs write, such as a journal or the instants of a trace.
+pub const LISTED_BYTES_MAX: u64 = 256 << 20;
+/// Bytes of values that any record may become. Reports of them need some three times as much again.
+const VALUES_MIN: u64 = 64 << 20;
+/// More of them for larger files: so many times their size. A long run's record becomes less than three times.
+const VALUES_FACTOR: u64 = 5;
+
 const NAME_LENGTH_MAX: usize = 80;
+
+/// How much memory a record may need, by the size of its file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Text that is in memory at once: a frame of a stream, or a whole JSON text.
+    pub(crate) text: u64,
+    /// Values.
+    pub(crate) values: u64,
+}
+
+impl Limits {
+    /// `bytes`: size of the file; of a pipe, 0.
+    pub(crate) fn of(bytes: u64) -> Limits {
+        let values = bytes.saturating_mul(VALUES_FACTOR).max(VALUES_MIN);
+        Limits { text: values, values }
+    }
+}
 
 /// Treatment of a file that already has the name of a new record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +118,16 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
         /// `COMPRESSED_BYTES_MAX` or `DECOMPRESSED_BYTES_MAX`.
+        limit_bytes: u64,
+    },
+    /// It stands for much more than it contains, such as a list of a million empty objects.
+    #[error("{path} would need more than {} MB of memory, and has {} KB", limit_bytes >> 20, bytes.div_ceil(1024))]
+    TooMuch {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// What a record of this size may need.
         limit_bytes: u64,
     },
     /// Not JSON, or not the fields of a record.
@@ -196,8 +232,45 @@ pub(crate) fn persist_numbered(
 /// The content of the file, if that is not too large.
 pub(crate) fn bytes_of(path: &Path, compressed_max: u64) -> Result<Vec<u8>, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
-    let bytes = read_bounded(File::open(path).map_err(failed)?, compressed_max).map_err(failed)?;
+    let bytes = read_bounded(open_file(path).map_err(failed)?, compressed_max).map_err(failed)?;
     bytes.ok_or_else(|| ReadError::TooLarge { path: path.to_owned(), limit_bytes: compressed_max })
+}
+
+/// Opens a file to read it. A named pipe is refused: without a writer, opening it would wait for ever.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    if is_pipe(path) {
+        let words = "it is a named pipe, which may have no writer: write it to a file first";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+    }
+    File::open(path)
+}
+
+/// Whether this is a named pipe, and not one that this process has open already, such as that of `<(…)`.
+pub fn is_pipe(path: &Path) -> bool {
+    let is_open = path == Path::new("/dev/stdin") || ["/dev/fd", "/proc"].iter().any(|folder| path.starts_with(folder));
+    !is_open && fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// The content of a file of at most `max` bytes.
+pub fn read_file(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {} MB", max >> 20));
+    read_bounded(open_file(path)?, max)?.ok_or_else(too_large)
+}
+
+/// The same of a text.
+pub fn read_text(path: &Path, max: u64) -> io::Result<String> {
+    let text = String::from_utf8(read_file(path, max)?);
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8"))
+}
+
+/// The last bytes of a file: at most `max`.
+pub fn read_end(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let mut file = open_file(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(max)))?;
+    let mut bytes = Vec::new();
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The rest of `from`; `None` if that is more than `max` bytes.

@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use assay_secret::json_without_secrets;
 use serde::Deserialize;
 
+use crate::budget::Budget;
 use crate::disk::{
     COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError, aside, bytes_of, folder_of,
     is_plain, is_special, may_create, persist_new, persist_numbered, read_bounded, sync_folder,
@@ -90,8 +92,13 @@ impl Record {
         if stream::is_stream(&mut source)? {
             return stream::read(&mut source, part).map(|found| found.record);
         }
-        let json = text_of(path, source.rest()?, DECOMPRESSED_BYTES_MAX)?;
+        let (limits, bytes) = (source.limits(), source.bytes());
+        let json = text_of(path, source.rest()?, limits.text.min(DECOMPRESSED_BYTES_MAX))?;
+        let budget = Budget::new(limits.values);
         let refused = |source: serde_json::Error| match source.is_eof() {
+            _ if budget.is_exceeded() => {
+                ReadError::TooMuch { path: path.to_owned(), bytes, limit_bytes: limits.values }
+            }
             true => ReadError::CutOff { path: path.to_owned() },
             false => ReadError::Content { path: path.to_owned(), source },
         };
@@ -100,7 +107,7 @@ impl Record {
         if !(1..=u64::from(FORMAT)).contains(&head.format) {
             return Err(ReadError::Format { path: path.to_owned(), format: head.format, tool: head.tool });
         }
-        serde_json::from_slice(&json).map_err(refused)
+        budget.read(&json).map_err(refused)
     }
 
     /// The record as a compressed file holds it.
@@ -110,7 +117,7 @@ impl Record {
 
     /// The record that `to_bytes` has written; `None`: it is damaged, or of another format.
     pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
-        let found = stream::read(&mut Source::new(Path::new("memory"), bytes), Part::Whole).ok()?;
+        let found = stream::read(&mut Source::of(Path::new("memory"), bytes, bytes.len() as u64), Part::Whole).ok()?;
         (found.whole_bytes == bytes.len() as u64).then_some(found.record)
     }
 
@@ -126,7 +133,8 @@ impl Record {
         if !is_plain(path) {
             return stream::whole_with_copy(self).map_err(failed);
         }
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
+        let text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
+        let mut text = json_without_secrets(&text).into_owned();
         text.push(b'\n');
         Ok(text)
     }
@@ -170,6 +178,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::event::{Event, Moment, WrittenSoFar};
 
     #[test]
     fn a_small_file_cannot_fill_the_memory() {
@@ -190,6 +199,48 @@ mod tests {
                 Ok(_) => None,
             };
             assert_eq!(exceeded, limit);
+        }
+    }
+
+    #[test]
+    fn a_small_file_that_stands_for_gigabytes_is_refused_with_a_sentence() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = Record { format: FORMAT, ..Record::default() };
+        let text = record.to_value().unwrap();
+        let list = |key: &str, item: &str, count: usize| {
+            let mut value = text.clone();
+            value[key] = "HERE".into();
+            value.to_string().replace("\"HERE\"", &format!("[{}]", vec![item; count].join(",")))
+        };
+        let note = r#"{"at":"2026-01-01T00:00:00.000Z","text":""}"#;
+        let (small, large) = (list("notes", note, 10), list("notes", note, 1_400_000));
+        let events = |record: &str| {
+            let head = Event::line(
+                &WrittenSoFar::begin(&Record { format: FORMAT, ..Record::default() }, Moment::Underway).0[0],
+            );
+            head + "\n" + &format!("{{\"noted\":{note}}}\n").repeat(record.len() / note.len())
+        };
+        for (name, text, is_refused) in [
+            ("small", small.clone(), false),
+            ("notes", large.clone(), true),
+            ("types", list("types", "\"\"", 3_000_000), true),
+            ("events", events(&large), true),
+            ("few events", events(&small), false),
+        ] {
+            let path = folder.path().join(format!("{name}.json.zst"));
+            let bytes = zstd::encode_all(text.as_bytes(), 3).unwrap();
+            assert!(bytes.len() < 256 << 10, "{name}: {}", bytes.len());
+            fs::write(&path, bytes).unwrap();
+            match Record::read(&path) {
+                Ok(_) => assert!(!is_refused, "{name}"),
+                Err(error) => {
+                    let words = error.to_string();
+                    assert!(
+                        is_refused && words.contains("would need more than 64 MB of memory, and has"),
+                        "{name}: {words}"
+                    );
+                }
+            }
         }
     }
 }

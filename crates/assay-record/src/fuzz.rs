@@ -18,7 +18,7 @@ pub fn fuzz_record(data: &[u8]) {
     if let Ok(found) = stream::read(&mut Source::new(Path::new("fuzz"), data), stream::Part::Whole) {
         found.record.to_bytes();
     }
-    let _ = copy::text_of(&mut Cursor::new(data));
+    let _ = copy::text_of(&mut Cursor::new(data), u64::MAX);
     if let Some(record) = stream::of_copy(Path::new("fuzz"), data, stream::Part::Thinned) {
         record.to_bytes();
     }

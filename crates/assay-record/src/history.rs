@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use assay_isolation::History;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::{COMPRESSED_BYTES_MAX, read_file};
 use crate::stream::{Frames, put_frame};
 
 /// Version of the format.
@@ -91,7 +92,7 @@ impl HistoryFile {
 impl ReadHistory {
     /// A file.
     pub fn read(path: &Path) -> io::Result<ReadHistory> {
-        ReadHistory::from_bytes(&std::fs::read(path)?)
+        ReadHistory::from_bytes(&read_file(path, COMPRESSED_BYTES_MAX)?)
     }
 
     /// The bytes of a file.

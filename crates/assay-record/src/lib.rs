@@ -9,6 +9,7 @@
 
 mod agents;
 mod attribute;
+mod budget;
 mod cases;
 mod columns;
 mod copy;
@@ -25,7 +26,6 @@ mod isolation;
 mod journal;
 mod note;
 mod public;
-mod secrets;
 mod source;
 mod stage;
 mod started;
@@ -44,10 +44,12 @@ pub use assay_measure::{
 };
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
+pub use assay_secret::{is_secret, masked, text_without_logins, text_without_secrets, without_secrets};
 pub use attribute::{Attribute, AttributeScope};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan, QueryStream, StreamQuery, Suite, is_same_digest};
 pub use disk::{
-    COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, ReadError, WriteError, may_create,
+    COMPRESSED_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DEFAULT_FOLDER, Existing, LISTED_BYTES_MAX, ReadError,
+    WRITTEN_BYTES_MAX, WriteError, is_pipe, may_create, open_file, read_end, read_file, read_text,
 };
 pub use event::{
     Connected, Connecting, Ended, Event, Exited, Fold, KnownScope, Moment, Notice, Readings, ScopeReadings, ServerName,
@@ -61,7 +63,6 @@ pub use host::Host;
 pub use isolation::Isolation;
 pub use journal::{journal_head, journal_line};
 pub use note::Note;
-pub use secrets::{is_secret, text_without_logins, text_without_secrets, without_secrets};
 pub use stage::Stage;
 pub use started::StartedServer;
 pub use status::Status;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::disk::{COMPRESSED_BYTES_MAX, ReadError};
+use crate::disk::{COMPRESSED_BYTES_MAX, Limits, ReadError, open_file};
 
 /// Read at once, at least.
 const PART_BYTES: usize = 1 << 20;
@@ -12,6 +12,8 @@ const PART_BYTES: usize = 1 << 20;
 /// A file, or bytes, on their way to a reader.
 pub(crate) struct Source<'a, R> {
     path: &'a Path,
+    /// Size of the file; 0 if that is unknown.
+    bytes: u64,
     from: R,
     held: Vec<u8>,
     /// Begin of what was not passed. passed <= held.len()
@@ -20,14 +22,35 @@ pub(crate) struct Source<'a, R> {
 
 impl<'a> Source<'a, File> {
     pub(crate) fn open(path: &'a Path) -> Result<Source<'a, File>, ReadError> {
-        let from = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-        Ok(Source::new(path, from))
+        let from = open_file(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        let bytes = from.metadata().map_or(0, |found| found.len());
+        Ok(Source::of(path, from, bytes))
     }
 }
 
 impl<'a, R: Read> Source<'a, R> {
     pub(crate) fn new(path: &'a Path, from: R) -> Source<'a, R> {
-        Source { path, from, held: Vec::new(), passed: 0 }
+        Source { path, bytes: 0, from, held: Vec::new(), passed: 0 }
+    }
+
+    /// What its record may need.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::of(self.bytes)
+    }
+
+    /// Size of the file; 0 if that is unknown.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The error of a record that needs more.
+    pub(crate) fn too_much(&self, limit_bytes: u64) -> ReadError {
+        ReadError::TooMuch { path: self.path.to_owned(), bytes: self.bytes, limit_bytes }
+    }
+
+    /// From a reader of so many bytes.
+    pub(crate) fn of(path: &'a Path, from: R, bytes: u64) -> Source<'a, R> {
+        Source { bytes, ..Source::new(path, from) }
     }
 
     pub(crate) fn path(&self) -> &'a Path {

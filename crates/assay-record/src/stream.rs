@@ -11,10 +11,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use assay_measure::{Interval, Latencies, Thinner};
+use assay_secret::json_without_secrets;
 use zstd::zstd_safe::{self, DCtx, InBuffer, OutBuffer};
 
+use crate::budget::Budget;
 use crate::copy::{self, Copied, Extent};
-use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, ReadError, WriteError};
+use crate::disk::{self, DECOMPRESSED_BYTES_MAX, Existing, Limits, ReadError, WriteError};
 use crate::event::{Ended, Event, Fold, KnownScope, Moment, WrittenSoFar};
 use crate::source::Source;
 use crate::stage::Stage;
@@ -36,7 +38,7 @@ const BEGIN: &[u8] = b"{\"started\":";
 pub(crate) fn frames(events: &[Event]) -> io::Result<Vec<u8>> {
     let (mut bytes, mut lines) = (Vec::new(), Vec::new());
     for event in events {
-        serde_json::to_writer(&mut lines, event)?;
+        lines.extend_from_slice(&public_line(event)?);
         lines.push(b'\n');
         if lines.len() >= FRAME_BYTES {
             put_frame(&mut bytes, &mut lines)?;
@@ -46,6 +48,16 @@ pub(crate) fn frames(events: &[Event]) -> io::Result<Vec<u8>> {
         put_frame(&mut bytes, &mut lines)?;
     }
     Ok(bytes)
+}
+
+/// An event as a line, without its end and without passwords: whoever made it may have overlooked one in the text of a
+/// statement, of a message, or of a configuration.
+fn public_line(event: &Event) -> io::Result<Vec<u8>> {
+    let line = serde_json::to_vec(event)?;
+    Ok(match json_without_secrets(&line) {
+        Cow::Owned(public) => public,
+        Cow::Borrowed(_) => line,
+    })
 }
 
 /// Appends a frame with the text, and empties that.
@@ -81,7 +93,7 @@ fn copy_of(stream: &mut (impl Read + Seek), known: Option<&Record>) -> io::Resul
         Some(_) => Lines::of(Part::Figures),
         None => {
             stream.seek(SeekFrom::Start(0))?;
-            let head = read(&mut Source::new(Path::new("stream"), &mut *stream), Part::Head);
+            let head = read(&mut Source::of(Path::new("stream"), &mut *stream, length), Part::Head);
             // What is kept of intervals follows from totals, which are at the end.
             let thinners = head.map(|head| head.record.stages.iter().map(thinner).collect());
             Lines { thinners: thinners.unwrap_or_default(), ..Lines::of(Part::Whole) }
@@ -89,7 +101,7 @@ fn copy_of(stream: &mut (impl Read + Seek), known: Option<&Record>) -> io::Resul
     };
     lines.others = Some(Vec::new());
     stream.seek(SeekFrom::Start(0))?;
-    let Ok((mut found, others)) = read_lines(&mut Source::new(Path::new("stream"), &mut *stream), lines) else {
+    let Ok((mut found, others)) = read_lines(&mut Source::of(Path::new("stream"), &mut *stream, length), lines) else {
         return Ok(None);
     };
     if found.record.status == Status::Running || found.whole_bytes != length || !found.is_compressed {
@@ -123,7 +135,9 @@ fn take_histograms(stages: &mut [Stage], known: &[Stage]) -> bool {
 
 /// A part of a record from the copy at its end. `None`: it has none that fits.
 pub(crate) fn read_copy(path: &Path, part: Part) -> Option<Record> {
-    of_copy(path, &copy::text_of(&mut File::open(path).ok()?)?, part)
+    let mut file = disk::open_file(path).ok()?;
+    let limits = Limits::of(file.metadata().ok()?.len());
+    of_copy(path, &copy::text_of(&mut file, limits.text)?, part)
 }
 
 /// A part of the record whose copy has this text.
@@ -257,6 +271,8 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>, part: Part) -> Result<ReadSt
 fn read_lines<R: Read>(source: &mut Source<R>, mut lines: Lines) -> Result<(ReadStream, Vec<u8>), ReadError> {
     let path = source.path();
     let too_large = || ReadError::TooLarge { path: path.to_owned(), limit_bytes: DECOMPRESSED_BYTES_MAX };
+    let limits = source.limits();
+    lines.budget = Budget::new(limits.values);
     let mut frames = Frames::default();
     // `at` is after a frame that may follow the last one with events.
     let (mut at, mut whole_bytes, mut broken) = (0, 0, None);
@@ -267,22 +283,23 @@ fn read_lines<R: Read>(source: &mut Source<R>, mut lines: Lines) -> Result<(Read
         while source.more()? {}
         let bytes = source.held();
         at = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        lines.take(path, &bytes[..at])?;
+        lines.take(path, &bytes[..at]).map_err(|error| lines.error(error, source))?;
         whole_bytes = at;
         broken = (at < bytes.len()).then_some(FrameEnd::Cut);
         source.pass(source.held().len());
     }
     while broken.is_none() && (!source.held().is_empty() || source.more()?) {
         let left = DECOMPRESSED_BYTES_MAX.checked_sub(lines.taken_bytes).ok_or_else(too_large)?;
-        match frames.next(source.held(), left) {
+        match frames.next(source.held(), left.min(limits.text)) {
             Ok((text, length)) => {
-                lines.take(path, text)?;
+                lines.take(path, text).map_err(|error| lines.error(error, source))?;
                 at += length;
                 if !copy::may_be_skippable(source.held()) {
                     whole_bytes = at;
                 }
                 source.pass(length);
             }
+            Err(FrameEnd::TooLarge) if left > limits.text => return Err(source.too_much(limits.text)),
             Err(FrameEnd::TooLarge) => return Err(too_large()),
             Err(FrameEnd::Cut) if source.more()? => {}
             Err(reason) => broken = Some(reason),
@@ -312,12 +329,20 @@ struct Lines {
     /// Number of lines so far, and the number of that in `so_far`.
     number: u64,
     so_far_number: u64,
+    /// What the values may still need.
+    budget: Budget,
 }
 
 impl Lines {
     fn of(part: Part) -> Lines {
         let (fold, others, so_far) = (Fold::default(), None, Vec::new());
-        Lines { part, fold, others, thinners: Vec::new(), so_far, taken_bytes: 0, number: 0, so_far_number: 0 }
+        let (thinners, budget) = (Vec::new(), Budget::new(u64::MAX));
+        Lines { part, fold, others, thinners, so_far, taken_bytes: 0, number: 0, so_far_number: 0, budget }
+    }
+
+    /// The error of a line: of one that needs too much, what that means for the file.
+    fn error<R: Read>(&self, error: ReadError, source: &Source<'_, R>) -> ReadError {
+        if self.budget.is_exceeded() { source.too_much(source.limits().values) } else { error }
     }
 
     fn take(&mut self, path: &Path, text: &[u8]) -> Result<(), ReadError> {
@@ -383,7 +408,7 @@ impl Lines {
             // Decoding the others is three quarters of the work of reading a head, and nobody asks a head for them.
             Part::Head => without_histograms(line, |before| before.ends_with("\"response\":")),
         };
-        parse(path, &line).map_err(|error| match error {
+        parse(path, &line, &self.budget).map_err(|error| match error {
             ReadError::Content { path, source } if number > 1 => ReadError::Event { path, number, source },
             error => error,
         })
@@ -424,17 +449,18 @@ fn kind_of(line: &[u8]) -> &[u8] {
 impl Event {
     /// As a line of text, without its end.
     pub fn line(&self) -> String {
-        serde_json::to_string(self).expect("events become JSON")
+        let line = public_line(self).expect("events become JSON");
+        String::from_utf8(line).expect("JSON is UTF-8")
     }
 
     /// The event of such a line; `None` if it is not one, or of a kind that was added later.
     pub fn of_line(line: &str) -> Option<Event> {
-        parse(Path::new(""), line.as_bytes()).ok().flatten()
+        parse(Path::new(""), line.as_bytes(), &Budget::new(Limits::of(0).values)).ok().flatten()
     }
 }
 
 /// `None`: an event of a kind that was added later.
-fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
+fn parse(path: &Path, line: &[u8], budget: &Budget) -> Result<Option<Event>, ReadError> {
     const KINDS: [&[u8]; 13] = [
         b"started",
         b"connected",
@@ -470,7 +496,7 @@ fn parse(path: &Path, line: &[u8]) -> Result<Option<Event>, ReadError> {
         }
     }
     match KINDS.contains(&kind) {
-        true => serde_json::from_slice(line).map(Some).map_err(refused),
+        true => budget.read(line).map(Some).map_err(refused),
         false => Ok(None),
     }
 }
@@ -656,8 +682,9 @@ pub(crate) fn amend(path: &Path, change: impl FnOnce(&mut Record)) -> Result<(),
     if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
         return Err(AmendError::Busy);
     }
+    let bytes = file.metadata().map_err(failed)?.len();
     let ReadStream { mut record, whole_bytes, is_damaged, is_compressed } =
-        read(&mut Source::new(path, &mut file), Part::Figures)?;
+        read(&mut Source::of(path, &mut file, bytes), Part::Figures)?;
     if is_damaged {
         return Err(AmendError::Damaged);
     }
@@ -701,7 +728,7 @@ pub struct Follow {
 impl Follow {
     /// From the beginning of the record at `path`.
     pub fn open(path: &Path) -> Result<Follow, ReadError> {
-        let file = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        let file = disk::open_file(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
         Ok(Follow { path: path.to_owned(), file, offset: 0 })
     }
 
@@ -710,6 +737,8 @@ impl Follow {
         let failed = |source| ReadError::Io { path: self.path.clone(), source };
         let (mut events, mut bytes, mut at) = (Vec::new(), Vec::new(), 0);
         let mut frames = Frames::default();
+        let bytes_now = self.file.metadata().map_or(0, |found| found.len());
+        let budget = Budget::new(Limits::of(bytes_now).values);
         // Part of a frame is read again: a writer that could not complete it takes it back.
         self.file.seek(SeekFrom::Start(self.offset)).map_err(failed)?;
         self.file.read_to_end(&mut bytes).map_err(failed)?;
@@ -724,7 +753,7 @@ impl Follow {
                 Err(FrameEnd::Damaged) => return Err(ReadError::NotARecord { path: self.path.clone() }),
             };
             for line in lines_of(text) {
-                events.extend(parse(&self.path, line)?);
+                events.extend(parse(&self.path, line, &budget)?);
             }
             at += length;
         }

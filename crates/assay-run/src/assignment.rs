@@ -1,11 +1,12 @@
 //! A spec with its workload, loaded and checked: what can be executed.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use assay_options::{OptionDeclaration, OptionKind, OptionValue};
 use assay_process::diagnostics::Trouble;
-use assay_record::Record;
+use assay_record::{Record, WRITTEN_BYTES_MAX, is_pipe, read_text};
 use assay_report::Promise;
 use assay_script::Program;
 use assay_seam::Dialect;
@@ -46,6 +47,12 @@ impl Assignment {
             let declared = program.options().iter().find(|option| option.key() == *key);
             let declared = declared.ok_or_else(|| wrong("", "the workload has no such option"))?;
             *value = typed(declared, value).map_err(|(text, reason)| wrong(&text, &reason))?;
+            // A script that opens it would wait for ever.
+            if let OptionValue::Text(text) = value
+                && is_pipe(Path::new(text))
+            {
+                return Err(wrong(text, "it is a named pipe, which may have no writer: write it to a file first"));
+            }
         }
         let load = &mut spec.load;
         if spec.task == "run" && load.sessions.is_none() && load.terminals.is_none() && load.find_rate.is_empty() {
@@ -147,8 +154,8 @@ pub fn recorded(path: &Path) -> Result<RunSpec, Trouble> {
 /// A spec in a file, or on stdin if that is `-`.
 pub fn written(path: &Path) -> Result<RunSpec, Trouble> {
     let text = match path.to_str() {
-        Some("-") => std::io::read_to_string(std::io::stdin()),
-        _ => std::fs::read_to_string(path),
+        Some("-") => std::io::read_to_string(std::io::stdin().take(WRITTEN_BYTES_MAX)),
+        _ => read_text(path, WRITTEN_BYTES_MAX),
     };
     let text = text.map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))?;
     let spec = RunSpec::from_json(&text).map_err(|wrong| in_file(path, Trouble::from(wrong)))?;

@@ -5,7 +5,7 @@
 //! key that was acknowledged twice is lost, too: the server assigned it again because it had forgotten the first. Keys
 //! whose first number is negative are not unique, and may occur again.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use assay_options::OptionValue;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
+use assay_process::title;
 use assay_record::ErrorTally;
 use assay_script::Key;
 use assay_seam::{Class, Nanos, Origin};
@@ -90,9 +91,8 @@ fn has_seen_a_crash(outcome: &Outcome) -> bool {
 }
 
 fn crash(command: &str) -> Result<(), Trouble> {
-    terminal::say(&format!("kill check: {}\n", assay_record::text_without_secrets(command)));
-    let status = Command::new("sh")
-        .args(["-c", command])
+    terminal::say(&format!("kill check: {command}\n"));
+    let status = title::shell(command)
         .stdin(Stdio::null())
         .stdout(terminal::aside())
         .status()

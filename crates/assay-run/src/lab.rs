@@ -57,7 +57,7 @@ pub fn settings(words: &[String]) -> Vec<ServerSetting> {
 
 /// A configuration file.
 pub fn read(path: &Path) -> Result<String, Trouble> {
-    std::fs::read_to_string(path)
+    record::read_text(path, record::WRITTEN_BYTES_MAX)
         .map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
 }
 

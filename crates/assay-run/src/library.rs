@@ -58,7 +58,7 @@ pub fn is_script(name: &str) -> bool {
 /// read, which is reported when it is loaded.
 pub fn files(name: &str) -> Vec<Vec<u8>> {
     if is_pgbench_script(name) {
-        return std::fs::read(name).into_iter().collect();
+        return assay_record::read_file(Path::new(name), assay_record::LISTED_BYTES_MAX).into_iter().collect();
     }
     library().files(name).unwrap_or_default()
 }
@@ -79,8 +79,8 @@ fn is_pgbench_script(name: &str) -> bool {
 
 /// A pgbench script, as Lua.
 fn of_pgbench(name: &str) -> Result<ScriptSource, Trouble> {
-    let text =
-        std::fs::read(name).map_err(|error| Trouble::environment(format!("cannot read the script {name}: {error}")))?;
+    let text = assay_record::read_file(Path::new(name), assay_record::LISTED_BYTES_MAX)
+        .map_err(|error| Trouble::environment(format!("cannot read the script {name}: {error}")))?;
     let script = assay_pgbench::Script::parse(name, &String::from_utf8_lossy(&text))
         .map_err(|error| Trouble::new(Exit::Workload, format!("script {name} cannot be loaded")).detail(error.0))?;
     let text = assay_pgbench::workload(&script).into_bytes();

@@ -26,7 +26,7 @@ pub fn rate_of(rate: &assay_spec::RateSpec) -> Result<Rate, String> {
 /// The instants in a file: each line has the seconds since the start, or a table with these in the first column;
 /// ascending.
 pub fn trace(path: &Path) -> Result<Arc<[Nanos]>, Trouble> {
-    let text = std::fs::read_to_string(path)
+    let text = assay_record::read_text(path, assay_record::LISTED_BYTES_MAX)
         .map_err(|error| Trouble::environment(format!("--rate-file {}: {error}", path.display())))?;
     let mut arrivals: Vec<Nanos> = Vec::new();
     for (number, line) in text.lines().enumerate() {

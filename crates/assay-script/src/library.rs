@@ -5,6 +5,7 @@
 //! current directory is not run by accident. `sysbench_order` restores sysbench's order: exact file, module on the
 //! search path, built-in.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::ScriptError;
@@ -226,6 +227,12 @@ impl Library {
 }
 
 fn read(path: &Path, display: &str) -> Result<ScriptSource, ScriptError> {
+    // One that this process has already, such as that of `<(…)`, has a writer.
+    let is_open = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    if !is_open && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        let message = format!("cannot read the script {display}: it is a named pipe, which may have no writer");
+        return Err(ScriptError::from_message(&message, ""));
+    }
     match std::fs::read(path) {
         Ok(text) => Ok(ScriptSource { display: display.to_owned(), path: Some(path.to_owned()), text }),
         Err(error) => Err(ScriptError::from_message(&format!("cannot read the script {display}: {error}"), "")),

@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod child;
-mod concealed;
 mod files;
 mod fuzz;
 mod load;
@@ -23,8 +22,8 @@ mod statements;
 pub mod values;
 mod wrong;
 
+pub use assay_secret::Concealed;
 pub use child::{ChildSpec, ChildWork};
-pub use concealed::Concealed;
 pub use files::IoSpec;
 pub use fuzz::fuzz_spec;
 pub use load::{AUTO_MAX, Arrival, CONNECTIONS, LoadSpec, RateSpec, SESSIONS_OF_SEARCH, Sessions, Terminals};

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use assay_process::diagnostics::{Trouble, nearest};
-use assay_process::{files, terminal, url_text};
+use assay_process::{files, terminal, title, url_text};
 use assay_seam::url::{Url, encoded};
 use assay_spec::Concealed;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ impl Databases {
     /// Reads the file; without one there are no entries.
     pub fn read() -> Result<Databases, Trouble> {
         let path = path()?;
-        let text = match fs::read_to_string(&path) {
+        let text = match assay_record::read_text(&path, assay_record::WRITTEN_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Databases { path, all: BTreeMap::new() });
@@ -141,7 +141,7 @@ fn failed(name: &str, why: &str) -> Trouble {
 
 /// What a command prints. The error is a lowercase fragment.
 fn output(command: &str) -> Result<String, String> {
-    let shell = Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output();
+    let shell = title::shell(command).stdin(Stdio::inherit()).stderr(Stdio::inherit()).output();
     let output = shell.map_err(|error| format!("cannot start /bin/sh: {error}"))?;
     if !output.status.success() {
         return Err(format!("`{command}` failed ({})", output.status));
@@ -151,7 +151,8 @@ fn output(command: &str) -> Result<String, String> {
 
 /// A file that nobody else can read. The error is a lowercase fragment.
 fn content(path: &Path) -> Result<String, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text = assay_record::read_text(path, assay_record::WRITTEN_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     match mode(path) & 0o077 {
         0 => Ok(text),
         _ => Err(format!("{} can be read by other users: chmod 600 {}", path.display(), path.display())),

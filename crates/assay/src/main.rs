@@ -13,11 +13,12 @@ use assay::commands::{
 };
 use assay::signals;
 use assay_process::diagnostics::{self, Exit, Trouble};
-use assay_process::{events, screen, terminal};
+use assay_process::{events, screen, terminal, title};
 use assay_record::{Event, Exited};
 use assay_run::execute;
 
 fn main() -> ExitCode {
+    title::hide_passwords();
     install_panic_hook();
     let ended = work();
     signals::wait_for_quit();

@@ -29,6 +29,7 @@ pub fn listen() -> Result<(), Trouble> {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if interrupt::arrived(signal) {
+                assay_lab::helpers::interrupt();
                 std::thread::spawn(move || quit_late(signal));
             } else {
                 quit(signal);
@@ -56,9 +57,9 @@ pub fn wait_for_quit() {
 /// Quits when an interrupt has not ended the program in time.
 fn quit_late(signal: i32) {
     std::thread::sleep(END_WITHIN);
-    terminal::say(
-        "error: the program did not end within 9 s of the interrupt: quitting; what was recorded so far is kept\n",
-    );
+    let kept = interrupt::record().map(|path| format!("; what was recorded so far is in {}", path.display()));
+    let kept = kept.unwrap_or_default();
+    terminal::say(&format!("error: the program did not end within 9 s of the interrupt: quitting{kept}\n"));
     quit(signal);
 }
 

@@ -77,7 +77,10 @@ impl Server {
         let described = FrontDescription {
             name: "pgbouncer".to_owned(),
             settings: vec![assay_lab::ServerSetting::new("max_client_conn", &max_clients.to_string())],
-            accounts: accounts.iter().map(|(name, password)| ((*name).to_owned(), (*password).to_owned())).collect(),
+            accounts: accounts
+                .iter()
+                .map(|(name, password)| ((*name).to_owned(), assay_lab::Concealed::password(*password)))
+                .collect(),
             behind: assay_lab::Behind::Primary,
         };
         let name = name_of("pgbouncer")?;

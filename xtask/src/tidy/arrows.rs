@@ -13,7 +13,8 @@ use super::metadata::{list, text};
 use xtask::steps::root;
 
 /// A crate, its allowed dependencies, and additional ones of its tests.
-const ARROWS: [(&str, &[&str], &[&str]); 41] = [
+const ARROWS: [(&str, &[&str], &[&str]); 42] = [
+    ("assay-secret", &[], &[]),
     ("assay-seam", &[], &[]),
     ("assay-options", &[], &[]),
     ("assay-random", &[], &[]),
@@ -38,7 +39,7 @@ const ARROWS: [(&str, &[&str], &[&str]); 41] = [
     ("assay-telemetry", &["assay-seam"], &[]),
     ("assay-machine", &["assay-random"], &[]),
     ("assay-fleet", &[], &[]),
-    ("assay-lab", &["assay-client", "assay-seam"], &["assay-products", "testkit"]),
+    ("assay-lab", &["assay-client", "assay-seam", "assay-secret"], &["assay-products", "testkit"]),
     ("assay-fronts", &["assay-lab"], &[]),
     (
         "assay-products",
@@ -57,8 +58,8 @@ const ARROWS: [(&str, &[&str], &[&str]); 41] = [
         &[],
     ),
     ("assay-recipe", &["assay-random", "assay-record"], &[]),
-    ("assay-record", &["assay-isolation", "assay-measure"], &[]),
-    ("assay-spec", &["assay-options", "assay-record", "assay-seam"], &[]),
+    ("assay-record", &["assay-isolation", "assay-measure", "assay-secret"], &[]),
+    ("assay-spec", &["assay-options", "assay-record", "assay-seam", "assay-secret"], &[]),
     ("assay-stats", &["assay-random"], &[]),
     ("assay-report", &["assay-isolation", "assay-record", "assay-stats"], &["assay-random", "testkit"]),
     ("assay-library", &["assay-record", "assay-report"], &[]),

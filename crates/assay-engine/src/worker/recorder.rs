@@ -569,12 +569,16 @@ impl Recorder {
     }
 }
 
+/// Bytes of the message that stands for all errors of a kind: a server may answer with megabytes.
+const MESSAGE_BYTES_MAX: usize = 4000;
+
 fn count_error(tally: &mut Tally, error: &StatementError) {
     let kind = (error.origin.name(), error.class.name(), error.code.number, error.code.state.as_str());
     let tally = tally.error(kind);
     tally.count += 1;
     if tally.message.is_empty() {
-        tally.message.clone_from(&error.message);
+        let end = error.message.floor_char_boundary(MESSAGE_BYTES_MAX);
+        error.message[..end].clone_into(&mut tally.message);
     }
 }
 

@@ -63,7 +63,7 @@ fn modules(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<String, Trouble> {
-    std::fs::read_to_string(path)
+    assay_record::read_text(path, assay_record::LISTED_BYTES_MAX)
         .map_err(|error| Trouble::environment(format!("cannot read {}: {error}", path.display())))
 }
 

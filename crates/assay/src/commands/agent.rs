@@ -8,6 +8,7 @@ use assay_io::process::{FilesLimit, HostFacts};
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::interrupt;
 use assay_process::terminal;
+use assay_process::url_text;
 use assay_run::fleet::DATABASE_VARIABLE;
 use assay_run::fleet::share::{AgentHost, remove_left_behind, serve};
 use assay_run::plan;
@@ -34,7 +35,7 @@ pub fn run(options: &AgentOptions) -> Result<Exit, Trouble> {
         cpus: u32::try_from(host.cpus).unwrap_or(u32::MAX),
         files: FilesLimit::raise().map_or(0, |limit| limit.soft),
         share: options.share,
-        allow_db: options.allow_db.iter().map(ToString::to_string).collect(),
+        allow_db: options.allow_db.iter().map(|pattern| url_text::masked(&pattern.to_string())).collect(),
         has_database: std::env::var_os(DATABASE_VARIABLE).is_some_and(|url| !url.is_empty()),
         is_private: bus.is_private(),
         busy: None,

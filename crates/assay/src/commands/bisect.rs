@@ -13,10 +13,11 @@ use assay_lab::Wanted;
 use assay_lab::binaries;
 use assay_lab::version::Version;
 use assay_process::diagnostics::{Exit, Trouble};
-use assay_process::{interrupt, terminal, url_text};
+use assay_process::{interrupt, terminal, title, url_text};
 use assay_record::{DEFAULT_FOLDER, Record, Status, Time};
 use assay_report::Findings;
 use assay_run::{names, plan, render};
+use assay_spec::Concealed;
 use assay_stats::{Bisection, BisectionLimits, NextTrial};
 use serde::{Deserialize, Serialize};
 
@@ -83,8 +84,8 @@ fn run_of(options: &BisectOptions) -> Result<String, Trouble> {
 /// What the folder is about, so that no search continues with the records of another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct State {
-    run: String,
-    candidates: Vec<String>,
+    run: Concealed,
+    candidates: Vec<Concealed>,
     /// Candidates that do not build or cannot be measured, by number.
     skipped: Vec<usize>,
 }
@@ -94,18 +95,23 @@ const STATE_FILE: &str = "bisect.json";
 /// The state of the search in this folder, or of a new one.
 fn state(folder: &Path, run: &str, candidates: &[String]) -> Result<State, Trouble> {
     let path = folder.join(STATE_FILE);
-    let new = State { run: run.to_owned(), candidates: candidates.to_vec(), skipped: Vec::new() };
-    let text = match std::fs::read(&path) {
+    let candidates = candidates.iter().map(|candidate| candidate.as_str().into()).collect();
+    let new = State { run: run.into(), candidates, skipped: Vec::new() };
+    let text = match assay_record::read_file(&path, assay_record::WRITTEN_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return new.write(folder).map(|()| new),
         Err(error) => return Err(Trouble::environment(format!("cannot read {}: {error}", path.display()))),
     };
     let known: State = serde_json::from_slice(&text)
         .map_err(|error| Trouble::environment(format!("{} is damaged: {error}", path.display())))?;
-    if (&known.run, &known.candidates) != (&new.run, &new.candidates) {
+    let shown = |state: &State| -> Vec<String> {
+        [&state.run].into_iter().chain(&state.candidates).map(Concealed::shown).collect()
+    };
+    let there = shown(&known);
+    if there != shown(&new) {
         return Err(Trouble::usage(format!("{} has the records of another search", folder.display()))
-            .detail(format!("RUN there: {}", known.run))
-            .detail(format!("candidates there: {}", known.candidates.join(" ")))
+            .detail(format!("RUN there: {}", there[0]))
+            .detail(format!("candidates there: {}", there[1..].join(" ")))
             .hint("choose another folder with --records"));
     }
     Ok(known)
@@ -336,8 +342,8 @@ impl Work<'_> {
         if !self.options.quiet {
             terminal::say(&format!("building {candidate}\n"));
         }
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(build.replace("{}", &url_text::shell_line(std::slice::from_ref(candidate))));
+        let line = build.replace("{}", &url_text::shell_line(std::slice::from_ref(candidate)));
+        let mut command = title::shell(&line);
         command.current_dir(&self.options.source).env("ASSAY_CANDIDATE", candidate).stdout(terminal::aside());
         let status =
             interrupt::run(command).map_err(|error| Trouble::environment(format!("cannot start sh: {error}")))?;
@@ -349,7 +355,8 @@ impl Work<'_> {
     }
 
     fn show(self, outcome: NextTrial) -> Result<Exit, Trouble> {
-        terminal::result(&assay_report::bisection_text(&self.search, &self.candidates, outcome))?;
+        let shown: Vec<String> = self.candidates.iter().map(|candidate| url_text::masked(candidate)).collect();
+        terminal::result(&assay_report::bisection_text(&self.search, &shown, outcome))?;
         if outcome == NextTrial::Found {
             let [good, bad] = self.ends;
             let (good, bad) = (render::group("good", good), render::group("bad", bad));

@@ -1,7 +1,6 @@
 //! `assay history`: a figure of many records over time, and when it changed.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -103,7 +102,7 @@ fn refuse_what_nothing_has(
 
 fn notes(asked: Option<&Path>, folder: &Path) -> Result<Vec<HistoryNote>, Trouble> {
     let path = asked.map_or_else(|| folder.join(NOTES), PathBuf::from);
-    let text = match fs::read_to_string(&path) {
+    let text = match assay_record::read_text(&path, assay_record::WRITTEN_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound && asked.is_none() => return Ok(Vec::new()),
         Err(error) => {

@@ -49,7 +49,7 @@ impl Process for ThisProcess {
 
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         if path != "-" {
-            return std::fs::read(path);
+            return assay_record::read_file(path.as_ref(), assay_record::LISTED_BYTES_MAX);
         }
         let mut bytes = Vec::new();
         io::stdin().read_to_end(&mut bytes)?;

@@ -1,6 +1,9 @@
 //! Ctrl-C, SIGTERM, and being killed.
 
+use std::os::unix::fs::PermissionsExt;
+
 use nix::sys::signal::Signal;
+use testkit::Kind;
 
 use crate::common::{Folder, ONE_TABLE};
 
@@ -181,4 +184,96 @@ fn a_record_whose_end_could_not_be_written_says_so() {
     let shown = folder.expect("show r.json.zst", 0).stdout;
     assert!(shown.contains("the end of this record could not be written"), "{shown}");
     assert!(!shown.contains("killed"), "{shown}");
+}
+
+/// Commands that start programs, make files or wait, and how long each takes on a quiet machine, in milliseconds.
+const INTERRUPTED: [(&str, u64); 8] = [
+    ("server start postgres --name NAME", 3000),
+    ("run tpcb --server mariadb --prepare --time 1s --record NAME.json", 5000),
+    ("run tpcb --server postgres --prepare --time 1s --record NAME.json", 4000),
+    ("prepare oltp_read_write --table-size 30000 --db sqlite:NAME.db --no-record", 1500),
+    ("run oltp_read_write --prepare --table-size 1000 --time 2s --db sqlite:NAME.db --record NAME.json", 2500),
+    ("sql 'SELECT 1' --runs 100000 --db sqlite:NAME.db --record NAME.json", 1500),
+    ("io --size 16M --files 2 --log-size 64K --time 1s --record NAME.json", 1500),
+    ("lab run lab.toml --folder NAME", 4000),
+];
+
+const SMALL_LAB: &str = r#"title = "Small"
+[server.db]
+product = "postgres"
+[data]
+prepare = "tpcb"
+[run]
+workload = "tpcb"
+time = "500ms"
+[trials]
+count = 2
+"#;
+
+/// Processes, of any user, whose environment or arguments have this text.
+fn processes_with(mark: &str) -> Vec<String> {
+    let read =
+        |path: std::path::PathBuf| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let pids =
+        entries.filter(|path| path.file_name().unwrap().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()));
+    let is_marked = |path: &std::path::PathBuf| {
+        let is_over = read(path.join("stat")).rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']));
+        !is_over && (read(path.join("environ")).contains(mark) || read(path.join("cmdline")).contains(mark))
+    };
+    pids.filter(is_marked).map(|path| read(path.join("cmdline")).replace('\0', " ")).collect()
+}
+
+#[test]
+fn a_command_interrupted_at_any_moment_leaves_nothing_running_and_nothing_half_made() {
+    let moments = if std::env::var_os("ASSAY_TEST_MATRIX").is_some() { 10 } else { 1 };
+    let mut state = 0x1e55_u64;
+    // Knuth's MMIX generator: its high bits.
+    let mut below = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    for (number, (line, within)) in (1..).zip(INTERRUPTED) {
+        let needs = |product: &str, kind: Kind| line.contains(product) && !kind.present();
+        if needs("mariadb", Kind::MariaDb) || needs("postgres", Kind::Postgres) {
+            continue;
+        }
+        // Each has a lab of its own: its first command makes the empty data directory.
+        let folder = Folder::new();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        folder.write("lab.toml", SMALL_LAB);
+        let mark = folder.path().display().to_string();
+        let lab = folder.path().join("lab");
+        let variables = [("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", "/usr/bin:/bin")];
+        for moment in 0..moments {
+            let line = line.replace("NAME", &format!("i{number}-{moment}"));
+            let (first, second) = (below(within), below(4) == 0);
+            let what = format!("assay {line}, interrupted after {first} ms{}", if second { " twice" } else { "" });
+            let begun = std::time::Instant::now();
+            let started = folder.start_with(&variables, &line);
+            while begun.elapsed().as_millis() < u128::from(first) {
+                std::thread::yield_now();
+            }
+            started.signal(Signal::SIGINT);
+            if second {
+                started.signal(Signal::SIGINT);
+            }
+            let ran = started.finish();
+            assert!(matches!(ran.code, Some(0 | 130)), "{what}: {}", ran.shown());
+            assert!(!ran.stderr.contains(".lock") && !ran.stderr.contains("did not end"), "{what}: {}", ran.shown());
+            // A server that was started before the interrupt is what was asked for.
+            if line.starts_with("server start") && ran.code == Some(0) {
+                folder.expect_with(&variables, &format!("server stop i{number}-{moment} --remove"), 0);
+            }
+            assert_eq!(processes_with(&mark), [""; 0], "{what}: {}", ran.shown());
+            let servers = std::fs::read_dir(lab.join("servers")).into_iter().flatten().flatten();
+            let left: Vec<_> = servers.map(|entry| entry.file_name()).collect();
+            assert!(left.is_empty(), "{what}: {left:?}");
+        }
+        // What is there is whole: the same command succeeds, with another name.
+        if line.starts_with("server start") {
+            folder.expect_with(&variables, &line.replace("NAME", "whole"), 0);
+            folder.expect_with(&variables, "server stop whole --remove", 0);
+        }
+    }
 }

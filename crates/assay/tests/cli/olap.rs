@@ -498,6 +498,7 @@ fn the_size_of_the_tables_is_looked_up_and_an_option_may_only_repeat_it() {
         let ran = folder.expect(&format!("{command} {flights} --first-year 2001 --years 2 --format json"), 0);
         assert_eq!(ran.findings()["asked"]["years"], 2);
     }
+}
 
 /// Counts for minutes.
 const ENDLESS: &str = r#"--- One query that takes minutes, and one that takes no time.

@@ -188,3 +188,33 @@ fn a_run_that_fails_before_its_first_success_leaves_its_record() {
     folder.expect("run ./fails.lua --db postgres://nobody@127.0.0.1:1/none --record n.json.zst", 4);
     assert!(!folder.names().contains(&"n.json.zst".to_owned()));
 }
+
+#[test]
+fn a_pipe_without_a_writer_is_refused_and_not_waited_for() {
+    let folder = Folder::new();
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+    for name in ["pipe.sql", "pipe.lua"] {
+        std::os::unix::fs::symlink("pipe", folder.path().join(name)).unwrap();
+    }
+    for line in [
+        "show pipe",
+        "compare pipe pipe",
+        "report pipe --html x",
+        "run --again pipe",
+        "run --spec pipe",
+        "run ./pipe.lua --db sqlite:a.db",
+        "run ycsb --properties pipe --prepare --db sqlite:a.db",
+        "run oltp_read_only --prepare --rate-file pipe",
+        "lab plan pipe",
+        "lab show pipe",
+        "sql ./pipe.sql --db sqlite:a.db",
+        "serve pipe --listen 127.0.0.1:0",
+        "history . --notes pipe",
+    ] {
+        let ran = folder.run(line);
+        assert!(ran.code.is_some_and(|code| (1..70).contains(&code)), "assay {line}\n{}", ran.shown());
+    }
+    let ran = folder.run("show pipe");
+    assert!(ran.stderr.contains("it is a named pipe, which may have no writer"), "{}", ran.shown());
+}

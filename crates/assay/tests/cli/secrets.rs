@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use assay_record::Record;
@@ -20,11 +20,20 @@ const OWN: [&str; 7] = [".pgpass", ".my.cnf", "services", "recipe.toml", "hosts.
 /// Everything that a command has written below the folder.
 #[track_caller]
 fn check_files(folder: &Folder, after: &str) {
+    check_files_but(folder, after, &[]);
+}
+
+/// The same, without files of these names anywhere.
+#[track_caller]
+fn check_files_but(folder: &Folder, after: &str, own: &[&str]) {
     let mut folders = vec![folder.path().to_owned()];
     while let Some(below) = folders.pop() {
         for path in std::fs::read_dir(below).unwrap().map(|entry| entry.unwrap().path()) {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            if path.is_dir() {
+            if own.contains(&&*name) {
+                continue;
+            }
+            if path.is_dir() && !path.is_symlink() {
                 folders.push(path);
             } else if path.parent() != Some(folder.path()) || !OWN.contains(&name.as_str()) {
                 let text = text_of(&path);
@@ -322,4 +331,240 @@ fn no_password_is_an_argument_of_a_process_that_an_experiment_or_a_duel_starts()
         assert!(children.iter().any(|line| line.ends_with(" --child ")), "{line}: {all}");
         assert!(!children.concat().contains(SECRET), "{line}: {all}");
     }
+}
+
+/// A command line for each command, with the secret wherever a user may write one; whether it succeeds.
+///
+/// A new command must be added here: what it writes, prints and starts is then searched.
+const EVERY_COMMAND: &[(&str, &str, bool)] = &[
+    ("prepare", "prepare tpcb --db DB --session-sql SQL", true),
+    (
+        "run",
+        "run tpcb --db DB --transactions 20 --session-sql SQL --tag note=postgres://me:hunter2@h/d --record r.json.zst",
+        true,
+    ),
+    ("run", "run tpcb --db DB --transactions 20 --record s.json --html=x", false),
+    ("run", "run tpcb --db postgres://me:hunter2@127.0.0.1:1/db", false),
+    (
+        "run",
+        "run tpcb --server nosuch:15 --set 'primary_conninfo=host=h password=hunter2' --set nosuch=me:hunter2@h",
+        false,
+    ),
+    ("run", "run --again r.json.zst --kill-check 'x --password hunter2' --db DB --record r2.json", false),
+    ("check", "check tpcb --db DB --session-sql SQL", true),
+    ("exec", "exec tpcb nosuch --db mysql://me:hunter2@127.0.0.1:1/db", false),
+    ("cleanup", "cleanup tpcb --db mysql://me:hunter2@127.0.0.1:1/db", false),
+    ("list", "list metrics", true),
+    ("show", "show r.json.zst --verbose", true),
+    ("tag", "tag r.json.zst other=postgres://me:hunter2@h/d", true),
+    ("note", "note postgres://me:hunter2@h/d", false),
+    ("compare", "compare r.json.zst r.json.zst", true),
+    ("explain", "explain r.json.zst r.json.zst", true),
+    (
+        "duel",
+        "duel 'tpcb --db DB --tag a=me:hunter2@h' 'tpcb --db DB' '--common=--transactions 5' --trials 1 --records duel",
+        true,
+    ),
+    (
+        "bisect",
+        "bisect 'tpcb --db DB --transactions 5 --tag url=postgres://me:hunter2@h/{}' --values a,b --trials 3 \
+         --records bisect",
+        false,
+    ),
+    (
+        "report",
+        "report r.json.zst --html r.html --markdown r.md --csv r.csv --prometheus r.prom --svg svg --json r3.json",
+        true,
+    ),
+    ("new workload", "new workload nosuch/postgres://me:hunter2@h/d.lua", false),
+    ("new recipe", "new recipe nosuch/postgres://me:hunter2@h/d.toml", false),
+    ("lua stubs", "lua stubs stubs.lua", true),
+    ("schema", "schema recipe", true),
+    ("library", "library . 'url=postgres://me:hunter2@h/d'", true),
+    ("history", "history . --metric tps url=postgres://me:hunter2@h/d", true),
+    ("serve", "serve postgres://me:hunter2@h/d", false),
+    ("completions", "completions zsh", true),
+    ("manual", "manual pages", true),
+    ("top", "top postgres://me:hunter2@127.0.0.1:1/db", false),
+    ("db add", "db add prod postgres://me:hunter2@h/d", false),
+    ("db add", "db add other postgres://me@127.0.0.1:1/d --password-command 'echo hunter2 # --password hunter2'", true),
+    ("db list", "db list", true),
+    ("db test", "db test other", false),
+    ("db remove", "db remove other", true),
+    (
+        "sql",
+        "sql 'SELECT \"postgres://me:hunter2@h/d\"' 'SELECT 1 -- password=hunter2' --db DB --runs 2 --record sql.json.zst",
+        true,
+    ),
+    ("olap", "olap ./suite.lua --db DB --session-sql SQL --record olap.json", true),
+    (
+        "io",
+        "io --size 1M --files 1 --log-size 64K --time 200ms --tag url=postgres://me:hunter2@h/d --record io.json.zst",
+        true,
+    ),
+    ("lab list", "lab list", true),
+    ("lab plan", "lab plan secret.toml", true),
+    ("lab run", "lab run secret.toml --folder lab1", true),
+    ("lab run", "lab run secret.toml --folder lab2 --set 'step.look.command=false --password hunter2'", false),
+    ("lab status", "lab status lab1", true),
+    ("lab show", "lab show lab1 --html lab.html --markdown lab.md --csv lab.csv", true),
+    ("lab bundle", "lab bundle lab1 --output lab.tar.gz", true),
+    ("lab schema", "lab schema", true),
+    ("agent", "agent --nats nats://me:hunter2@127.0.0.1:1", false),
+    ("fleet status", "fleet status --nats nats://me:hunter2@127.0.0.1:1", false),
+    ("fleet doctor", "fleet doctor --nats nats://me:hunter2@127.0.0.1:1", false),
+    ("fleet collect", "fleet collect --nats nats://me:hunter2@127.0.0.1:1", false),
+    ("server start", "server start nosuch:15 --set 'primary_conninfo=password=hunter2'", false),
+    ("server list", "server list", true),
+    ("server stop", "server stop postgres://me:hunter2@h", false),
+    ("server kill", "server kill postgres://me:hunter2@h", false),
+    ("server restart", "server restart postgres://me:hunter2@h", false),
+    ("server log", "server log postgres://me:hunter2@h", false),
+    ("server sources", "server sources postgres", true),
+    ("server images", "server images", true),
+    ("server shell", "server shell postgres://me:hunter2@h", false),
+    (
+        "sysbench",
+        "sysbench oltp_read_only --db-driver=mysql --mysql-port=1 --mysql-host=127.0.0.1 --mysql-password=hunter2 run",
+        false,
+    ),
+    ("pgbench", "pgbench 'host=127.0.0.1 port=1 password=hunter2'", false),
+];
+
+/// An experiment whose values hold the secret in every way in which a recipe can.
+const SECRETIVE: &str = r#"title = "Of postgres://me:hunter2@h/d"
+
+[server.db]
+url = "sqlite:lab.db"
+
+[run]
+workload = "tpcb --prepare"
+options = { transactions = 5 }
+session_sql = ["SELECT 'host=h password=hunter2'"]
+
+[trials]
+count = 1
+repeats = 0
+
+[[step]]
+name = "look"
+when = "before-measure"
+command = "test -n postgres://me:hunter2@h/d; : mysql -uroot -phunter2"
+"#;
+
+const SUITE: &str = r#"--- One query.
+function queries()
+  assay.query{ name = "Q1", text = "SELECT 'host=h password=hunter2' AS x, 1" }
+end
+"#;
+
+/// Every command that can be given, with those below it: `lab run`.
+fn leaves(command: &clap::Command, above: &str) -> Vec<String> {
+    let below = |one: &clap::Command| {
+        let name = format!("{above} {}", one.get_name()).trim().to_owned();
+        match one.has_subcommands() {
+            true => leaves(one, &name),
+            false => vec![name],
+        }
+    };
+    command.get_subcommands().flat_map(below).collect()
+}
+
+/// Arguments of the processes below this one, and the variables of those that run as another user.
+fn seen_below(pid: u32, seen: &mut String) {
+    let owner = |place: &str| std::fs::metadata(place).ok().map(|found| found.uid());
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return };
+    for thread in threads.flatten() {
+        let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+            let place = format!("/proc/{child}");
+            let read = |name: &str| std::fs::read(format!("{place}/{name}")).unwrap_or_default();
+            *seen += &String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            if owner(&place) != owner("/proc/self") {
+                *seen += &String::from_utf8_lossy(&read("environ"));
+            }
+            seen_below(child, seen);
+        }
+    }
+}
+
+#[test]
+fn every_command_keeps_a_marked_password_from_files_streams_and_titles() {
+    let all = leaves(&assay::command_line::definition_of(&[]), "");
+    for (name, _, _) in EVERY_COMMAND {
+        assert!(all.iter().any(|one| one == name), "there is no command {name}");
+    }
+    for name in &all {
+        assert!(EVERY_COMMAND.iter().any(|(one, _, _)| one == name), "no line with a password for `assay {name}`");
+    }
+    let folder = Folder::new();
+    folder.write("secret.toml", SECRETIVE);
+    folder.write("suite.lua", SUITE);
+    let mut seen = String::new();
+    for (_, line, succeeds) in EVERY_COMMAND {
+        let line = line.replace(" DB", " sqlite:a.db").replace(" SQL", " 'SELECT \"x\" /* password=hunter2 */'");
+        let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+        let file = |path: &Path| std::fs::File::create(path).unwrap();
+        let mut command = folder.command(&line);
+        command.env("PATH", "/usr/bin:/bin").env("PGPASSWORD", SECRET).env("ASSAY_LAB", folder.path().join("lab"));
+        let mut child = command.stdout(file(&stdout)).stderr(file(&stderr)).spawn().unwrap();
+        let status = loop {
+            seen_below(child.id(), &mut seen);
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => std::thread::yield_now(),
+            }
+        };
+        let said = std::fs::read_to_string(&stderr).unwrap();
+        assert_eq!(status.success(), *succeeds, "assay {line}: {status}\n{said}");
+        assert_ne!(status.code(), Some(70), "assay {line}\n{said}");
+        // The user keeps passwords in a recipe and in the command of a database's name.
+        check_files_but(&folder, &line, &["secret.toml", "suite.lua", "databases.toml"]);
+        assert!(!seen.contains(SECRET), "assay {line} started: {seen}");
+        seen.clear();
+    }
+}
+
+#[test]
+fn other_users_do_not_see_passwords_in_the_arguments_of_a_command() {
+    let folder = Folder::new();
+    let line = "run oltp_read_only --time 0 --interval 100ms --no-record --tables 1 --table-size 10 --prepare \
+                --db sqlite:a.db --tag url=postgres://me:hunter2@h/d";
+    let mut run = folder.start(line);
+    run.wait_for("   0.2   ");
+    let title = std::fs::read(format!("/proc/{}/cmdline", run.pid())).unwrap();
+    let title = String::from_utf8_lossy(&title).replace('\0', " ");
+    run.signal(Signal::SIGINT);
+    run.finish();
+    assert!(title.contains("--time 0 ") && title.contains("postgres://me:***@") && !title.contains(SECRET), "{title}");
+}
+
+#[test]
+fn no_password_of_a_setting_reaches_what_a_server_and_its_record_leave() {
+    if !Kind::Postgres.present() {
+        return;
+    }
+    let folder = Folder::new();
+    let lab = folder.path().join("lab");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let variables = [("ASSAY_LAB", lab.to_str().unwrap()), ("PATH", "/usr/bin:/bin")];
+    let set = "--set 'primary_conninfo=host=127.0.0.1 port=1 user=u password=hunter2'";
+    let run = format!("run tpcb --server postgres {set} --prepare --time 500ms --record r.json.zst");
+    folder.expect_with(&variables, &run, 0);
+    folder.expect_with(&variables, &format!("server start postgres --name p {set}"), 0);
+    // What PostgreSQL itself reads, and what starts it again.
+    let own = ["postgresql.conf", "passwords.json"];
+    for line in ["server list", "server log p", "server images", "show r.json.zst --verbose", "server restart p"] {
+        let ran = folder.expect_with(&variables, line, 0);
+        assert!(!ran.shown().contains(SECRET), "assay {line}\n{}", ran.shown());
+        check_files_but(&folder, line, &own);
+    }
+    for name in ["passwords.json", "postgresql.conf"] {
+        let mode = std::fs::metadata(lab.join("servers/p").join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    folder.expect_with(&variables, "server stop p", 0);
+    let record = Record::read(&folder.path().join("r.json.zst")).unwrap();
+    let started = record.environment.started.unwrap();
+    assert!(started.configuration.values().any(|text| text.contains("password=***")), "{started:?}");
 }

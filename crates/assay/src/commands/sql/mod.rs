@@ -173,7 +173,7 @@ fn cases(statements: &[String]) -> Result<SqlSpec, Trouble> {
     let several = statements.len() > 1;
     for (word, number) in statements.iter().zip(1..) {
         if Path::new(word).extension().is_some_and(|ending| ending == "toml") {
-            let text = std::fs::read_to_string(word)
+            let text = assay_record::read_text(word.as_ref(), assay_record::WRITTEN_BYTES_MAX)
                 .map_err(|error| Trouble::environment(format!("cannot read {word}: {error}")))?;
             let file = CaseFile::read(&text).map_err(|error| {
                 let trouble = Trouble::usage(format!("cannot use {word}"));
@@ -188,7 +188,7 @@ fn cases(statements: &[String]) -> Result<SqlSpec, Trouble> {
             let name = if several { format!("sql{number}") } else { "sql".to_owned() };
             let is_file = word.ends_with(".sql") && !word.contains(char::is_whitespace);
             let sql = match is_file {
-                true => std::fs::read_to_string(word)
+                true => assay_record::read_text(word.as_ref(), assay_record::LISTED_BYTES_MAX)
                     .map_err(|error| Trouble::environment(format!("cannot read {word}")).detail(error.to_string()))?,
                 false => word.clone(),
             };
