@@ -1,12 +1,16 @@
 //! The HTTP server of live metrics and of pages over records. It reads: other methods than GET and HEAD are refused.
 //!
+//! A page of somebody else that the user's browser shows must not read ours: a request is answered only if its `Host`
+//! is the address that it arrived at, or a name of this machine for itself (DNS rebinding). Beyond a loopback address,
+//! the path begins with a token, or the request has it as `Authorization: Bearer`.
+//!
 //! hyper, on a thread of its own with its own runtime: nothing on the measured path ever waits for it. It listens
 //! before it returns, so that a port in use is reported immediately, and until the process ends. Connections, requests
 //! and their time are limited.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +18,9 @@ use futures_util::stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -104,33 +110,146 @@ impl Answer {
     }
 }
 
-/// Serves at `address`, on a thread of this name, and returns where it listens. `answer` gets the path of a request,
-/// decoded, without its query.
+/// The environment variable with the token of servers beyond loopback; without it, the token is random.
+pub const TOKEN_VARIABLE: &str = "ASSAY_TOKEN";
+/// A token that can be guessed is none.
+const TOKEN_LENGTH_MIN: usize = 16;
+
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Its address.
+    pub address: SocketAddr,
+    /// For a browser, with the token if it needs one; ends in a slash.
+    pub url: String,
+}
+
+/// Serves at `address`, on a thread of this name. `answer` gets the path of a request, decoded, without its query and
+/// the token.
 pub fn serve(
     address: SocketAddr,
     thread: &str,
     answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
-) -> io::Result<SocketAddr> {
+) -> io::Result<Listening> {
+    let token = if address.ip().is_loopback() { None } else { Some(token()?) };
+    serve_with(address, token, thread, answer)
+}
+
+fn serve_with(
+    address: SocketAddr,
+    token: Option<String>,
+    thread: &str,
+    answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
+) -> io::Result<Listening> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let answer: Arc<Answers> = Arc::new(answer);
-    std::thread::Builder::new().name(thread.to_owned()).spawn(move || runtime.block_on(accept(listener, answer)))?;
-    Ok(address)
+    let path = token.as_ref().map_or(String::new(), |token| format!("{token}/"));
+    let server = Arc::new(Server { token, answer: Box::new(answer) });
+    std::thread::Builder::new().name(thread.to_owned()).spawn(move || runtime.block_on(accept(listener, server)))?;
+    Ok(Listening { address, url: format!("http://{address}/{path}") })
 }
 
-type Answers = dyn Fn(&str) -> Answer + Send + Sync;
+fn token() -> io::Result<String> {
+    let Some(given) = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty()) else {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(format!("no random numbers: {error}")))?;
+        return Ok(random.map(|byte| format!("{byte:02x}")).concat());
+    };
+    let is_plain = given.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    match is_plain && given.len() >= TOKEN_LENGTH_MIN {
+        true => Ok(given),
+        false => Err(io::Error::other(format!(
+            "{TOKEN_VARIABLE} must have at least {TOKEN_LENGTH_MIN} letters, digits, - and _"
+        ))),
+    }
+}
 
-async fn accept(listener: TcpListener, answer: Arc<Answers>) {
+struct Server {
+    /// `None`: whoever reaches a loopback address is this machine.
+    token: Option<String>,
+    answer: Box<dyn Fn(&str) -> Answer + Send + Sync>,
+}
+
+impl Server {
+    /// `head`: of a GET or HEAD that has arrived at `local`.
+    fn answer(&self, head: &Head, local: IpAddr) -> Answer {
+        if !head.hosts.iter().all(|host| is_own(host, local)) {
+            let words = format!("403: this server answers for localhost and for the address {local} only");
+            return Answer::text(StatusCode::FORBIDDEN, words);
+        }
+        let Some(token) = &self.token else { return (self.answer)(&head.path) };
+        let path = head.path.strip_prefix('/').unwrap_or_default();
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        let is_in_path = is_same(first, token);
+        match is_in_path || head.bearer.as_ref().is_some_and(|bearer| is_same(bearer, token)) {
+            true if is_in_path => (self.answer)(&format!("/{rest}")),
+            true => (self.answer)(&head.path),
+            false => Answer::missing("nothing is here: the path must begin with the token that assay has printed"),
+        }
+    }
+}
+
+/// Compares without telling by its time how much is the same.
+fn is_same(one: &str, other: &str) -> bool {
+    let differing = one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    one.len() == other.len() && differing == 0
+}
+
+/// What matters of a request's head.
+struct Head {
+    /// Decoded.
+    path: String,
+    /// Every name that the request gives for this server, with or without a port.
+    hosts: Vec<String>,
+    bearer: Option<String>,
+}
+
+impl Head {
+    /// `None`: it says twice for whom it is. Who does not say so at all is no browser.
+    fn of(request: &Request<Incoming>) -> Option<Head> {
+        let named: Vec<_> = request.headers().get_all(HOST).iter().collect();
+        if named.len() > 1 {
+            return None;
+        }
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let of_url = request.uri().authority().map(ToString::to_string);
+        let hosts = named.into_iter().map(text).chain(of_url).collect();
+        let bearer = request.headers().get(AUTHORIZATION).map(text);
+        let bearer = bearer.and_then(|value| value.strip_prefix("Bearer ").map(|token| token.trim().to_owned()));
+        let path = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
+        Some(Head { path, hosts, bearer })
+    }
+}
+
+/// Whether a `Host` is a name of this machine for itself, or the address at which the request has arrived. The port may
+/// be another one: that of a tunnel.
+fn is_own(host: &str, local: IpAddr) -> bool {
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, port)) => (address, port.strip_prefix(':').or(port.is_empty().then_some("0"))),
+        None => host.split_once(':').map_or((host, Some("0")), |(name, port)| (name, Some(port))),
+    };
+    if port.is_none_or(|port| port.parse::<u16>().is_err()) {
+        return false;
+    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    match name.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback() || address.to_canonical() == local.to_canonical(),
+        Err(_) => name.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+async fn accept(listener: TcpListener, server: Arc<Server>) {
     let listener = tokio::net::TcpListener::from_std(listener).expect("the runtime does I/O");
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let place = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
         match listener.accept().await {
             Ok((stream, _)) => {
-                let answer = Arc::clone(&answer);
-                let service = service_fn(move |request| answered(request, Arc::clone(&answer)));
+                let Ok(local) = stream.local_addr() else { continue };
+                let server = Arc::clone(&server);
+                let service = service_fn(move |request| answered(request, Arc::clone(&server), local.ip()));
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(HEAD_TIME_MAX)
@@ -152,11 +271,15 @@ async fn accept(listener: TcpListener, answer: Arc<Answers>) {
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-async fn answered(request: Request<Incoming>, answer: Arc<Answers>) -> Result<Response<Body>, Infallible> {
-    let found = match *request.method() {
-        Method::GET | Method::HEAD => {
-            let path = percent_encoding::percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
-            let found = tokio::task::spawn_blocking(move || answer(&path)).await;
+async fn answered(
+    request: Request<Incoming>,
+    server: Arc<Server>,
+    local: IpAddr,
+) -> Result<Response<Body>, Infallible> {
+    let found = match (request.method(), Head::of(&request)) {
+        (_, None) => Answer::text(StatusCode::BAD_REQUEST, "400: a request has one Host"),
+        (&Method::GET | &Method::HEAD, Some(head)) => {
+            let found = tokio::task::spawn_blocking(move || server.answer(&head, local)).await;
             found.unwrap_or_else(|_| Answer::failure("internal error"))
         }
         _ => Answer::text(StatusCode::METHOD_NOT_ALLOWED, "only GET"),
@@ -220,22 +343,79 @@ mod tests {
             "/a b" => Answer::of("text/plain", "found"),
             _ => Answer::missing("nothing there"),
         };
-        let address = serve("127.0.0.1:0".parse().unwrap(), "test", answer).unwrap();
-        let found = ask(address, "GET /a%20b?x=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+        let address = serve("127.0.0.1:0".parse().unwrap(), "test", answer).unwrap().address;
+        let found = ask(address, "GET /a%20b?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(found.starts_with("HTTP/1.1 200 OK\r\n") && found.ends_with("\r\n\r\nfound"), "{found}");
-        let head = ask(address, "HEAD /a%20b HTTP/1.1\r\nHost: x\r\n\r\n");
+        let head = ask(address, "HEAD /a%20b HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
         assert!(head.contains("Content-Length: 5\r\n") && head.ends_with("\r\n\r\n"), "{head}");
         for (request, status) in [
-            ("GET /other HTTP/1.1\r\n\r\n", "404"),
-            ("POST /a%20b HTTP/1.1\r\nContent-Length: 1\r\n\r\nx", "405"),
-            ("DELETE /a%20b HTTP/1.1\r\n\r\n", "405"),
+            ("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"),
+            ("POST /a%20b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx", "405"),
+            ("DELETE /a%20b HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"),
             ("nonsense\r\n\r\n", "400"),
         ] {
             assert!(ask(address, request).starts_with(&format!("HTTP/1.1 {status} ")), "{request}");
         }
         // A client that says nothing does not keep others waiting.
         let _silent = TcpStream::connect(address).unwrap();
-        assert!(ask(address, "GET /a%20b HTTP/1.1\r\n\r\n").ends_with("found"));
+        assert!(ask(address, "GET /a%20b HTTP/1.0\r\n\r\n").ends_with("found"));
         assert_eq!(serve(address, "test", answer).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn only_requests_for_this_machine_are_answered() {
+        let listening = serve("127.0.0.1:0".parse().unwrap(), "test", |_| Answer::of("text/plain", "found")).unwrap();
+        let status = |head: &str| ask(listening.address, head)[9..12].to_owned();
+        for host in ["localhost", "LOCALHOST.:99", "127.0.0.1", "127.0.0.1:80", "127.1.2.3", "[::1]", "[::1]:8642"] {
+            assert_eq!(status(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")), "200", "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:80",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "0.0.0.0",
+            "[::2]",
+            "[::1]x",
+            "localhost:x",
+            "",
+            "localhost@evil.example",
+        ] {
+            assert_eq!(status(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")), "403", "{host}");
+        }
+        for (head, wanted) in [
+            ("GET / HTTP/1.0\r\n\r\n", "200"),
+            ("GET / HTTP/1.1\r\n\r\n", "200"),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", "400"),
+            ("GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n", "403"),
+            ("GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "403"),
+            ("GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "200"),
+        ] {
+            assert_eq!(status(head), wanted, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn beyond_loopback_a_request_needs_the_token() {
+        let token = || Some("0123456789abcdef".to_owned());
+        let answer = |path: &str| Answer::of("text/plain", format!("at {path}"));
+        let listening = serve_with("127.0.0.1:0".parse().unwrap(), token(), "test", answer).unwrap();
+        assert_eq!(listening.url, format!("http://{}/0123456789abcdef/", listening.address));
+        let get = |path: &str, more: &str| {
+            let answer = ask(listening.address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n"));
+            format!("{} {}", &answer[9..12], answer.rsplit("\r\n\r\n").next().unwrap().trim())
+        };
+        assert_eq!(get("/0123456789abcdef/metrics", ""), "200 at /metrics");
+        assert_eq!(get("/0123456789abcdef", ""), "200 at /");
+        assert_eq!(get("/metrics", "Authorization: Bearer 0123456789abcdef\r\n"), "200 at /metrics");
+        for (path, more) in [("/metrics", ""), ("/", ""), ("/0123456789abcdeF/", ""), ("/0123456789abcde/x", "")] {
+            assert_eq!(&get(path, more)[..3], "404", "{path}");
+        }
+        assert_eq!(&get("/", "Authorization: Bearer x\r\n")[..3], "404");
+        // What is not on this machine alone always has one.
+        let open = serve("0.0.0.0:0".parse().unwrap(), "test", answer).unwrap();
+        let path = open.url.rsplit_once(&format!(":{}/", open.address.port())).unwrap().1;
+        assert_eq!(path.len(), 33);
     }
 }

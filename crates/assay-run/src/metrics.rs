@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use assay_process::diagnostics::Trouble;
+use assay_process::terminal;
 use assay_process::web::{self, Answer};
 
 /// The served text.
@@ -27,7 +28,7 @@ impl Metrics {
             "/metrics" | "/" => Answer::of("text/plain; version=0.0.4; charset=utf-8", served.text()),
             _ => Answer::missing("metrics are at /metrics"),
         };
-        web::serve(address, "metrics", answer).map_err(|error| {
+        let listening = web::serve(address, "metrics", answer).map_err(|error| {
             let trouble = Trouble::environment(format!("cannot serve metrics at {address}")).detail(error.to_string());
             match error.kind() {
                 std::io::ErrorKind::AddrInUse => {
@@ -37,6 +38,9 @@ impl Metrics {
                     .hint("use an address of this machine and a free port, such as `--metrics-listen 127.0.0.1:9090`"),
             }
         })?;
+        if !address.ip().is_loopback() {
+            terminal::say(&format!("metrics: {}metrics\n", listening.url));
+        }
         Ok(SERVED.get_or_init(|| metrics).clone())
     }
 

@@ -108,38 +108,28 @@ impl Served {
     }
 
     fn begin(address: SocketAddr) -> Result<Served, Trouble> {
-        // Whoever reaches a loopback address is this machine; elsewhere, only who knows the address of the page.
-        let token = match address.ip().is_loopback() {
-            true => String::new(),
-            false => {
-                let mut random = [0; 16];
-                getrandom::fill(&mut random)
-                    .map_err(|error| Trouble::environment(format!("no random numbers for a token: {error}")))?;
-                random.map(|byte| format!("{byte:02x}")).concat() + "/"
-            }
-        };
         let shared = Arc::new(Shared {
             name: Mutex::default(),
             course: Mutex::default(),
             made: Mutex::default(),
             versions: Versions::default(),
         });
-        let (answering, prefix) = (Arc::clone(&shared), format!("/{token}"));
-        let answer = move |path: &str| match path.strip_prefix(&*prefix) {
-            Some("") => Answer::of(HTML, assay_report::live_html()),
-            Some("report") => match answering.page() {
+        let answering = Arc::clone(&shared);
+        let answer = move |path: &str| match path {
+            "/" => Answer::of(HTML, assay_report::live_html()),
+            "/report" => match answering.page() {
                 Some(page) => Answer::of(HTML, page.as_bytes()),
                 None => Answer::missing("nothing has been measured yet"),
             },
-            Some("events") => answering.versions.answer(),
+            "/events" => answering.versions.answer(),
             _ => Answer::missing("nothing is here"),
         };
-        let address = web::serve(address, "pages", answer).map_err(|error| {
+        let listening = web::serve(address, "pages", answer).map_err(|error| {
             Trouble::environment(format!("cannot serve the page at {address}"))
                 .detail(error.to_string())
                 .hint("choose another address or port with --serve=ADDRESS:PORT")
         })?;
-        Ok(Served { shared, url: format!("http://{address}/{token}") })
+        Ok(Served { shared, url: listening.url })
     }
 
     /// A run begins; its record will have this name.

@@ -40,7 +40,7 @@ pub struct ServeOptions {
     /// Folder of the records, and conditions as in `assay library`; or one record, also while its run goes on
     #[arg(value_name = "FOLDER|CONDITION|RECORD")]
     pub words: Vec<String>,
-    /// Where to listen. Whoever reaches this address can read the records
+    /// Where to listen; beyond this machine, the URL has a token (that of ASSAY_TOKEN, or a random one)
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8642", value_parser = listen_address)]
     pub listen: std::net::SocketAddr,
     #[command(flatten)]

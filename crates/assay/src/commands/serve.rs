@@ -44,13 +44,13 @@ pub fn run(options: &ServeOptions) -> Result<Exit, Trouble> {
     let index = IndexOptions { rebuild: false, quiet: true, ..options.index.clone() };
     let pages =
         Pages { question, index, state: Mutex::new(State { library, overview: None, updated: Instant::now() }) };
-    let address = web::serve(options.listen, "pages", move |path| pages.answer(path)).map_err(|error| {
+    let listening = web::serve(options.listen, "pages", move |path| pages.answer(path)).map_err(|error| {
         let trouble = Trouble::environment(format!("cannot serve pages at {}", options.listen));
         trouble.detail(error.to_string()).hint("choose another address or port with --listen")
     })?;
     if !options.index.quiet {
         let what = if matched == 1 { "record" } else { "records" };
-        terminal::say(&format!("serving {matched} {what} at http://{address}/ (Ctrl-C ends it)\n"));
+        terminal::say(&format!("serving {matched} {what} at {} (Ctrl-C ends it)\n", listening.url));
     }
     wait();
     Ok(Exit::Success)

@@ -317,7 +317,7 @@ fn a_folder_is_served_while_it_grows() {
     served.wait_for(&format!("serving 2 records at http://{address}/"));
     let ask = |path: &str| -> String {
         let mut stream = TcpStream::connect(&address).unwrap();
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer

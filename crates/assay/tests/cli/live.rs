@@ -80,19 +80,19 @@ fn the_page_of_a_run_grows_and_ends_as_its_report() {
     let line = format!("run ./one_table.lua --time 0 --interval 100ms --record r.json.zst --serve=127.0.0.1:{port}");
     let mut run = folder.start(&line);
     run.wait_for_interval(1);
-    let page = ask(port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    let page = ask(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("connect-src 'self'"), "{page}");
     assert!(ask(port, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(ask(port, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
     // A viewer that connects and reads nothing costs nothing.
     let mut slow = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    slow.write_all(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    slow.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut viewer = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    viewer.write_all(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    viewer.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut lines = BufReader::new(viewer).lines().map(Result::unwrap).filter(|line| line.starts_with("data: "));
     let versions: Vec<u64> = (0..2).map(|_| lines.next().unwrap()["data: ".len()..].parse().unwrap()).collect();
     assert!(versions[0] < versions[1], "{versions:?}");
-    let report = ask(port, "GET /report HTTP/1.1\r\nHost: x\r\n\r\n");
+    let report = ask(port, "GET /report HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(report.contains("one_table") && report.contains("throughput-1"), "{report}");
     run.signal(Signal::SIGINT);
     // The last version, while the process waits for its viewers.
@@ -108,8 +108,8 @@ fn a_page_elsewhere_has_a_token() {
     let port = testkit::free_port().unwrap();
     let mut run = folder.start(&format!("run ./one_table.lua --time 0 --interval 100ms --serve=0.0.0.0:{port}"));
     run.wait_for(&format!("page: http://0.0.0.0:{port}/"));
-    assert!(ask(port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 404"));
-    assert!(ask(port, "GET /report HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(ask(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(ask(port, "GET /report HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404"));
     run.wait_for_interval(1);
     run.signal(Signal::SIGINT);
     let ran = run.finish();

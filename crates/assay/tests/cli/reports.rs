@@ -171,7 +171,7 @@ fn metrics_are_served_while_a_run_goes_on() {
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
-    let answer = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let answer = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{answer}");
     let transactions =
         answer.lines().find_map(|line| line.strip_prefix("assay_transactions_total{type=\"one_table\"} "));
