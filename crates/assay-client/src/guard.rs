@@ -10,7 +10,7 @@ use std::time::Duration;
 use assay_io::clock::Clock;
 use assay_seam::{Interrupter, Nanos};
 
-use crate::Waiting;
+use crate::waiting::Waiting;
 
 /// The thread, and what it watches.
 pub(crate) struct Guard {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod guard;
+mod waiting;
 
 use assay_io::clock::Clock;
 use assay_io::readiness::Readiness;
@@ -18,6 +19,8 @@ use assay_seam::{
 use core::net::SocketAddr;
 
 use guard::Guard;
+
+pub use waiting::Waiting;
 
 /// A connection that is logged in.
 pub struct Client {
@@ -44,15 +47,6 @@ pub struct Client {
     clock: Clock,
     /// For an embedded database that somebody waits for.
     guard: Option<Guard>,
-}
-
-/// Whoever waits for answers, and may give up.
-pub trait Waiting: Sync {
-    /// Whether to stop waiting.
-    fn is_over(&self) -> bool;
-
-    /// There has been no answer from this server for so long.
-    fn waited(&self, server: &str, time: Nanos);
 }
 
 /// One row, each value as text; `None`: NULL.

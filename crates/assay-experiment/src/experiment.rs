@@ -4,11 +4,15 @@ use std::path::Path;
 
 use assay_process::diagnostics::{Trouble, nearest};
 use assay_process::{interrupt, url_text};
-use assay_recipe::{Recipe, RecipeError, from_words, is_url, shipped, value_with_urls, with_urls};
+use assay_recipe::{Action, Recipe, RecipeError, from_words, is_url, shipped, value_with_urls, with_urls};
 use assay_run::assignment::Assignment;
+use assay_run::trust::Asked;
 use assay_spec::RunSpec;
 
 use crate::arguments::{ArgumentParser, WorkloadArguments};
+
+/// The journal in the folder of an experiment.
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// What the user asks for: a recipe, or a server with what varies and a workload.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,8 @@ pub struct ExperimentChoice {
     pub vary: Vec<String>,
     /// Without a recipe: the workload with its options.
     pub words: Vec<String>,
+    /// Run a recipe that is not the user's own.
+    pub trust: bool,
 }
 
 /// A recipe and its origin.
@@ -65,6 +71,35 @@ impl Experiment {
         Ok(Experiment { name, place, recipe })
     }
 
+    /// Refuses a recipe that was copied with the results of an experiment, perhaps of somebody else, and asks to
+    /// execute something, unless it is trusted. A recipe elsewhere was chosen by the user, like a script.
+    pub fn check_trust(&self, is_trusted: bool) -> Result<(), Trouble> {
+        let path = Path::new(&self.place);
+        if !path.is_file() || !path.with_file_name(JOURNAL).is_file() {
+            return Ok(());
+        }
+        let mut asked = Asked::default();
+        for step in &self.recipe.steps {
+            match &step.action {
+                Action::Command(line) => asked.command("a step", line),
+                Action::Sql(all) => all.iter().for_each(|sql| asked.statement(sql)),
+                _ => {}
+            }
+        }
+        let servers = self.recipe.cells.iter().flat_map(|cell| cell.setup.server.values());
+        for server in servers {
+            server.binaries.iter().for_each(|path| asked.program(Path::new(path)));
+            server.config.iter().for_each(|path| asked.file("the configuration file", Path::new(path)));
+            server.url.iter().for_each(|url| asked.url(url));
+            server.settings.iter().for_each(|(name, value)| asked.setting(name, &value.0));
+        }
+        for run in self.recipe.cells.iter().map(|cell| &cell.setup.run) {
+            run.workload.split_whitespace().next().into_iter().for_each(|name| asked.script(name));
+            run.session_sql.iter().for_each(|sql| asked.statement(sql));
+        }
+        asked.once().check(&self.place, is_trusted)
+    }
+
     /// A trouble with the place of the key that causes it.
     pub fn located(&self, wrong: WrongKey) -> Trouble {
         let WrongKey { key, trouble } = wrong;
@@ -103,7 +138,7 @@ pub struct WrongKey {
 fn found(recipe: &str) -> Result<(String, String, String), Trouble> {
     let path = Path::new(recipe);
     if path.is_file() {
-        let text = std::fs::read_to_string(path)
+        let text = assay_record::read_text(path, assay_record::WRITTEN_BYTES_MAX)
             .map_err(|error| Trouble::environment(format!("cannot read {recipe}: {error}")))?;
         let name = path.file_stem().map_or(recipe.into(), |stem| stem.to_string_lossy().into_owned());
         return Ok((name, recipe.to_owned(), text));

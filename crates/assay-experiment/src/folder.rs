@@ -11,14 +11,13 @@ use assay_recipe::{JournalEvent, Recipe, TrialProgress, differences, line, publi
 use assay_record::{LISTED_BYTES_MAX, Time, WRITTEN_BYTES_MAX, read_end, read_file, read_text, text_without_secrets};
 use serde_json::Value;
 
-use crate::experiment::{Experiment, ExperimentChoice, trouble};
+use crate::experiment::{Experiment, ExperimentChoice, JOURNAL, trouble};
 
 /// The default folder of experiments.
 pub const DEFAULT: &str = "assay-lab";
 
 /// Bytes for the record and the logs of a trial.
 const ROOM: usize = 1 << 20;
-pub(crate) const JOURNAL: &str = "journal.jsonl";
 const RECIPE: &str = "recipe.toml";
 const EXPERIMENT: &str = "experiment.json";
 

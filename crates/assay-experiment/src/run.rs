@@ -34,6 +34,7 @@ pub fn run(
     parser: &dyn ArgumentParser,
 ) -> Result<Exit, Trouble> {
     let experiment = Experiment::of(choice, parser)?;
+    experiment.check_trust(choice.trust)?;
     let runs = Runs::of_all(&experiment.recipe, parser).map_err(|wrong| experiment.located(wrong))?;
     for words in check_shows(&experiment.recipe, &runs).map_err(|wrong| experiment.located(wrong))? {
         terminal::say(&format!("warning: {words}\n"));

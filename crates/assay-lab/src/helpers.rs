@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::process::Identity;
+use crate::identity::Identity;
 
 /// Those that run, each the leader of its process group.
 static RUNNING: Mutex<Vec<Identity>> = Mutex::new(Vec::new());
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_group_of_processes_ends_as_a_whole() {
         let mut shell = Command::new("sh");
-        shell.args(["-c", "cat & cat & wait"]).stdin(std::process::Stdio::piped()).process_group(0);
+        shell.args(["-c", "tail -f /dev/null & tail -f /dev/null & wait"]).process_group(0);
         let mut shell = shell.spawn().unwrap();
         let identity = Identity::of(shell.id()).unwrap();
         let children = || identity.children();
@@ -97,6 +97,6 @@ mod tests {
         let cats = children();
         signal(std::slice::from_ref(&identity), Signal::SIGKILL);
         shell.wait().unwrap();
-        assert!(crate::process::gone(&cats, Duration::from_secs(10)));
+        assert!(crate::identity::gone(&cats, Duration::from_secs(10)));
     }
 }

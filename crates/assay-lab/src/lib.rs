@@ -15,6 +15,7 @@ pub mod filesystem;
 pub mod front;
 pub mod helpers;
 pub mod home;
+mod identity;
 pub mod image;
 mod inspect;
 pub mod placement;

@@ -7,13 +7,12 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use assay_fleet::BusError;
-use assay_lab::{Blame, Fault};
 use assay_record::{Event, Exited, ReadError, text_without_secrets};
 use assay_report::visible;
 use assay_seam::TargetError;
 
+use crate::events;
 use crate::terminal::{self, Unwritable};
-use crate::{events, interrupt};
 
 /// The exit codes. They are part of the interface: numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,21 +206,6 @@ impl From<BusError> for Trouble {
             }
             BusError::NoAnswer { .. } => trouble.hint("see `assay fleet status` for the agents that are there"),
         }
-    }
-}
-
-impl From<Fault> for Trouble {
-    fn from(fault: Fault) -> Trouble {
-        let exit = match fault.blame {
-            Blame::Usage => Exit::Usage,
-            Blame::Server => Exit::Server,
-            Blame::Environment => Exit::Environment,
-            Blame::Interrupt => interrupt::exit(),
-        };
-        let mut trouble = Trouble::new(exit, fault.cause);
-        trouble.details = fault.details;
-        trouble.hints = fault.hints;
-        trouble
     }
 }
 

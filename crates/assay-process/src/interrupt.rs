@@ -10,10 +10,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use assay_engine::Control;
+use assay_lab::{Blame, Fault};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::diagnostics::Exit;
+use crate::diagnostics::{Exit, Trouble};
 
 /// The control that signals stop. One per process, like signals.
 pub fn control() -> &'static Control {
@@ -35,6 +36,21 @@ pub fn arrived(signal: i32) -> bool {
 /// The exit code for the signal that ended the work early.
 pub fn exit() -> Exit {
     exit_of(SIGNAL.load(Ordering::Relaxed))
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Trouble {
+        let exit = match fault.blame {
+            Blame::Usage => Exit::Usage,
+            Blame::Server => Exit::Server,
+            Blame::Environment => Exit::Environment,
+            Blame::Interrupt => exit(),
+        };
+        let mut trouble = Trouble::new(exit, fault.cause);
+        trouble.details = fault.details;
+        trouble.hints = fault.hints;
+        trouble
+    }
 }
 
 /// The exit code for a signal.

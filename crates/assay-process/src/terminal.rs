@@ -10,7 +10,7 @@ use std::io::{Error, ErrorKind, IsTerminal, Write};
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use assay_record::text_without_secrets;
+use assay_record::{json_without_secrets, text_without_secrets};
 use assay_report::{View, visible};
 
 /// Bold red, for errors.
@@ -105,11 +105,15 @@ pub fn warn(words: &str) {
 #[derive(Debug)]
 pub struct Unwritable(pub Error);
 
-/// Writes a result to stdout, with control characters as in `say`. A closed pipe ends it quietly; a full disk is an
-/// error.
+/// Writes a result to stdout, with control characters and passwords as in `say`. A closed pipe ends it quietly; a full
+/// disk is an error.
 pub fn result(text: &str) -> Result<(), Unwritable> {
     let color = std::io::stdout().is_terminal() && color_is_welcome();
-    result_bytes(visible(text, color).as_bytes())
+    let text = match text.starts_with(['{', '[']) {
+        true => String::from_utf8_lossy(&json_without_secrets(text.as_bytes())).into_owned(),
+        false => text_without_secrets(text),
+    };
+    result_bytes(visible(&text, color).as_bytes())
 }
 
 /// Writes a result that is not text, or not ours, unchanged.

@@ -44,7 +44,9 @@ pub use assay_measure::{
 };
 
 pub use agents::{AgentPart, AgentStage, ClockOffset};
-pub use assay_secret::{is_secret, masked, text_without_logins, text_without_secrets, without_secrets};
+pub use assay_secret::{
+    is_secret, json_without_secrets, masked, text_without_logins, text_without_secrets, without_secrets,
+};
 pub use attribute::{Attribute, AttributeScope};
 pub use cases::{Case, Cases, Cold, Execution, QueryPlan, QueryStream, StreamQuery, Suite, is_same_digest};
 pub use disk::{

@@ -41,6 +41,7 @@ pub mod server_settings;
 mod stranger;
 pub mod telemetry;
 pub mod top;
+pub mod trust;
 pub mod watch;
 pub mod workload;
 

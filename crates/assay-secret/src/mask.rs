@@ -332,14 +332,17 @@ fn without_userinfo(text: &str) -> String {
     }
 }
 
-/// `user:secret@host` → `user:***@host`, alone or as the value of an option: a URL without its scheme.
+/// `user:secret@host` → `user:***@host`, alone or as a value: a URL without its scheme.
 fn without_login(word: &str) -> String {
-    let value = word.find('=').filter(|_| word.starts_with("--")).map_or(0, |at| at + 1);
+    let value = word.find('=').map_or(0, |at| at + 1);
     let (option, rest) = word.split_at(value);
     let is_user = |user: &str| !user.is_empty() && user.chars().all(|c| c.is_alphanumeric() || "._-+%".contains(c));
     let is_host = |host: &str| host.starts_with(|c: char| c.is_alphanumeric() || "[/?".contains(c));
     match rest.split_once(':').and_then(|(user, rest)| Some((user, rest.rsplit_once('@')?))) {
-        Some((user, (secret, host))) if is_user(user) && !secret.starts_with("//") && is_host(host) => {
+        // `name:postgres://app@host` is no login.
+        Some((user, (secret, host)))
+            if is_user(user) && !secret.starts_with("//") && !secret.contains("://") && is_host(host) =>
+        {
             format!("{option}{user}:{HIDDEN}@{host}")
         }
         _ => word.to_owned(),
@@ -478,6 +481,7 @@ mod tests {
             ("curl -u me:s3cret http://h/", "curl -u me:*** http://h/"),
             ("curl -H 'Authorization: Bearer s3cret' h", "curl -H 'Authorization: Bearer ***' h"),
             ("PGPASSWORD=s3cret psql", "PGPASSWORD=*** psql"),
+            ("--tag db=me:s3cret@h", "--tag db=me:***@h"),
         ] {
             check(written, shown);
         }
@@ -491,6 +495,7 @@ mod tests {
             "syntax error: unexpected token: 'FROM', unexpected token 'x'",
             "`--password` needs a value; --password-file FILE",
             "password_encryption = scram-sha-256",
+            "prod:postgres://app@host/bench",
             "mysql: -p is missing; mysqld --port 3306",
         ] {
             let shown = text_without_secrets(message);

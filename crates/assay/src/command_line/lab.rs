@@ -61,7 +61,7 @@ impl RecipeOptions {
     /// For the experiment.
     pub fn choice(&self) -> ExperimentChoice {
         let RecipeOptions { recipe, scale, set, server, vary, words } = self.clone();
-        ExperimentChoice { recipe, scale, set, server, vary, words }
+        ExperimentChoice { recipe, scale, set, server, vary, words, trust: false }
     }
 }
 
@@ -74,6 +74,9 @@ pub struct LabRunOptions {
     /// Folder for journal, records and logs [default: assay-lab/NAME-HASH]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
+    /// Run the recipe in the folder of an experiment or in an unpacked bundle, whose commands others may have written
+    #[arg(long)]
+    pub trust: bool,
     /// Retry failed trials
     #[arg(long)]
     pub again_failed: bool,

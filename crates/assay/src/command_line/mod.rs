@@ -60,6 +60,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches};
 
 use assay_run::assignment::{self, Assignment, option_value, shown, taken};
+use assay_run::trust::Asked;
 use assay_run::{library, registry};
 
 use crate::databases;
@@ -271,9 +272,9 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
         base = match (name, value) {
             ("again", Some(path)) if base.is_none() => {
                 again = Some(path);
-                Some(assignment::recorded(path.as_ref())?)
+                Some((path, assignment::recorded(path.as_ref())?))
             }
-            ("spec", Some(path)) if base.is_none() => Some(assignment::written(path.as_ref())?),
+            ("spec", Some(path)) if base.is_none() => Some((path, assignment::written(path.as_ref())?)),
             _ => base,
         };
     }
@@ -281,7 +282,7 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
         return Err(Trouble::usage("--workload says where the script of --again RECORD is now")
             .hint(format!("without a record, write it without an option: assay run {moved}")));
     }
-    if let Some(mut base) = base {
+    if let Some((path, mut base)) = base {
         if let (Some(record), Some(script)) =
             (again, names.iter().find(|name| library::is_script(name) || is_path(name)))
         {
@@ -299,6 +300,7 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
             })
             .hint(format!("name it where it is now: assay run --again {record} --workload PATH")));
         }
+        trusted(path, &base, words)?;
         let driver = assignment::dialect(&base, database)?;
         let words: Vec<String> = ["assay".to_owned()].into_iter().chain(base.words()).collect();
         let program = Arc::new(library::load(&name, &base.task, &words, driver)?);
@@ -317,6 +319,21 @@ fn find_workload(command: &clap::Command, words: &[String]) -> Result<Option<Fou
     let program = Arc::new(library::load(name, subcommand.get_name(), words, driver)?);
     let (subcommand, name) = (subcommand.get_name().to_owned(), (*name).to_owned());
     Ok(Some(Found { subcommand, name, program, base: None }))
+}
+
+/// Refuses a spec that asks to execute something, unless the words say that it is trusted.
+fn trusted(path: &str, spec: &RunSpec, words: &[String]) -> Result<(), Trouble> {
+    let is_given = |name: &str| {
+        let option = |word: &String| word.strip_prefix("--").map(|word| word.split('=').next() == Some(name));
+        words.iter().filter_map(option).any(|is_it| is_it)
+    };
+    // Whoever only looks at a spec executes nothing but its script.
+    let is_shown = is_given("print-spec");
+    let asked = match is_shown {
+        true => Asked::by_spec(spec, |option| option != "workload" || is_given(option)),
+        false => Asked::by_spec(spec, is_given),
+    };
+    asked.check(if path == "-" { "the spec" } else { path }, is_given("trust"))
 }
 
 /// The workload's options that do not hide a fixed one (scripts written for sysbench sometimes declare `threads`).

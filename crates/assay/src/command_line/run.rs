@@ -25,6 +25,10 @@ pub struct RunOptions {
     /// Run what a file says, as printed by --print-spec; - is stdin; options given here override it
     #[arg(long, value_name = "FILE|-", conflicts_with = "workload")]
     pub spec: Option<std::path::PathBuf>,
+    /// Execute what the file of --again or --spec asks for, such as shell commands; without this, it is shown and
+    /// refused
+    #[arg(long)]
+    pub trust: bool,
     /// Print what would be run, as JSON without passwords, and exit
     #[arg(long)]
     pub print_spec: bool,

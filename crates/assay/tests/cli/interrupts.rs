@@ -193,7 +193,7 @@ const INTERRUPTED: [(&str, u64); 8] = [
     ("run tpcb --server postgres --prepare --time 1s --record NAME.json", 4000),
     ("prepare oltp_read_write --table-size 30000 --db sqlite:NAME.db --no-record", 1500),
     ("run oltp_read_write --prepare --table-size 1000 --time 2s --db sqlite:NAME.db --record NAME.json", 2500),
-    ("sql 'SELECT 1' --runs 100000 --db sqlite:NAME.db --record NAME.json", 1500),
+    ("sql 'SELECT 1' --runs 2000 --db sqlite:NAME.db --record NAME.json", 800),
     ("io --size 16M --files 2 --log-size 64K --time 1s --record NAME.json", 1500),
     ("lab run lab.toml --folder NAME", 4000),
 ];

@@ -208,6 +208,8 @@ fn help_lists_the_fixed_options_and_those_of_the_workload() {
           --workload <PATH>  Where the script of the record is now, if it has moved
           --spec <FILE|->    Run what a file says, as printed by --print-spec; - is stdin; options given
                              here override it
+          --trust            Execute what the file of --again or --spec asks for, such as shell
+                             commands; without this, it is shown and refused
           --print-spec       Print what would be run, as JSON without passwords, and exit
       -h, --help             Print help
 

@@ -517,7 +517,7 @@ fn a_database_in_this_process_keeps_the_time_limit_and_is_interrupted() {
     assert!(ran.stderr.contains("long: timed out\n"), "{}", ran.shown());
     assert_eq!(rows_of_finished(&record(&folder, "r.json")), ["short"]);
     let begun = std::time::Instant::now();
-    let mut started = folder.start("olap ./endless.lua --db sqlite:b.db --query long --record s.json");
+    let started = folder.start("olap ./endless.lua --db sqlite:b.db --query long --record s.json");
     // It has opened its database.
     while !folder.path().join("b.db").exists() {
         std::thread::yield_now();

@@ -33,7 +33,12 @@ fn check_files_but(folder: &Folder, after: &str, own: &[&str]) {
             if own.contains(&&*name) {
                 continue;
             }
-            if path.is_dir() && !path.is_symlink() {
+            // A server's socket, for example.
+            let is_readable = path.is_file() || path.is_dir() && !path.is_symlink();
+            if !is_readable {
+                continue;
+            }
+            if path.is_dir() {
                 folders.push(path);
             } else if path.parent() != Some(folder.path()) || !OWN.contains(&name.as_str()) {
                 let text = text_of(&path);
@@ -359,7 +364,7 @@ const EVERY_COMMAND: &[(&str, &str, bool)] = &[
     ("tag", "tag r.json.zst other=postgres://me:hunter2@h/d", true),
     ("note", "note postgres://me:hunter2@h/d", false),
     ("compare", "compare r.json.zst r.json.zst", true),
-    ("explain", "explain r.json.zst r.json.zst", true),
+    ("explain", "explain r.json.zst r.json.zst", false),
     (
         "duel",
         "duel 'tpcb --db DB --tag a=me:hunter2@h' 'tpcb --db DB' '--common=--transactions 5' --trials 1 --records duel",
@@ -381,13 +386,13 @@ const EVERY_COMMAND: &[(&str, &str, bool)] = &[
     ("lua stubs", "lua stubs stubs.lua", true),
     ("schema", "schema recipe", true),
     ("library", "library . 'url=postgres://me:hunter2@h/d'", true),
-    ("history", "history . --metric tps url=postgres://me:hunter2@h/d", true),
+    ("history", "history . --metric tps url=postgres://me:hunter2@h/d", false),
     ("serve", "serve postgres://me:hunter2@h/d", false),
     ("completions", "completions zsh", true),
     ("manual", "manual pages", true),
     ("top", "top postgres://me:hunter2@127.0.0.1:1/db", false),
     ("db add", "db add prod postgres://me:hunter2@h/d", false),
-    ("db add", "db add other postgres://me@127.0.0.1:1/d --password-command 'echo hunter2 # --password hunter2'", true),
+    ("db add", "db add other postgres://me@127.0.0.1:1/d --password-command 'echo # --password hunter2'", true),
     ("db list", "db list", true),
     ("db test", "db test other", false),
     ("db remove", "db remove other", true),

@@ -155,3 +155,58 @@ fn a_password_reaches_the_trials_of_a_duel_without_being_an_argument_or_in_a_rec
     let ran = folder.expect("run --again d/a-1.json.zst --my-password hunter2 --print-spec", 0);
     assert!(!ran.shown().contains("hunter2"), "{}", ran.shown());
 }
+
+#[test]
+fn what_a_record_or_a_spec_asks_to_execute_is_shown_and_needs_trust() {
+    let folder = folder();
+    let own = "run ./one_table.lua --db sqlite:a.db --prepare --table-size 5 --transactions 5 --quiet";
+    folder.expect(&format!("{own} --record plain.json"), 0);
+    let elsewhere = Folder::new();
+    let script =
+        elsewhere.write("evil.lua", &ONE_TABLE.replace("function event", "io.open('executed', 'w')\nfunction event"));
+    let text = std::fs::read_to_string(folder.path().join("plain.json")).unwrap();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut value: Value = serde_json::from_str(&text).unwrap();
+        change(&mut value["manifest"]["spec"]);
+        folder.write("foreign.json", &value.to_string());
+        folder.write("foreign-spec.json", &value["manifest"]["spec"].to_string());
+    };
+    let kill = |spec: &mut Value| {
+        spec["kill_check"] = json!("touch executed");
+        (spec["load"]["time"], spec["load"]["transactions"]) = (json!("300ms"), Value::Null);
+    };
+    let script_there = |spec: &mut Value| spec["workload"]["name"] = json!(script.to_str().unwrap());
+    let sql = |spec: &mut Value| spec["target"]["session_sql"] = json!(["COPY t TO PROGRAM 'touch executed'"]);
+    let server = |spec: &mut Value| {
+        spec["target"]["urls"] = json!([]);
+        spec["server"] =
+            json!({ "product": "postgres", "binaries": "/x", "settings": ["archive_command=touch executed"] });
+    };
+    type Change<'a> = &'a dyn Fn(&mut Value);
+    let changes: [(Change<'_>, &str); 4] = [
+        (&kill, "the shell command of --kill-check: touch executed"),
+        (&script_there, "the script /"),
+        (&sql, "the statement of --session-sql: COPY t TO PROGRAM"),
+        (&server, "the server's setting archive_command = touch executed"),
+    ];
+    for (change, shown) in changes {
+        changed(change);
+        for file in ["--again foreign.json", "--spec foreign-spec.json"] {
+            let ran = folder.expect(&format!("run {file} --no-record"), 2);
+            assert!(ran.stderr.contains(shown) && ran.stderr.contains("--trust"), "{}", ran.shown());
+            assert!(!folder.path().join("executed").exists(), "{shown}");
+        }
+    }
+    // What is given on the command line is the user's own; so is what is trusted, and a look executes nothing.
+    changed(&sql);
+    folder.expect("run --again foreign.json --no-record --session-sql 'SELECT 1'", 0);
+    changed(&kill);
+    let shown = folder.expect("run --again foreign.json --print-spec", 0).stdout;
+    assert!(shown.contains("touch executed") && !folder.path().join("executed").exists());
+    changed(&script_there);
+    let ran = folder.expect("run --again foreign.json --no-record --trust", 0);
+    assert!(ran.stderr.starts_with("executing what foreign.json asks for:\n  the script /"), "{}", ran.shown());
+    assert!(folder.path().join("executed").exists(), "{}", ran.shown());
+    // One's own records are repeated as before.
+    folder.expect("run --again plain.json --no-record", 0);
+}

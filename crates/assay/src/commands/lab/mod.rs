@@ -9,6 +9,7 @@ mod status;
 
 use crate::command_line::{LabAction, LabOptions};
 use arguments::RecipeArguments;
+use assay_experiment::ExperimentChoice;
 use assay_process::diagnostics::{Exit, Trouble};
 use assay_process::terminal;
 
@@ -18,7 +19,7 @@ pub fn run(options: &LabOptions) -> Result<Exit, Trouble> {
         LabAction::List => list::run(),
         LabAction::Plan(options) => plan::run(options),
         LabAction::Run(options) => {
-            let choice = options.recipe.choice();
+            let choice = ExperimentChoice { trust: options.trust, ..options.recipe.choice() };
             assay_experiment::run(&choice, options.folder.clone(), options.again_failed, &RecipeArguments)
         }
         LabAction::Status(options) => status::run(options),
