@@ -179,7 +179,7 @@ impl<I: Io> Worker<I> {
     /// When to stop sleeping, whatever happens on the sockets.
     fn deadline(&self) -> Option<Nanos> {
         let until = self.sessions.deadline().min(match self.phase {
-            WorkerPhase::Running => self.stage.deadline().min(self.sessions.recorder.next_cut),
+            WorkerPhase::Running => self.stage.deadline().min(self.sessions.recorder.next_cut()),
             WorkerPhase::Finishing(limit) => limit,
             WorkerPhase::Waiting | WorkerPhase::Preparing | WorkerPhase::Command | WorkerPhase::Over => Nanos::MAX,
         });
@@ -289,7 +289,7 @@ impl<I: Io> Worker<I> {
     /// Starts no more transactions from `at` on. What was due before and has not started is counted.
     fn end_stage(&mut self, at: Nanos) {
         if self.phase == WorkerPhase::Running && self.stage.ended.is_none() {
-            self.stage.arrive(at, &mut self.sessions.recorder);
+            self.arrive(at);
             self.load_at_end = self.load();
             self.stage.end(at, self.grace, &mut self.sessions.recorder);
             if self.plan.policy.sessions_leave_alone {
@@ -322,7 +322,7 @@ impl<I: Io> Worker<I> {
         if !self.stage.released {
             self.release();
         }
-        self.stage.arrive(now, &mut self.sessions.recorder);
+        self.arrive(now);
         while let Some((session, due)) = self.stage.match_up() {
             let due_at = due.at;
             if self.sessions.begin(session, due, self.now()) {
@@ -338,6 +338,19 @@ impl<I: Io> Worker<I> {
         if may_leave && recorder.is_measuring(now) && self.stage.waiting() == 0 && self.stage.is_exhausted() {
             self.end_stage(self.now());
         }
+    }
+
+    /// Counts what has become due by now, in the intervals in which it did: a script may have held the worker for
+    /// several of them.
+    fn arrive(&mut self, now: Nanos) {
+        let recorder = &mut self.sessions.recorder;
+        let mut end = recorder.next_end();
+        while end < now && self.plan.load != Load::Closed {
+            self.stage.arrive(end, recorder);
+            recorder.note_backlog_at_end(self.stage.waiting(), end);
+            end += self.plan.interval;
+        }
+        self.stage.arrive(now, recorder);
     }
 
     /// Releases the sessions of the stage.
@@ -393,14 +406,14 @@ impl<I: Io> Worker<I> {
             return (is_over && self.plan.policy.sessions_leave_alone).then_some(Answer::Proceed(false));
         }
         let now = self.now();
+        if now >= self.stage.end {
+            self.end_stage(self.stage.end);
+            return None;
+        }
         let due = if self.plan.load == Load::Closed {
-            if now >= self.stage.end {
-                self.end_stage(self.stage.end);
-                return None;
-            }
             stage::DueTransaction { at, terminal: None }
         } else {
-            self.stage.arrive(now, &mut self.sessions.recorder);
+            self.arrive(now);
             let Some(due) = self.stage.take_due() else {
                 self.stage.park(session);
                 return None;
@@ -501,15 +514,15 @@ impl<I: Io> Worker<I> {
 
     /// Sends the intervals that are complete at `at`.
     fn cut(&mut self, at: Nanos) {
-        while self.phase == WorkerPhase::Running && at >= self.sessions.recorder.next_cut {
-            if self.stage.ended.is_none() {
-                let recorder = &mut self.sessions.recorder;
-                self.stage.arrive(recorder.next_cut, recorder);
+        while self.phase == WorkerPhase::Running && at >= self.sessions.recorder.next_cut() {
+            let end = self.sessions.recorder.next_cut();
+            if self.stage.ended.is_none() && end == self.sessions.recorder.next_end() {
+                self.stage.arrive(end, &mut self.sessions.recorder);
             }
             let part = self.part();
             self.sessions.send_lines();
             self.sessions.send_history();
-            self.sessions.recorder.next_cut += self.plan.interval;
+            self.sessions.recorder.next_interval();
             self.send(Message::Interval { worker: self.number, part });
         }
     }

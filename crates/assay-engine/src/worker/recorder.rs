@@ -7,6 +7,8 @@
 //!   the measured part; in a closed loop with a limit of transactions, if it was sent in it, unless the plan says
 //!   otherwise (`carried_over_count`); otherwise, if it ends in it. Its statements, errors and retries count as it
 //!   does.
+//! * *Intervals.* What happens at an instant belongs to the interval of that instant. A worker whose script computes,
+//!   or whose database is embedded, may learn of it long before it can send the intervals until then: see `Portion`.
 //! * *Ends.* A transaction ends once, as one `Ending`: `Recorder::end` consumes the value that `begin` returned. So
 //!   every due transaction is found again as done, rolled back, failed, stopped, dropped, unstarted or unfinished.
 //! * *Retries* are counted separately from their transaction. One is in doubt if the answer to a commit was lost before
@@ -16,6 +18,7 @@
 //!   if the server may or may not have committed it.
 //! * *Outside transactions*, statements count from the first one if there is no warm-up, otherwise from its end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -49,15 +52,17 @@ pub(super) struct Recorder {
     is_running: bool,
 
     /// When the present interval ends.
-    pub(super) next_cut: Nanos,
-    /// Since the last cut, by target.
-    tallies: Vec<Tally>,
+    next_cut: Nanos,
+    interval: Nanos,
+    /// The last end of an interval for which the backlog is known.
+    passed_end: Nanos,
+    present: Portion,
+    /// Intervals after the present one in which something has happened, and when they end; ascending.
+    later: VecDeque<(Nanos, Portion)>,
     spare: Vec<Vec<Tally>>,
     /// Since the last cut.
-    arrivals: DueCounts,
     outside: Outside,
-    /// By session of the worker: since the last cut, and measured transactions of the stage.
-    by_session: Vec<SessionTally>,
+    /// Measured transactions of the stage, by session of the worker.
     completed: Vec<u64>,
     /// In the whole run.
     work: Work,
@@ -81,12 +86,21 @@ enum Membership {
     Done,
 }
 
-/// What became due since the last cut.
-#[derive(Clone, Copy, Debug, Default)]
-struct DueCounts {
+/// What happened in one interval.
+#[derive(Debug, Default)]
+struct Portion {
+    /// By target.
+    tallies: Vec<Tally>,
+    /// By session of the worker.
+    by_session: Vec<SessionTally>,
     due: u64,
     dropped: u64,
     backlog_max: u64,
+    /// The backlog at its end, if that was passed before the interval could be sent.
+    backlog: Option<u64>,
+    /// Transactions of the stage that began in it, and that ended in it, measured or not.
+    begun: u64,
+    ended: u64,
 }
 
 /// A worker's load at an instant.
@@ -187,11 +201,12 @@ impl Recorder {
             measured_from: if has_warmup { Nanos::MAX } else { Nanos::ZERO },
             is_running: false,
             next_cut: Nanos::MAX,
-            tallies: vec![Tally::default(); plan.targets.len()],
+            interval: plan.interval,
+            passed_end: Nanos::ZERO,
+            present: Portion { tallies: vec![Tally::default(); plan.targets.len()], ..Portion::default() },
+            later: VecDeque::new(),
             spare: Vec::new(),
-            arrivals: DueCounts::default(),
             outside: Outside::default(),
-            by_session: Vec::new(),
             completed: Vec::new(),
             lines: Vec::new(),
             history: Vec::new(),
@@ -206,6 +221,46 @@ impl Recorder {
     /// Whether something that happens at `at` belongs to the measured part of the stage.
     pub(super) fn is_measuring(&self, at: Nanos) -> bool {
         self.is_running && at >= self.measured_from
+    }
+
+    /// When the present interval ends.
+    pub(super) fn next_cut(&self) -> Nanos {
+        self.next_cut
+    }
+
+    /// The end of the first interval by which what was due is not counted yet.
+    pub(super) fn next_end(&self) -> Nanos {
+        self.next_cut.max(self.passed_end + self.interval)
+    }
+
+    /// The interval of an instant; between stages, the present one.
+    #[inline]
+    fn portion(&mut self, at: Nanos) -> &mut Portion {
+        if at < self.next_cut || !self.is_running { &mut self.present } else { self.later_portion(at) }
+    }
+
+    #[cold]
+    fn later_portion(&mut self, at: Nanos) -> &mut Portion {
+        let missed = (at - self.next_cut).0 / self.interval.0.max(1);
+        let end = self.next_cut + Nanos((missed + 1).saturating_mul(self.interval.0.max(1)));
+        let place = match self.later.binary_search_by_key(&end, |(end, _)| *end) {
+            Ok(place) => place,
+            Err(place) => {
+                let portion = self.empty_portion();
+                self.later.insert(place, (end, portion));
+                place
+            }
+        };
+        &mut self.later[place].1
+    }
+
+    fn empty_portion(&mut self) -> Portion {
+        let targets = self.present.tallies.len();
+        Portion {
+            tallies: self.spare.pop().unwrap_or_else(|| vec![Tally::default(); targets]),
+            by_session: vec![SessionTally::default(); self.completed.len()],
+            ..Portion::default()
+        }
     }
 
     /// Transactions of the stage in progress.
@@ -237,14 +292,14 @@ impl Recorder {
     pub(super) fn prepare_stage(&mut self, stage: usize, sessions: usize) {
         (self.stage, self.is_running) = (stage, false);
         self.measured_from = if self.has_warmup { Nanos::MAX } else { Nanos::ZERO };
-        self.by_session = vec![SessionTally::default(); sessions];
+        self.present.by_session = vec![SessionTally::default(); sessions];
         self.completed = vec![0; sessions];
         (self.in_flight, self.carried, self.usage) = (0, 0, LoopUsage::default());
     }
 
     /// The stage starts; what happens from `measured_from` on is measured, and its first interval ends at `next_cut`.
     pub(super) fn begin_stage(&mut self, measured_from: Nanos, next_cut: Nanos) {
-        self.next_cut = next_cut;
+        (self.next_cut, self.passed_end) = (next_cut, Nanos::ZERO);
         (self.is_running, self.measured_from, self.last_done) = (true, measured_from, measured_from);
     }
 
@@ -260,15 +315,28 @@ impl Recorder {
 
     /// Nothing of the stage is in progress any more: the last part can be cut.
     pub(super) fn end_stage(&mut self) {
-        self.arrivals.due += std::mem::take(&mut self.carried);
+        self.present.due += std::mem::take(&mut self.carried);
+        debug_assert!(self.later.is_empty(), "the end is after everything that happened");
         self.is_running = false;
     }
 
     /// This many were due and waited for a session at `now`.
     pub(super) fn note_backlog(&mut self, waiting: u64, now: Nanos) {
         if self.is_measuring(now) {
-            self.arrivals.backlog_max = self.arrivals.backlog_max.max(waiting);
+            let portion = self.portion_due(now);
+            portion.backlog_max = portion.backlog_max.max(waiting);
         }
+    }
+
+    /// This many waited at the end of an interval, which could not be sent then.
+    pub(super) fn note_backlog_at_end(&mut self, waiting: u64, end: Nanos) {
+        self.portion_due(end).backlog = Some(waiting);
+        self.passed_end = end;
+    }
+
+    /// The interval in which something becomes due: at the border of two, the first.
+    fn portion_due(&mut self, due: Nanos) -> &mut Portion {
+        self.portion(due - Nanos(1))
     }
 
     /// A session starts a transaction that was due at `due`. `None`: the limit of a closed loop is reached.
@@ -284,12 +352,13 @@ impl Recorder {
             if !self.is_measuring(sent) {
                 self.carried += u64::from(self.membership == Membership::Done);
             } else if self.transactions_max.is_none_or(|max| self.shared.claim_one_of(max)) {
-                self.arrivals.due += 1;
+                self.portion(sent).due += 1;
             } else {
                 return None;
             }
         }
         self.in_flight += 1;
+        self.portion(sent).begun += 1;
         let stage = Some(self.stage);
         Some(Transaction { stage, session, target, due, free, sent, kind: 0, retries: 0, in_doubt: false })
     }
@@ -324,7 +393,7 @@ impl Recorder {
         match transaction {
             None => self.outside.statements[class] += if self.is_before(at) { 0 } else { count.into() },
             Some(transaction) if self.counts(transaction, at) => {
-                let tally = &mut self.tallies[transaction.target].statements[class];
+                let tally = &mut self.portion(at).tallies[transaction.target].statements[class];
                 tally.count += u64::from(count);
                 (0..count).for_each(|_| tally.service.record((at - sent).0));
             }
@@ -343,21 +412,21 @@ impl Recorder {
         match transaction {
             Some(transaction) => {
                 if self.counts(transaction, at) {
-                    count_error(&mut self.tallies[target], error);
+                    count_error(&mut self.portion(at).tallies[target], error);
                 }
             }
             // sysbench's report comes after `thread_done`, so it includes errors there, and statements.
             None if self.errors_are_outside => {
                 self.outside.errors += u64::from(!self.is_before(at) && error.origin != Origin::Network);
             }
-            None => count_error(&mut self.tallies[target], error),
+            None => count_error(&mut self.portion(at).tallies[target], error),
         }
     }
 
     /// A lost connection to `target` was reopened.
     pub(super) fn reconnected(&mut self, target: usize, at: Nanos) {
         if self.is_measuring(at) {
-            self.tallies[target].reconnects += 1;
+            self.portion(at).tallies[target].reconnects += 1;
         }
     }
 
@@ -367,7 +436,7 @@ impl Recorder {
         transaction.retries += 1;
         self.note_unknown(transaction, in_doubt);
         if self.counts(transaction, at) {
-            let tally = self.tallies[transaction.target].transaction(transaction.kind);
+            let tally = self.portion(at).tallies[transaction.target].transaction(transaction.kind);
             tally.retries += 1;
             tally.retries_in_doubt += u64::from(in_doubt);
         }
@@ -393,7 +462,7 @@ impl Recorder {
             if counted || succeeded {
                 for (amount, counter) in marks.counts.iter().zip(counters).filter(|(amount, _)| **amount > 0) {
                     if counted {
-                        self.tallies[target].counted(*counter, *amount);
+                        self.portion(at).tallies[target].counted(*counter, *amount);
                     }
                     if succeeded {
                         self.work.count(*counter, *amount);
@@ -412,16 +481,18 @@ impl Recorder {
             of_kind.rolled_back += u64::from(rolled_back);
         }
         if counted && dropped {
-            self.arrivals.dropped += 1;
+            self.portion(at).dropped += 1;
         } else if counted && failed {
-            let of_kind = self.tallies[target].transaction(kind);
+            let of_kind = self.portion(at).tallies[target].transaction(kind);
             of_kind.failed += 1;
             of_kind.failed_in_doubt += u64::from(in_doubt);
             self.last_done = self.last_done.max(at);
         } else if counted {
             self.completed[session] += 1;
-            self.by_session[session].record(at - due);
-            let tally = &mut self.tallies[target];
+            let is_closed = self.is_closed;
+            let portion = self.portion(at);
+            portion.by_session[session].record(at - due);
+            let tally = &mut portion.tallies[target];
             let of_kind = tally.transaction(kind);
             of_kind.count += u64::from(!rolled_back);
             of_kind.rolled_back += u64::from(rolled_back);
@@ -430,17 +501,13 @@ impl Recorder {
             // Waiting for a session that was still busy is the server's doing, not our lateness.
             let could_begin = due.max(free);
             tally.lag.record((sent - could_begin).0);
-            if !self.is_closed {
+            if !is_closed {
                 tally.wait.record((could_begin - due).0);
             }
-            // A worker that was held up cuts its interval late: what ends after it is counted in it, but did not end in
-            // it.
-            if at <= self.next_cut {
-                tally.note_done(at.0, at.0);
-            }
+            tally.note_done(at.0, at.0);
             self.last_done = self.last_done.max(at);
         }
-        self.leave(&transaction, counted);
+        self.leave(&transaction, counted, at);
     }
 
     /// The transaction ends in another way.
@@ -448,7 +515,7 @@ impl Recorder {
         self.note_unknown(&transaction, transaction.in_doubt || ending != Ending::Failed);
         let counted = self.counts(&transaction, at);
         if counted {
-            let tally = &mut self.tallies[transaction.target];
+            let tally = &mut self.portion(at).tallies[transaction.target];
             match ending {
                 Ending::Failed | Ending::Cut => {
                     let of_kind = tally.transaction(transaction.kind);
@@ -459,15 +526,15 @@ impl Recorder {
             }
             self.last_done = self.last_done.max(at);
         }
-        self.leave(&transaction, counted);
+        self.leave(&transaction, counted, at);
     }
 
     /// The grace period was over at `at`: the transaction is not waited for any longer.
     pub(super) fn give_up(&mut self, transaction: &mut Transaction, at: Nanos) {
         let counted = self.counts(transaction, at);
-        self.tallies[transaction.target].unfinished += u64::from(counted);
+        self.portion(at).tallies[transaction.target].unfinished += u64::from(counted);
         self.note_unknown(transaction, true);
-        self.leave(transaction, counted);
+        self.leave(transaction, counted, at);
         transaction.stage = None;
     }
 
@@ -478,9 +545,10 @@ impl Recorder {
         }
     }
 
-    fn leave(&mut self, transaction: &Transaction, counted: bool) {
+    fn leave(&mut self, transaction: &Transaction, counted: bool, at: Nanos) {
         if transaction.stage == Some(self.stage) {
             self.in_flight -= 1;
+            self.portion(at).ended += 1;
             self.carried -= u64::from(!counted && self.membership == Membership::Done);
         }
     }
@@ -546,25 +614,41 @@ impl Recorder {
         self.spare.push(tallies);
     }
 
-    /// Everything since the last cut. `outside` is what the worker's sessions did outside transactions; `load`: at the
-    /// end of the interval.
+    /// Everything in the present interval. `outside` is what the worker's sessions did outside transactions; `load`: at
+    /// the end of the interval, or now.
     pub(super) fn cut(&mut self, outside: Outside, load: PresentLoad) -> IntervalPart {
-        let fresh = self.spare.pop().unwrap_or_else(|| vec![Tally::default(); self.tallies.len()]);
-        let PresentLoad { waiting: backlog, in_flight, served: sessions } = load;
-        let arrivals = std::mem::take(&mut self.arrivals);
-        self.arrivals.backlog_max = backlog;
-        let none = vec![SessionTally::default(); self.by_session.len()];
+        let next = self.empty_portion();
+        let Portion { tallies, by_session, due, dropped, backlog_max, backlog: known, .. } =
+            std::mem::replace(&mut self.present, next);
+        let PresentLoad { waiting, in_flight, served: sessions } = load;
+        let backlog = known.unwrap_or(waiting);
+        self.present.backlog_max = backlog;
+        // At the end of the interval, those that ended later had not ended, and those that began later had not begun.
+        let sum = |of: fn(&Portion) -> u64| self.later.iter().map(|(_, portion)| of(portion)).sum::<u64>();
+        let in_flight = in_flight + sum(|portion| portion.ended);
         IntervalPart {
             outside,
-            in_flight,
+            in_flight: in_flight.saturating_sub(sum(|portion| portion.begun)),
             carried: self.carried,
-            by_session: std::mem::replace(&mut self.by_session, none),
-            tallies: std::mem::replace(&mut self.tallies, fresh),
-            due: arrivals.due,
-            dropped: arrivals.dropped,
+            by_session,
+            tallies,
+            due,
+            dropped,
             backlog,
-            backlog_max: arrivals.backlog_max.max(backlog),
+            backlog_max: backlog_max.max(backlog),
             sessions,
+        }
+    }
+
+    /// The interval that was cut is over: the next one is the present one.
+    pub(super) fn next_interval(&mut self) {
+        self.next_cut += self.interval;
+        if self.later.front().is_some_and(|(end, _)| *end == self.next_cut)
+            && let Some((_, portion)) = self.later.pop_front()
+        {
+            let begin = std::mem::replace(&mut self.present, portion);
+            self.present.backlog_max = self.present.backlog_max.max(begin.backlog_max);
+            self.spare.push(begin.tallies);
         }
     }
 }
@@ -586,13 +670,16 @@ impl arrivals::ArrivalTally for Recorder {
     /// `count` transactions become due on their own, the last of them at `due`; all of them in the measured part, or
     /// none.
     fn admit(&mut self, count: u64, due: Nanos) {
-        self.arrivals.due += if self.is_measuring(due) { count } else { 0 };
+        if self.is_measuring(due) {
+            self.portion_due(due).due += count;
+        }
     }
 
     /// One that became due was turned away.
     fn drop_due(&mut self, due: Nanos) {
         let measured = u64::from(self.is_measuring(due));
-        self.arrivals.due += measured;
-        self.arrivals.dropped += measured;
+        let portion = self.portion_due(due);
+        portion.due += measured;
+        portion.dropped += measured;
     }
 }

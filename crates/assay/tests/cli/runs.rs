@@ -1,6 +1,8 @@
 //! Runs that succeed.
 
-use crate::common::{Folder, ONE_TABLE};
+use assay_record::Record;
+
+use crate::common::{Folder, ONE_TABLE, assert_nothing_is_lost};
 use insta::assert_snapshot;
 
 #[test]
@@ -597,4 +599,40 @@ fn the_scale_of_tpcb_is_that_of_its_tables() {
     let refused = run("--scale 2", 2).stderr;
     assert!(refused.contains("--scale 2: the tables have 3 branches"), "{refused}");
     run("--scale 0.5", 2);
+}
+
+/// A script that computes holds its worker: what ends after an interval is not counted in it.
+#[test]
+fn an_event_that_spans_intervals_is_counted_in_that_of_its_end() {
+    const BUSY: &str = "
+        function event()
+            local from = os.clock()
+            while os.clock() - from < 0.25 do end
+        end
+    ";
+    let folder = Folder::new();
+    folder.write("busy.lua", BUSY);
+    for load in ["", " --rate 40"] {
+        let options = format!("--db sqlite:a.db --time 600ms --interval 100ms --sessions 1{load}");
+        folder.expect(&format!("run ./busy.lua {options} --record busy{}.json.zst --quiet", load.len()), 0);
+        let record = Record::read(&folder.path().join(format!("busy{}.json.zst", load.len()))).unwrap();
+        assert_nothing_is_lost(&record);
+        let intervals = &record.stages[0].intervals;
+        // The first one takes a quarter of a second at least.
+        assert!(intervals[..2].iter().all(|one| one.transactions.iter().sum::<u64>() == 0), "{intervals:#?}");
+        for one in intervals.iter().filter(|one| one.response.count > 0) {
+            let (first, last) = (one.first_done_ns.unwrap(), one.last_done_ns.unwrap());
+            let end = one.start_ns + one.length_ns;
+            assert!(one.start_ns <= first && first <= last && last <= end, "{one:#?}");
+            assert_eq!(one.response.count, 1, "{one:#?}");
+        }
+        // Due when they were due: four per interval, while the script held the worker.
+        if !load.is_empty() {
+            let due: Vec<u64> = intervals[..5].iter().map(|one| one.due.unwrap()).collect();
+            assert!(due.iter().all(|due| (3..=5).contains(due)), "{due:?}");
+            let waiting: Vec<u64> = intervals[..5].iter().map(|one| one.backlog).collect();
+            assert!(waiting.is_sorted() && waiting[0] < waiting[4], "{waiting:?}");
+            assert!(record.stages[0].total.unstarted > 0);
+        }
+    }
 }
