@@ -320,7 +320,7 @@ impl Fold {
                 cases,
                 agents,
             } = *started;
-            let (status, failure, stages, telemetry, work, isolation, notes) = Default::default();
+            let (status, failure, stages, telemetry, work, isolation, notes, damaged_lines) = Default::default();
             self.record = Some(Record {
                 format,
                 tool,
@@ -342,6 +342,7 @@ impl Fold {
                 isolation,
                 agents,
                 notes,
+                damaged_lines,
             });
             return;
         }
@@ -616,6 +617,7 @@ pub(crate) fn head_of(record: &Record) -> Record {
         isolation: record.isolation.clone(),
         agents: record.agents.clone(),
         notes: record.notes.clone(),
+        damaged_lines: Vec::new(),
     }
 }
 

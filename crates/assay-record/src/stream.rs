@@ -5,6 +5,7 @@
 //! frame, and `zstd -dc` prints all lines. The writer holds a lock on the file for as long as it is open.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -29,6 +30,8 @@ const ZSTD_LEVEL: i32 = 3;
 const FRAME_BYTES: usize = 1 << 20;
 /// Room for the text of a frame, to begin with.
 const TEXT_BYTES: usize = 1 << 18;
+/// More damaged lines than these are not told one by one.
+const DAMAGED_MAX: usize = 100;
 /// RFC 8878, 3.1.1.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Every stream begins with these bytes.
@@ -331,13 +334,15 @@ struct Lines {
     so_far_number: u64,
     /// What the values may still need.
     budget: Budget,
+    /// Numbers of lines that are not events.
+    damaged: Vec<u64>,
 }
 
 impl Lines {
     fn of(part: Part) -> Lines {
         let (fold, others, so_far) = (Fold::default(), None, Vec::new());
-        let (thinners, budget) = (Vec::new(), Budget::new(u64::MAX));
-        Lines { part, fold, others, thinners, so_far, taken_bytes: 0, number: 0, so_far_number: 0, budget }
+        let (thinners, budget, damaged) = (Vec::new(), Budget::new(u64::MAX), Vec::new());
+        Lines { part, fold, others, thinners, so_far, taken_bytes: 0, number: 0, so_far_number: 0, budget, damaged }
     }
 
     /// The error of a line: of one that needs too much, what that means for the file.
@@ -367,9 +372,15 @@ impl Lines {
                         others.push(b'\n');
                     }
                     self.taken_bytes += line.len() as u64;
-                    if let Some(mut event) = self.parse(path, line, self.number)? {
-                        self.thin(&mut event);
-                        self.fold.take(event);
+                    match self.parse(path, line, self.number)? {
+                        Some(mut event) => {
+                            self.thin(&mut event);
+                            self.fold.take(event);
+                        }
+                        None if !may_be_event(line) && self.damaged.len() < DAMAGED_MAX => {
+                            self.damaged.push(self.number);
+                        }
+                        None => {}
                     }
                 }
             }
@@ -398,7 +409,7 @@ impl Lines {
         {
             self.fold.take(event);
         }
-        Ok(self.fold.finish())
+        Ok(self.fold.finish().map(|record| Record { damaged_lines: self.damaged, ..record }))
     }
 
     fn parse(&self, path: &Path, line: &[u8], number: u64) -> Result<Option<Event>, ReadError> {
@@ -439,6 +450,14 @@ fn without_histograms(line: &[u8], keep: impl Fn(&str) -> bool) -> Cow<'_, [u8]>
         0 => Cow::Borrowed(line),
         _ => Cow::Owned((kept + &text[from..]).into_bytes()),
     }
+}
+
+/// Whether this may be an event of a kind that was added later: an object of one field, whose name is a word.
+fn may_be_event(line: &[u8]) -> bool {
+    type Fields<'a> = BTreeMap<Cow<'a, str>, serde::de::IgnoredAny>;
+    let is_word = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    serde_json::from_slice::<Fields>(line)
+        .is_ok_and(|fields| fields.len() == 1 && fields.keys().all(|name| is_word(name)))
 }
 
 /// The name of the event.

@@ -81,6 +81,9 @@ pub struct Record {
     /// Notes that the user wrote during the run (`assay note`), in the order of their times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+    /// Lines of its file that are not events, counted from 1: what they said is missing.
+    #[serde(skip)]
+    pub damaged_lines: Vec<u64>,
 }
 
 /// The program that wrote a record.

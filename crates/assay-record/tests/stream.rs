@@ -364,3 +364,31 @@ fn figures_of_both_forms_of_a_record_are_of_one_trial() {
     });
     assert_eq!(figures[0].trial(), figures[1].trial());
 }
+
+/// Of a file that another program has decompressed, any line may be damaged.
+#[test]
+fn lines_that_are_not_events_are_known_by_their_numbers_and_those_of_later_kinds_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.json");
+    let record = example();
+    let text = zstd::decode_all(record.to_bytes().as_slice()).unwrap();
+    let lines: Vec<&str> = std::str::from_utf8(&text).unwrap().lines().collect();
+    let place = lines.iter().position(|line| line.starts_with("{\"interval\"")).unwrap();
+    let read = |line: &str| {
+        let mut lines = lines.clone();
+        lines[place] = line;
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+        Record::read(&path)
+    };
+    let number = place as u64 + 1;
+    for damaged in [
+        "garbage".to_owned(),
+        lines[place].replacen("interval", "intervXl", 1),
+        lines[place].replacen("{\"interval\"", "{interval", 1),
+        "{\"one\":1,\"two\":2}".to_owned(),
+    ] {
+        assert_eq!(read(&damaged).unwrap().damaged_lines, [number], "{damaged}");
+    }
+    assert!(read("{\"later_kind\":{\"a\":1}}").unwrap().damaged_lines.is_empty());
+    assert!(matches!(read(&lines[place][..40]), Err(ReadError::Event { number: at, .. }) if at == number));
+}

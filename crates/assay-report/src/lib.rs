@@ -77,7 +77,7 @@ pub use findings::tally::{ErrorFindings, TallyFindings, TypeFindings};
 pub use findings::telemetry::{AbsentFindings, SamplingFindings, ScopeFindings, TelemetryFindings, WaitFindings};
 pub use findings::throughput::{ShiftFindings, SteadyFindings, ThroughputFindings, WavesFindings};
 pub use findings::verdict::ChangeVerdict;
-pub use findings::warning::{Advice, Warning};
+pub use findings::warning::{Advice, MissingPart, Warning};
 pub use findings::window::{NoWindow, Window, findings_within};
 pub use output::bisection::bisection_text;
 pub use output::comparison_text::{comparison_text, grid_text, summary_text};

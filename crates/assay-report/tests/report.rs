@@ -1414,6 +1414,108 @@ fn where_server_and_generator_compete_for_cpus_the_interval_is_that_of_both() {
     assert!(said.contains(words), "{said}");
 }
 
+/// A search for the number of sessions that is enough, with the throughput of each look.
+fn knee_of(looks: &[(u32, u64)]) -> Findings {
+    let mut record = plain();
+    record.manifest.search = Some(Search::Sessions { max: 64 });
+    record.status = Status::Complete;
+    let stage = record.stages[0].clone();
+    record.stages = looks
+        .iter()
+        .map(|(sessions, tps)| {
+            let mut stage = stage.clone();
+            (stage.sessions, stage.measured_ns) = (*sessions, 1_000_000_000);
+            stage.total.transactions.truncate(1);
+            stage.total.transactions[0].count = *tps;
+            stage.total.transactions[0].rolled_back = 0;
+            stage
+        })
+        .collect();
+    findings(&record)
+}
+
+#[test]
+fn a_knee_has_the_throughput_that_it_is_said_to_have() {
+    let growing = [(1, 2500), (2, 5000), (4, 8858), (8, 8900)];
+    let found = knee_of(&[&growing[..], &[(3, 7000), (4, 8800), (3, 7100)]].concat());
+    let capacity = found.capacity.as_ref().unwrap();
+    assert_eq!((capacity.state, capacity.high), (SearchState::Found, Some(4.0)));
+    let knee = |found: &Findings| found.stages.iter().find(|stage| stage.knee).map(|one| (one.sessions, one.total.tps));
+    assert_eq!(knee(&found).map(|(sessions, _)| sessions), Some(4));
+    // One of three looks was disturbed: the others decide, and one of them is shown.
+    let found = knee_of(&[&growing[..], &[(3, 7000), (4, 349), (4, 8700), (3, 7100)]].concat());
+    assert_eq!(found.capacity.as_ref().unwrap().high, Some(4.0));
+    assert!(knee(&found).unwrap().1 > 8000.0);
+    // The server became slow for good: there is no knee where it is slow.
+    let slow =
+        [(3, 349), (4, 349), (4, 349), (5, 349), (6, 349), (8, 349), (8, 349), (2, 349), (2, 349), (1, 349), (1, 349)];
+    for until in 3..=slow.len() {
+        let found = knee_of(&[&growing[..], &slow[..until]].concat());
+        let words = capacity_words(found.capacity.as_ref().unwrap());
+        let reached = knee(&found).map_or(f64::INFINITY, |(_, tps)| tps);
+        assert!(reached >= 0.8 * 8858.0, "after {until} slow looks: {words}, {reached} tx/s");
+        assert!(!words.starts_with("knee at ") || reached.is_finite(), "{words}");
+    }
+    let found = knee_of(&[&growing[..], &slow].concat());
+    let words = capacity_words(found.capacity.as_ref().unwrap());
+    assert!(words.starts_with("knee unknown"), "{words}");
+}
+
+#[test]
+fn what_is_missing_in_a_record_is_said_and_is_not_an_outage() {
+    let mut record = plain();
+    let second = 1_000_000_000;
+    record.stages.truncate(1);
+    let stage = &mut record.stages[0];
+    stage.measured_ns = 10 * second;
+    let interval = |number: u64| Interval {
+        start_ns: number * second,
+        length_ns: second,
+        transactions: vec![1000],
+        first_done_ns: Some(number * second + 1000),
+        last_done_ns: Some((number + 1) * second - 1000),
+        response: spread(1000, 1_000_000, 2_000_000),
+        ..Interval::default()
+    };
+    stage.intervals = (0..10).filter(|number| *number != 3 && *number != 7).map(interval).collect();
+    record.damaged_lines = vec![6];
+    let text = text(&findings(&record));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("! line 6 of the record is damaged: 0:03 to 0:04, 0:07 to 0:08 are missing"), "{text}");
+    assert!(!words.contains("no service") && !words.contains("outages, the longest"), "{text}");
+    // A second without a transaction that the record has is an outage.
+    record.stages[0].intervals = (0..10).map(interval).collect();
+    record.damaged_lines.clear();
+    let third = &mut record.stages[0].intervals[3];
+    (third.transactions, third.response) = (vec![0], Latencies::default());
+    (third.first_done_ns, third.last_done_ns) = (None, None);
+    assert!(assay_report::text(&findings(&record)).contains("no service for 1.00 s"));
+}
+
+/// Trials of one setting whose numbers of transactions differ have curves of different lengths.
+#[test]
+fn a_curve_of_percentiles_never_falls() {
+    let trial = |transactions: u64, slowest: u64| {
+        let mut record = plain();
+        record.stages[0].total.transactions.truncate(1);
+        let one = &mut record.stages[0].total.transactions[0];
+        (one.count, one.rolled_back) = (transactions, 0);
+        one.response = spread(transactions, 1_000_000, slowest);
+        findings(&record)
+    };
+    // The shorter two were slower.
+    let trials = [trial(100_000, 3_000_000), trial(2000, 90_000_000), trial(2000, 80_000_000)];
+    let named = |(number, one): (usize, Findings)| (format!("{number}.json.zst"), one);
+    let report = report(trials.into_iter().enumerate().map(named).collect());
+    let all = charts(&report);
+    let chart = all.of_all.iter().find(|chart| chart.id == "percentiles").unwrap();
+    let ChartBody::Lines { lines } = &chart.body else { panic!("{chart:?}") };
+    for line in lines {
+        let shown: Vec<f64> = line.y.iter().flatten().copied().collect();
+        assert!(shown.len() > 20 && shown.is_sorted(), "{shown:?}");
+    }
+}
+
 #[test]
 fn searches_are_compared_by_what_they_found() {
     let trial = |low: f64| findings(&searched(&[(100.0, 0), (low, 0), (low * 1.04, 500), (low * 1.04, 500), (low, 0)]));

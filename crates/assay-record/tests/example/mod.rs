@@ -34,6 +34,7 @@ pub(crate) fn example() -> Record {
         isolation: None,
         agents: Vec::new(),
         notes: Vec::new(),
+        damaged_lines: Vec::new(),
     }
 }
 

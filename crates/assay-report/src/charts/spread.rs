@@ -122,16 +122,18 @@ pub(crate) fn percentiles(settings: &[Setting]) -> Option<Chart> {
     ))
 }
 
-/// The curves of all trials have the same percentiles, up to their ends.
+/// The curves of all trials have the same percentiles, up to their ends. The line ends where the first of them does:
+/// the median of fewer trials may be lower than that of all, and a distribution has no percentile below another.
 fn percentile_line(one: &Stages) -> ChartLine {
-    let longest = one.stages.iter().max_by_key(|stage| stage.total.response_curve.len());
+    let curves = one.stages.iter().map(|stage| &stage.total.response_curve).filter(|curve| !curve.is_empty());
+    let curves: Vec<&Vec<(f64, u64)>> = curves.collect();
     let mut line = ChartLine::new(&one.name, one.group);
-    let Some(longest) = longest else { return line };
-    for (at, (nines, _)) in longest.total.response_curve.iter().enumerate() {
-        let curves = one.stages.iter().filter_map(|stage| stage.total.response_curve.get(at));
-        let values: Vec<f64> = curves.filter(|(_, ns)| *ns > 0).map(|(_, ns)| rounded(*ns as f64 / 1e6)).collect();
-        if !values.is_empty() {
-            line.push(rounded(*nines), &values);
+    let length = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
+    for at in 0..length {
+        let values = curves.iter().map(|curve| rounded(curve[at].1 as f64 / 1e6));
+        let values: Vec<f64> = values.filter(|ms| *ms > 0.0).collect();
+        if values.len() == curves.len() {
+            line.push(rounded(curves[0][at].0), &values);
         }
     }
     if one.stages.len() == 1 {

@@ -78,6 +78,9 @@ pub enum SearchState {
     TooFew,
     /// A promise is about a type of transaction that did not occur.
     UnknownType,
+    /// The throughput at the end of the search is far below one that was reached in it: something disturbed the
+    /// server, or it became slower.
+    Unsteady,
     /// The run ended before the search did.
     Unfinished,
 }
@@ -125,6 +128,8 @@ const WAITED_MIN: f64 = 0.05;
 const LAG_MIN: f64 = 0.2;
 /// A stage with this share of the highest throughput is at the knee.
 pub(crate) const KNEE_SHARE: f64 = 0.95;
+/// Looks at a steady server are within this share of the highest throughput, once enough sessions are at work.
+const REPEATABLE_SHARE: f64 = 0.8;
 /// Share of due transactions that may be missing.
 const SHORT_SHARE: f64 = 0.01;
 /// A growing backlog counts if it is at least this much work.
@@ -223,6 +228,11 @@ pub(crate) fn capacity_findings(record: &record::Record, of_generator: &[OfGener
             found if is_rate => found,
             _ => SearchState::Found,
         },
+    };
+    let state = match is_rate || is_repeatable(&looks, bracket.high.or(bracket.low)) {
+        true => state,
+        false if state == SearchState::Unfinished => state,
+        false => SearchState::Unsteady,
     };
     let states_a_limit = matches!(state, SearchState::Found | SearchState::NotEven) && is_rate;
     let delayed = delay(&at_high, &promises).filter(|_| states_a_limit);
@@ -359,16 +369,20 @@ fn reached(stage: &record::Stage) -> f64 {
     per_second(sum(stage.total.transactions.iter().map(ended)), stage.measured_ns)
 }
 
-/// If at most half as many sessions reached `KNEE_SHARE` of the maximum, that is enough.
+/// If at most half as many sessions reached `KNEE_SHARE` of the maximum, that is enough. Where looks at a number of
+/// sessions disagree, the majority decides, of two the better: the other may have been disturbed.
 fn looks_at_sessions(stages: &[record::Stage]) -> Vec<LookFindings> {
     let all: Vec<(f64, f64)> = stages.iter().map(|stage| (f64::from(stage.sessions), reached(stage))).collect();
-    let most = all.iter().map(|(_, tps)| *tps).fold(0.0, f64::max);
+    let at = |sessions: f64| all.iter().filter(move |(other, _)| *other == sessions).map(|(_, tps)| *tps);
+    let most = all.iter().filter_map(|(sessions, _)| upper_median(at(*sessions))).fold(0.0, f64::max);
     let twice_is_known = |sessions: f64| all.iter().any(|(other, _)| *other >= 2.0 * sessions);
-    let enough = |(sessions, tps): &(f64, f64)| *tps >= KNEE_SHARE * most && twice_is_known(*sessions);
-    let fewest = all.iter().filter(|one| enough(one)).map(|(sessions, _)| *sessions).fold(f64::INFINITY, f64::min);
+    let reaches = |tps: f64| tps >= KNEE_SHARE * most;
+    let enough = |sessions: f64| upper_median(at(sessions)).is_some_and(reaches) && twice_is_known(sessions);
+    let numbers = all.iter().map(|(sessions, _)| *sessions);
+    let fewest = numbers.filter(|sessions| enough(*sessions)).fold(f64::INFINITY, f64::min);
     let look = |(at, tps): &(f64, f64)| LookFindings {
         at: *at,
-        kept: *at < fewest || *at == fewest && !enough(&(*at, *tps)),
+        kept: *at < fewest || *at == fewest && !reaches(*tps),
         stages: 1,
         too_few: None,
         reached_per_s: *tps,
@@ -380,15 +394,41 @@ fn looks_at_sessions(stages: &[record::Stage]) -> Vec<LookFindings> {
     all.iter().map(look).collect()
 }
 
+/// The larger of the two in the middle.
+fn upper_median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Whether the throughput at the end of a search for a knee is like the highest that any look has seen.
+fn is_repeatable(looks: &[LookFindings], end: Option<f64>) -> bool {
+    let highest = looks.iter().map(|look| look.reached_per_s).fold(0.0, f64::max);
+    let at_end = looks.iter().filter(|look| Some(look.at) == end).map(|look| look.reached_per_s);
+    upper_median(at_end).is_none_or(|tps| tps >= REPEATABLE_SHARE * highest)
+}
+
 impl CapacityFindings {
-    /// The last look at the result of the search: the highest rate that keeps the promises, the fewest sessions that
+    /// The look that shows the result of the search: the highest rate that keeps the promises, the fewest sessions that
     /// are enough.
     pub(crate) fn best_look(&self) -> Option<usize> {
         let at = match self.of {
             Capacity::Rate { .. } => self.low.or(self.high),
             Capacity::Sessions { .. } => self.high.or(self.low),
         }?;
-        self.looks.iter().rposition(|look| look.at == at && look.too_few.is_none())
+        if self.state == SearchState::Unsteady {
+            return None;
+        }
+        let looks = self.looks.iter().enumerate().filter(|(_, look)| look.at == at && look.too_few.is_none());
+        match self.of {
+            Capacity::Rate { .. } => looks.last().map(|(number, _)| number),
+            // As the search judges it.
+            Capacity::Sessions { .. } => {
+                let mut looks: Vec<(usize, &LookFindings)> = looks.collect();
+                looks.sort_by(|(_, one), (_, other)| one.reached_per_s.total_cmp(&other.reached_per_s));
+                looks.get(looks.len() / 2).map(|(number, _)| *number)
+            }
+        }
     }
 }
 

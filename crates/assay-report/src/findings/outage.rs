@@ -218,7 +218,17 @@ fn silences(intervals: &[Interval]) -> Vec<Silence> {
     let end_ns = if is_exact { end_of(last) } else { last.start_ns };
     let mut silences = Vec::new();
     let mut start_ns = first.start_ns;
-    for interval in intervals.iter().filter(|interval| has_ended(interval)) {
+    let mut known_ns = first.start_ns;
+    for interval in intervals {
+        // Nothing is known of a time without an interval: a line of the record is missing.
+        if interval.start_ns > known_ns.saturating_add(OUTAGE_MIN_NS / 1000) {
+            silences.push(Silence { start_ns, end_ns: known_ns.max(start_ns) });
+            start_ns = interval.start_ns;
+        }
+        known_ns = end_of(interval);
+        if !has_ended(interval) {
+            continue;
+        }
         let (first_ns, last_ns) = edges(interval);
         silences.push(Silence { start_ns, end_ns: first_ns.max(start_ns) });
         start_ns = last_ns;

@@ -13,14 +13,14 @@ use assay_record::{
 use serde::Serialize;
 
 use crate::findings::agents::{AgentFindings, agent_findings};
-use crate::findings::capacity::{Capacity, CapacityFindings, OfGenerator, capacity_findings};
+use crate::findings::capacity::{Capacity, CapacityFindings, OfGenerator, SearchState, capacity_findings};
 use crate::findings::cases::{CasesFindings, cases_findings};
 use crate::findings::isolation::{IsolationFindings, isolation_findings};
 use crate::findings::metric_unit::MetricUnit;
 use crate::findings::stage::{StageFindings, stage_findings};
 use crate::findings::tally::{ErrorFindings, errors_by_kind};
 use crate::findings::telemetry::{SamplingFindings, sampling};
-use crate::findings::warning::{Observed, Warning, warnings};
+use crate::findings::warning::{Observed, Warning, damage, warnings};
 
 /// The findings of a record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -251,6 +251,9 @@ fn found(record: &Record, over_time: bool) -> Findings {
     let targets = targets(record);
     let places: Vec<Place> = targets.iter().map(|target| target.place).collect();
     let mut warnings = warnings(&Observed { status: record.status, stages: &stages, places: &places, cpus });
+    if let Some(damage) = damage(record) {
+        warnings.insert(0, damage);
+    }
     let advice = |stage: usize| {
         let mut of_stage = warnings.iter().filter(|warning| warning.stage() == Some(stage));
         of_stage.find_map(Warning::advice_on_generator)
@@ -274,7 +277,8 @@ fn found(record: &Record, over_time: bool) -> Findings {
         // Beyond capacity servers do not keep up: that is what the search is for.
         let best = found.best_look();
         warnings.retain(|warning| warning.stage().is_none() || warning.stage() == best);
-        if let (Capacity::Sessions { .. }, Some(stage)) = (&found.of, best.and_then(|best| stages.get_mut(best))) {
+        let is_knee = matches!(found.of, Capacity::Sessions { .. }) && found.state != SearchState::Unfinished;
+        if let (true, Some(stage)) = (is_knee, best.and_then(|best| stages.get_mut(best))) {
             stage.knee = true;
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_record::{OptionValue, Place, Status};
+use assay_record::{OptionValue, Place, Record, Status};
 use serde::Serialize;
 
 use crate::findings::arithmetic::sum;
@@ -20,6 +20,13 @@ pub enum Warning {
     EndedEarly {
         /// Outcome of the run.
         status: Status,
+    },
+    /// Lines of the record could not be read, or intervals are missing in it.
+    DamagedRecord {
+        /// Lines of the file that are not events, counted from 1.
+        lines: Vec<u64>,
+        /// Parts of stages without an interval.
+        missing: Vec<MissingPart>,
     },
     /// The trial is also in other files, which were given, too: it counts once.
     Copies {
@@ -160,6 +167,7 @@ impl Warning {
             Warning::Outage { .. }
                 | Warning::Overload { .. }
                 | Warning::EndedEarly { .. }
+                | Warning::DamagedRecord { .. }
                 | Warning::OtherSize { .. }
                 | Warning::NoTransactions { .. }
         )
@@ -178,6 +186,7 @@ impl Warning {
             | Warning::GeneratorLate { stage, .. }
             | Warning::OverRange { stage, .. } => Some(*stage),
             Warning::EndedEarly { .. }
+            | Warning::DamagedRecord { .. }
             | Warning::Copies { .. }
             | Warning::OtherSize { .. }
             | Warning::Failures { .. }
@@ -201,6 +210,36 @@ impl Warning {
             _ => None,
         }
     }
+}
+
+/// A part of a stage of which the record has nothing, though the stage has intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingPart {
+    /// Which stage, from 0.
+    pub stage: usize,
+    /// Its beginning, since the start of the measured part.
+    pub start_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+}
+
+/// Intervals follow each other to the nanosecond; a reader should not depend on that.
+const MISSING_MIN_NS: u64 = 1_000_000;
+
+/// What is missing in a record, if anything is.
+pub(crate) fn damage(record: &Record) -> Option<Warning> {
+    let mut missing = Vec::new();
+    for (stage, intervals) in record.stages.iter().map(|stage| &stage.intervals).enumerate() {
+        let mut end_ns = 0;
+        for interval in intervals {
+            if interval.start_ns > end_ns.saturating_add(MISSING_MIN_NS) {
+                missing.push(MissingPart { stage, start_ns: end_ns, end_ns: interval.start_ns });
+            }
+            end_ns = end_ns.max(interval.start_ns.saturating_add(interval.length_ns));
+        }
+    }
+    let lines = record.damaged_lines.clone();
+    (!lines.is_empty() || !missing.is_empty()).then_some(Warning::DamagedRecord { lines, missing })
 }
 
 /// Advice about a generator that limits itself.

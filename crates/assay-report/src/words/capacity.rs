@@ -47,6 +47,7 @@ fn rate_words(found: &CapacityFindings, promised: &str) -> String {
                 names(&found.known_types)
             )
         }
+        SearchState::Unsteady => "capacity unknown: the throughput was not repeatable".into(),
         SearchState::Unfinished => match (found.low, found.high) {
             (Some(_), Some(_)) => format!("capacity unknown: between {low} and {high} when the run ended"),
             (Some(_), None) => format!("capacity unknown: {promised} still held at {low} when the run ended"),
@@ -92,9 +93,25 @@ fn sessions_words(found: &CapacityFindings, max: u32) -> String {
     let (low, high) = (number(found.low), number(found.high));
     match (found.state, found.low) {
         (SearchState::Unfinished, _) => "knee unknown: the run ended before the search was complete".into(),
+        (SearchState::Unsteady, _) => unsteady_words(found),
         (SearchState::AtLeast, _) => format!("no knee up to {}: throughput still grew", sessions(max)),
         (_, None) => format!("knee at {high}, which reach {enough}"),
         _ => format!("knee at {high}, which reach {enough}; {low} do not"),
+    }
+}
+
+/// What was reached, and what was reached later with as many sessions as the search ended with.
+fn unsteady_words(found: &CapacityFindings) -> String {
+    let by_throughput = |one: &&LookFindings, other: &&LookFindings| one.reached_per_s.total_cmp(&other.reached_per_s);
+    let one = |look: &LookFindings| format!("{} tx/s with {}", figure(look.reached_per_s), sessions(look.at as u32));
+    let at_end = found.looks.iter().filter(|look| Some(look.at) == found.high.or(found.low));
+    match (found.looks.iter().max_by(by_throughput), at_end.min_by(by_throughput)) {
+        (Some(highest), Some(lowest)) => format!(
+            "knee unknown: {}, but later only {}: look for what slowed the server down, and search again",
+            one(highest),
+            one(lowest)
+        ),
+        _ => "knee unknown".into(),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use assay_record::{OptionValue, Status};
 
-use crate::digits::{count, figure, length, ms, percent, plural};
+use crate::digits::{clock, count, figure, length, ms, percent, plural};
 use crate::findings::capacity::{Capacity, CapacityFindings};
 use crate::findings::limit::GeneratorLimit;
 use crate::findings::run::{Findings, Task};
 use crate::findings::stage::StageFindings;
-use crate::findings::warning::{Advice, Warning};
+use crate::findings::warning::{Advice, MissingPart, Warning};
 use crate::plain::clean;
 use crate::words::generator::limited;
 use crate::words::outage::outages_words;
@@ -22,6 +22,9 @@ const SIZES_WIDTH: usize = 80;
 /// Files named of those with the same trial.
 const COPIES_MAX: usize = 3;
 const FILE_WIDTH: usize = 60;
+
+/// Damaged lines and missing parts that are listed.
+const DAMAGE_MAX: usize = 5;
 
 /// With the same advice.
 const CAUSES_MAX: usize = 12;
@@ -177,6 +180,7 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
         Warning::EndedEarly { .. } => {
             ("the run was interrupted: the figures cover the time until then".into(), String::new())
         }
+        Warning::DamagedRecord { lines, missing } => (damage_words(lines, missing, &stage), String::new()),
         Warning::Copies { files } => {
             (format!("the same trial was also given as {}: it counts once", copies_words(files)), String::new())
         }
@@ -331,6 +335,35 @@ pub fn warning_words(warning: &Warning, findings: &Findings) -> (String, String)
                 stage(number)
             ),
             String::new(),
+        ),
+    }
+}
+
+/// `line 6 of the record is damaged: 0:01 to 0:02 is missing`.
+fn damage_words(lines: &[u64], missing: &[MissingPart], of_stage: &dyn Fn(&usize) -> String) -> String {
+    let numbers: Vec<String> = lines.iter().take(DAMAGE_MAX).map(|line| count(*line)).collect();
+    let and_more =
+        |all: usize| if all > DAMAGE_MAX { format!(" and {} more", all - DAMAGE_MAX) } else { String::new() };
+    let parts = missing.iter().take(DAMAGE_MAX);
+    let parts =
+        parts.map(|part| format!("{} to {}{}", clock(part.start_ns), clock(part.end_ns), of_stage(&part.stage)));
+    let parts = format!("{}{}", parts.collect::<Vec<_>>().join(", "), and_more(missing.len()));
+    let is = if missing.len() > 1 { "are" } else { "is" };
+    match (lines, missing) {
+        ([], _) => format!("the record has no intervals for {parts}: lines of it are missing"),
+        (_, []) => {
+            let (line, are) = if lines.len() == 1 { ("line", "is") } else { ("lines", "are") };
+            format!(
+                "{line} {}{} of the record {are} damaged: what they said is missing",
+                numbers.join(", "),
+                and_more(lines.len())
+            )
+        }
+        ([line], _) => format!("line {} of the record is damaged: {parts} {is} missing", count(*line)),
+        _ => format!(
+            "lines {}{} of the record are damaged: {parts} {is} missing",
+            numbers.join(", "),
+            and_more(lines.len())
         ),
     }
 }

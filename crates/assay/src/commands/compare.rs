@@ -20,9 +20,12 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
     let groups = if options.records.is_empty() {
         let (baseline, candidate) = (read(&options.sides.baseline)?, read(&options.sides.candidate)?);
         trials::check_sides(&baseline, &candidate)?;
+        trials::check_comparable(baseline.iter().chain(&candidate))?;
         vec![render::group("baseline", trials::pairs(baseline)), render::group("candidate", trials::pairs(candidate))]
     } else {
-        assay_report::groups(trials::pairs(read(&options.records)?))
+        let all = read(&options.records)?;
+        trials::check_comparable(all.iter())?;
+        assay_report::groups(trials::pairs(all))
     };
     let (first, others) = groups.split_first().expect("at least one record was read");
     let exit = if !others.is_empty() {

@@ -22,6 +22,7 @@ pub fn run(options: &ExplainOptions) -> Result<Exit, Trouble> {
     let read = |paths| trials::read(paths, Record::read_thinned, |_, record| Ok(assay_report::findings(record)));
     let (baseline, candidate) = (read(&baseline)?, read(&candidate)?);
     trials::check_sides(&baseline, &candidate)?;
+    trials::check_comparable(baseline.iter().chain(&candidate))?;
     let sides = [("baseline", baseline), ("candidate", candidate)];
     let [baseline, candidate] = sides.map(|(name, trials)| render::group(name, trials::pairs(trials)));
     let found = compare(render::side(&baseline), render::side(&candidate), options.margin);

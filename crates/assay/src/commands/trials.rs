@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use assay_process::diagnostics::Trouble;
 use assay_process::terminal;
-use assay_record::{ReadError, Record, TrialId};
-use assay_report::{Findings, Warning, on_all_cpus};
+use assay_record::{ReadError, Record, Status, TrialId};
+use assay_report::{Findings, Task, Warning, on_all_cpus};
 
 use crate::commands::show;
 
@@ -80,6 +80,33 @@ pub(super) fn check_sides(baseline: &[Trial], candidate: &[Trial]) -> Result<(),
     Err(Trouble::usage("the same trial is on both sides of the comparison")
         .detail(both.join("\n"))
         .hint("give each side the records of its own trials; for the trials of one setting: assay compare RECORD…"))
+}
+
+/// An error if these cannot be compared: runs with something else, or a record that lacks what the others have.
+pub(super) fn check_comparable<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Result<(), Trouble> {
+    let is_run = |trial: &&Trial| trial.findings.task == Task::Run;
+    if trials.clone().any(|trial| is_run(&trial))
+        && let Some(other) = trials.clone().find(|trial| !is_run(trial))
+    {
+        let what = match other.findings.task {
+            Task::Run => "a run",
+            Task::Prepare => "a load (assay prepare)",
+            Task::Check => "a check (assay check)",
+            Task::Machine => "a test of the machine (assay io)",
+        };
+        return Err(Trouble::usage(format!("{} is {what}, not a run", other.file))
+            .hint("compare runs with runs, and loads with loads"));
+    }
+    let has_settings = |trial: &Trial| trial.findings.targets.iter().any(|target| !target.settings.is_empty());
+    let is_cut = |trial: &&Trial| trial.findings.status == Status::Running && !has_settings(trial);
+    if trials.clone().any(has_settings)
+        && let Some(cut) = trials.clone().find(is_cut)
+    {
+        let cause = "is incomplete: its server settings are missing, so the sides cannot be compared";
+        return Err(Trouble::usage(format!("{} {cause}", cut.file))
+            .hint(format!("`assay show {}` shows what it has", cut.file)));
+    }
+    Ok(())
 }
 
 /// Files with findings, as assay-report takes them.

@@ -391,3 +391,32 @@ fn a_trial_that_fails_ends_the_duel_with_its_code() {
     let ran = folder.expect(line, 4);
     assert!(ran.stderr.ends_with("error: trial 1 of B ended with exit code 4\n"), "{}", ran.shown());
 }
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_the_record_that_is_the_reason() {
+    let folder = Folder::new();
+    let task = |task: &'static str| move |record: &mut Record| record.manifest.task = task.into();
+    records(&folder, "run", &[1000], |_| ());
+    records(&folder, "load", &[1000], task("prepare"));
+    records(&folder, "check", &[1000], task("check"));
+    records(&folder, "cut", &[1000], |record| {
+        record.status = Status::Running;
+        record.environment.servers.iter_mut().for_each(|server| server.settings.clear());
+    });
+    for (other, words) in [
+        ("load-1", "load-1.json.zst is a load (assay prepare), not a run"),
+        ("check-1", "check-1.json.zst is a check (assay check), not a run"),
+        ("cut-1", "cut-1.json.zst is incomplete: its server settings are missing, so the sides cannot be compared"),
+    ] {
+        for command in ["compare", "explain"] {
+            let other = format!("{other}.json.zst");
+            let complaint = folder.expect(&format!("{command} run-1.json.zst {other}"), 2).complaint();
+            assert!(complaint.contains(words), "{complaint}");
+            let sides = format!("{command} --baseline {other} --candidate run-1.json.zst");
+            let complaint = folder.expect(&sides, 2).complaint();
+            assert!(complaint.contains(words), "{complaint}");
+        }
+    }
+    let rows = folder.expect("compare load-1.json.zst", 0).stdout;
+    assert!(rows.contains("rows/s") && !rows.contains("tps"), "{rows}");
+}
