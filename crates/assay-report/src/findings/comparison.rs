@@ -17,6 +17,9 @@ use crate::findings::setting::{Difference, Mixed, SettingKind, differences, mixe
 use crate::findings::verdict::ChangeVerdict;
 use crate::findings::warning::Warning;
 
+/// The load of a closed loop, as attributes have it.
+const CLOSED_LOOP: &str = "closed loop";
+
 /// Two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
@@ -167,6 +170,21 @@ impl Comparison {
     pub(crate) fn has_other_load(&self, stage: &StageComparison) -> bool {
         let is_load = |one: &Difference| one.kind == SettingKind::Work && ["load", "terminals"].contains(&&*one.what);
         stage.sessions != stage.candidate_sessions || self.differences.iter().any(is_load)
+    }
+}
+
+impl Comparison {
+    /// The difference that makes one side a closed loop, and the other one an open loop or terminals.
+    pub(crate) fn difference_of_loops(&self) -> Option<&Difference> {
+        let is_closed = |side: &[String]| side.iter().all(|load| load == CLOSED_LOOP);
+        self.differences.iter().find(|one| {
+            one.kind == SettingKind::Work && one.what == "load" && is_closed(&one.baseline) != is_closed(&one.candidate)
+        })
+    }
+
+    /// The difference that makes one side a run, and the other one something else.
+    pub(crate) fn difference_of_tasks(&self) -> Option<&Difference> {
+        self.differences.iter().find(|one| one.kind == SettingKind::Work && one.what == "task")
     }
 }
 

@@ -20,7 +20,7 @@ const VALUE_WIDTH: usize = 60;
 
 /// A comparison of two sides.
 pub fn comparison_text(found: &Comparison) -> String {
-    let conclusions = found.stages.iter().filter_map(|stage| conclusion(found, stage));
+    let conclusions = found.stages.iter().map(|stage| conclusion(found, stage));
     let mut text: String = conclusions.map(|words| wrap_to(WIDTH, "", words.split(' '), " ")).collect();
     if found.stages.is_empty() {
         text += "nothing to compare: the two sides have no number of sessions in common\n";

@@ -566,9 +566,7 @@ fn compared(comparison: &Comparison) -> Markup {
             @if let Some(changed) = telemetry_changes(stage) {
                 (changed.html())
             }
-            @if let Some(words) = conclusion(comparison, stage) {
-                p { b { (shown(&capitalized(&words))) "." } }
-            }
+            p { b { (shown(&capitalized(&conclusion(comparison, stage)))) "." } }
         }
     }
 }

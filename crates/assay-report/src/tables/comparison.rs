@@ -19,10 +19,14 @@ pub(crate) fn changes(stage: &StageComparison) -> Table {
     let figures = ["baseline", "candidate", "change"].map(TableColumn::figures);
     let columns = [TableColumn::words(with, NAME_WIDTH)].into_iter().chain(figures);
     let mut table = Table::new(columns.chain([TableColumn::words("at 95%", NAME_WIDTH)]));
+    let rate = stage.metric("tps").map_or(MetricUnit::PerSecond, |tps| tps.metric.unit);
     for metric in rows(stage) {
         let side = |side: &Option<TrialsFindings>| known(side.as_ref(), &metric.metric);
-        let mut row =
-            vec![TableCell::Words(metric_name(&metric.metric)), side(&metric.baseline), side(&metric.candidate)];
+        let name = match metric.metric.name.as_str() {
+            "cpu_per_transaction" => cpu_of_each(per_second(rate)),
+            _ => metric_name(&metric.metric),
+        };
+        let mut row = vec![TableCell::Words(name), side(&metric.baseline), side(&metric.candidate)];
         row.push(TableCell::of(metric.change, |change| TableCell::Words(change_text(&change, &metric.metric))));
         row.extend(metric.change.map(|change| TableCell::words(verdict(&metric.metric.name, change.verdict))));
         table.row(row);

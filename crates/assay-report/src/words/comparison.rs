@@ -269,31 +269,40 @@ pub(crate) fn verdict(metric: &str, verdict: ChangeVerdict) -> &'static str {
     }
 }
 
-/// The verdict in a sentence; empty if a side did not measure what counts.
-pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<String> {
-    let metric = stage.metric(&found.headline)?;
-    let change = metric.change?;
+/// The verdict in a sentence, or why there is none.
+pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> String {
     let (mut baseline, mut candidate) =
         (clean(&found.baseline.name, SIDE_WIDTH), clean(&found.candidate.name, SIDE_WIDTH));
     if baseline == candidate {
         // They differ in the truncated part.
         (baseline, candidate) = ("the baseline".into(), "the candidate".into());
     }
-    let figures = format!("{} {}", metric_name(&metric.metric), medians_and_change(metric)?);
+    if let Some(task) = found.difference_of_tasks() {
+        let [one, other] = [&task.baseline, &task.candidate].map(|side| task_words(side));
+        return format!("not comparable: {baseline} is {one}, {candidate} is {other}");
+    }
+    let metric = match stage.metric(&found.headline) {
+        Some(metric) if metric.baseline.is_some() && metric.candidate.is_some() => metric,
+        metric => return not_measured(found, metric, &baseline, &candidate),
+    };
+    let (Some(change), Some(medians)) = (metric.change, medians_and_change(metric)) else {
+        let is_zero = |side: &Option<TrialsFindings>| side.as_ref().is_some_and(|side| side.median == 0.0);
+        let zero = match (is_zero(&metric.baseline), is_zero(&metric.candidate)) {
+            (true, false) => baseline,
+            (false, true) => candidate,
+            _ => "a trial".to_owned(),
+        };
+        return format!("no verdict: {} of {zero} is 0", metric_name(&metric.metric));
+    };
+    let figures = format!("{} {medians}", metric_name(&metric.metric));
     if found.has_other_workload() {
         let names = (clean(&found.baseline.workload, NAME_WIDTH), clean(&found.candidate.workload, NAME_WIDTH));
-        return Some(format!("not comparable: {} and {} are different workloads; {figures}", names.0, names.1));
+        return format!("not comparable: {} and {} are different workloads; {figures}", names.0, names.1);
     }
     if found.has_other_load(stage) {
-        let load = match (stage.sessions, stage.candidate_sessions) {
-            (one, other) if one == other => "another load".to_owned(),
-            (one, other) => format!("{} instead of {one}", sessions(other)),
-        };
-        return Some(format!(
-            "{candidate} ran with {load}: {figures}; this compares two steps of a ladder, not two settings of a server"
-        ));
+        return other_load(found, stage, &candidate, &figures);
     }
-    Some(match change.verdict {
+    match change.verdict {
         ChangeVerdict::Better | ChangeVerdict::Worse | ChangeVerdict::More | ChangeVerdict::Less => {
             let word = verdict(&metric.metric.name, change.verdict);
             let larger = (change.superiority * change.pairs as f64).round();
@@ -322,7 +331,53 @@ pub(crate) fn conclusion(found: &Comparison, stage: &StageComparison) -> Option<
                 ),
             }
         }
-    })
+    }
+}
+
+/// What a side did, by its tasks.
+fn task_words(tasks: &[String]) -> &'static str {
+    match tasks {
+        [] => "a run",
+        [one] if one == "prepare" => "a load (assay prepare)",
+        [one] if one == "check" => "a check (assay check)",
+        [one] if one == "machine" => "a test of a machine (assay io)",
+        _ => "several kinds of work",
+    }
+}
+
+/// Why there is no verdict if a side lacks what it is about.
+fn not_measured(found: &Comparison, metric: Option<&MetricComparison>, baseline: &str, candidate: &str) -> String {
+    let name = metric.map_or_else(|| clean(&found.headline, NAME_WIDTH), |metric| metric_name(&metric.metric));
+    let who = match metric.map(|metric| (metric.baseline.is_some(), metric.candidate.is_some())) {
+        Some((true, false)) => format!("{candidate} has"),
+        Some((false, true)) => format!("{baseline} has"),
+        _ => "neither side has".to_owned(),
+    };
+    let any = if who.starts_with("neither") { "a" } else { "no" };
+    let why = match found.headline.as_str() {
+        "p99" => ": it needs at least 100 transactions",
+        "capacity" => ": its search did not find one",
+        _ => "",
+    };
+    format!("no verdict: {who} {any} {name}{why}")
+}
+
+/// A conclusion about sides that differ in their load.
+fn other_load(found: &Comparison, stage: &StageComparison, candidate: &str, figures: &str) -> String {
+    if let Some(Difference { baseline, candidate: other, .. }) = found.difference_of_loops() {
+        let shown = |side: &Vec<String>| clean(&side.join(" or "), VALUE_WIDTH);
+        return format!(
+            "not comparable: {candidate} ran with {} instead of {}: {figures}; an open loop's throughput is its rate, \
+             and its response times include the wait for a session",
+            shown(other),
+            shown(baseline)
+        );
+    }
+    let (load, what) = match (stage.sessions, stage.candidate_sessions) {
+        (one, other) if one == other => ("another load".to_owned(), "two loads"),
+        (one, other) => (format!("{} instead of {one}", sessions(other)), "two steps of a ladder"),
+    };
+    format!("{candidate} ran with {load}: {figures}; this compares {what}, not two settings of a server")
 }
 
 /// `33 more trials per side (38 in all)`.

@@ -75,8 +75,7 @@ fn sentences(report: &Report) -> Vec<String> {
 fn verdicts(comparisons: &[Comparison]) -> Vec<String> {
     let of = |comparison: &Comparison| {
         let stages = comparison.stages.iter();
-        let told: Vec<(u32, String)> =
-            stages.filter_map(|stage| Some((stage.sessions, conclusion(comparison, stage)?))).collect();
+        let told: Vec<(u32, String)> = stages.map(|stage| (stage.sessions, conclusion(comparison, stage))).collect();
         match &told[..] {
             [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => {
                 vec![capitalized(first) + "."]
