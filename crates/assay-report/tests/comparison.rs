@@ -456,6 +456,84 @@ fn the_knee_is_the_step_after_which_throughput_stops_growing() {
 }
 
 #[test]
+fn a_closed_and_an_open_loop_are_not_steps_of_a_ladder() {
+    let side = |load: Load| {
+        let mut record = trial(4, 10, |_| 1000);
+        record.manifest.load = load;
+        vec![findings(&record)]
+    };
+    let open = |rate_per_s| Load::Open { rate_per_s, arrival: Arrival::Constant, backlog_max: None };
+    let words = |one: &[Findings], other: &[Findings]| {
+        let text = comparison_text(&compared(one, other));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let both = words(&side(Load::Closed), &side(open(1000.0)));
+    let expected = "not comparable: candidate ran with constant 1000 tx/s instead of closed loop: p99 ms ";
+    assert!(both.starts_with(expected) && !both.contains("ladder"), "{both}");
+    let rates = words(&side(open(500.0)), &side(open(1000.0)));
+    assert!(rates.contains("ran with another load") && rates.contains("compares two loads, not"), "{rates}");
+}
+
+/// The first line says something, whatever the sides are.
+#[test]
+fn a_comparison_without_a_verdict_says_why() {
+    let of = |task: &str, load: Load, count: u64| {
+        let mut record = trial(4, 10, |_| count);
+        record.manifest.task = task.into();
+        record.manifest.load = load;
+        vec![findings(&record)]
+    };
+    let open = || Load::Open { rate_per_s: 10.0, arrival: Arrival::Constant, backlog_max: None };
+    let run = |count| of("run", Load::Closed, count);
+    for (one, other, expected) in [
+        (
+            run(1000),
+            of("prepare", Load::Closed, 1000),
+            "not comparable: baseline is a run, candidate is a load (assay prepare)",
+        ),
+        (
+            of("check", Load::Closed, 1000),
+            run(1000),
+            "not comparable: baseline is a check (assay check), candidate is a run",
+        ),
+        (run(1000), run(0), "no verdict"),
+        (
+            of("run", open(), 2),
+            of("run", open(), 1000),
+            "no verdict: baseline has no p99 ms: it needs at least 100 transactions",
+        ),
+        (
+            of("run", open(), 2),
+            of("run", open(), 2),
+            "no verdict: neither side has a p99 ms: it needs at least 100 transactions",
+        ),
+    ] {
+        let text = comparison_text(&compared(&one, &other));
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.starts_with(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn loads_have_rows_wherever_runs_have_transactions() {
+    let load = |count| {
+        let mut record = trial(4, 10, |_| count);
+        record.manifest.task = "prepare".into();
+        findings(&record)
+    };
+    let sides = [1000, 2000].map(|count| vec![load(count); 4]);
+    let found = compared(&sides[0], &sides[1]);
+    let explanation = explain(&found, &sides[0], &sides[1]).unwrap();
+    let texts =
+        [comparison_text(&found), explanation_text(&explanation, &found), grid_text(&[found.clone(), found.clone()])];
+    for text in texts {
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("rows/s") && !words.contains("tps") && !words.contains("tx/s"), "{text}");
+        assert!(!words.contains("transaction takes"), "{text}");
+    }
+}
+
+#[test]
 fn sides_that_differ_in_sessions_are_steps_of_a_ladder_and_no_question() {
     let side = |sessions: u32, rate: u64| {
         let mut record = trial(4, 10, |_| rate);

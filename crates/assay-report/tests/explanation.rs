@@ -15,6 +15,8 @@ const SESSIONS: u64 = 16;
 /// What a transaction costs: counters by name, and milliseconds by wait event. The rest of its time is the network's.
 #[derive(Clone, Default)]
 struct Costs {
+    /// Of the server, at any time.
+    levels: BTreeMap<&'static str, u64>,
     server: BTreeMap<&'static str, f64>,
     machine: BTreeMap<&'static str, f64>,
     waits: BTreeMap<&'static str, f64>,
@@ -22,7 +24,10 @@ struct Costs {
 
 fn usual() -> Costs {
     Costs {
+        levels: BTreeMap::from([("data_bytes", 100 << 20), ("purge_lag", 200)]),
         server: BTreeMap::from([
+            ("checkpoints_requested", 0.0),
+            ("cpu_wait_us", 20.0),
             ("buffer_reads", 60.0),
             ("buffer_misses", 0.5),
             ("log_bytes", 800.0),
@@ -117,6 +122,15 @@ fn telemetry(costs: &Costs, of_second: impl Fn(u64) -> u64) -> Telemetry {
         let seen = |second: u64| if second == 0 { 0.0 } else { of_second(second - 1) as f64 * ms };
         WaitEvent { name: (*name).into(), sessions: (0..=SECONDS).map(|second| seen(second) as u32).collect() }
     };
+    let level = |(metric, value): (&&'static str, &u64)| Series {
+        metric: (*metric).into(),
+        unit: Unit::Count,
+        reading: Reading::Gauge,
+        source: "a view".into(),
+        values: done.iter().map(|_| Some(*value)).collect(),
+        own: Vec::new(),
+        includes_own: false,
+    };
     let scope = |kind, costs: &BTreeMap<&'static str, f64>, waits| Scope {
         kind,
         target: 0,
@@ -133,13 +147,12 @@ fn telemetry(costs: &Costs, of_second: impl Fn(u64) -> u64) -> Telemetry {
         looks: (0..=SECONDS).map(|second| if second == 0 { 0 } else { 1000 }).collect(),
         events: costs.waits.iter().map(event).collect(),
     };
+    let mut server = scope(ScopeKind::Server, &costs.server, (!costs.waits.is_empty()).then_some(waits));
+    server.series.extend(costs.levels.iter().map(level));
     Telemetry {
         full: false,
         every_ns: 1_000_000_000,
-        scopes: vec![
-            scope(ScopeKind::Server, &costs.server, Some(waits)),
-            scope(ScopeKind::Machine, &costs.machine, None),
-        ],
+        scopes: vec![server, scope(ScopeKind::Machine, &costs.machine, None)],
         interventions: Vec::new(),
         plans: Vec::new(),
         cost: Cost::default(),
@@ -162,7 +175,7 @@ fn explained(baseline: &Record, candidate: &Record) -> (Explanation, String) {
 #[test]
 fn a_planted_cause_is_the_first_one() {
     type Plant = fn(&mut Costs);
-    let planted: [(Mechanism, Plant); 10] = [
+    let planted: [(Mechanism, Plant); 24] = [
         (Mechanism::Locks, |costs| {
             costs.waits.insert("Lock:transactionid", 3.0);
             costs.server.insert("lock_waits", 0.4);
@@ -197,15 +210,129 @@ fn a_planted_cause_is_the_first_one() {
             costs.waits.insert("CPU", 2.0);
             costs.machine.insert("cpu_steal_us", 1100.0);
         }),
+        (Mechanism::Sleeps, |costs| {
+            costs.waits.insert("Timeout:PgSleep", 17.0);
+            costs.machine.insert("context_switches", 30.0);
+        }),
+        (Mechanism::Sleeps, |costs| costs.waits.extend([("state/User sleep", 3.0)])),
+        (Mechanism::Replication, |costs| costs.waits.extend([("IPC:SyncRep", 3.0)])),
+        (Mechanism::Replication, |costs| costs.waits.extend([("state/Waiting for semi-sync ACK from slave", 3.0)])),
+        (Mechanism::Processes, |costs| costs.waits.extend([("IPC:ExecuteGather", 3.0)])),
+        (Mechanism::Extension, |costs| costs.waits.extend([("Extension:Extension", 3.0)])),
+        (Mechanism::OtherWaits, |costs| costs.waits.extend([("Something:New", 3.0)])),
+        (Mechanism::Locks, |costs| costs.waits.extend([("state/Waiting for table metadata lock", 3.0)])),
+        (Mechanism::Locks, |costs| {
+            // By the server's count alone.
+            costs.waits.insert("state/updating", 3.0);
+            costs.server.extend([("lock_waits", 0.4), ("lock_wait_us", 2900.0)]);
+        }),
+        (Mechanism::Writes, |costs| costs.waits.extend([("IO:DataFileExtend", 3.0)])),
+        // Nothing in the server takes longer.
+        (Mechanism::Outside, |costs| {
+            costs.waits.insert("Client:ClientRead", 3.0);
+            costs.machine.insert("context_switches", 30.0);
+        }),
+        (Mechanism::Bloat, |costs| {
+            costs.levels.extend([("data_bytes", 900 << 20), ("purge_lag", 90_000)]);
+            costs.server.extend([("buffer_reads", 900.0), ("cpu_us", 3900.0), ("buffer_misses", 4.0)]);
+            costs.waits.insert("CPU", 3.9);
+        }),
+        (Mechanism::Checkpoints, |costs| {
+            costs.server.extend([("checkpoints_requested", 0.0003), ("log_bytes", 9000.0), ("log_full_pages", 1.1)]);
+            costs.waits.extend([("IO:WALSync", 2.0), ("IO:DataFileWrite", 0.5)]);
+        }),
+        (Mechanism::CpuWaits, |costs| {
+            costs.waits.insert("CPU", 3.0);
+            costs.server.insert("cpu_wait_us", 2100.0);
+        }),
     ];
-    let baseline = run(&usual(), |_| ());
+    let mut costs = usual();
+    costs.server.insert("lock_wait_us", 10.0);
+    let baseline = run(&costs, |_| ());
     for (mechanism, plant) in planted {
-        let mut costs = usual();
+        let mut costs = costs.clone();
         plant(&mut costs);
         let (found, text) = explained(&baseline, &run(&costs, |_| ()));
         assert!(found.differs && found.settings.is_empty(), "{mechanism:?}: {text}");
         assert_eq!(found.causes.first().map(|cause| cause.mechanism), Some(mechanism), "{text}");
     }
+}
+
+/// Without a sample of its waits, a server that reads from its operating system's memory shows only more misses.
+#[test]
+fn a_cache_that_became_too_small_is_named_though_reads_have_no_wait_event() {
+    let unsampled = |costs: &Costs| run(costs, |record| record.telemetry.as_mut().unwrap().scopes[0].waits = None);
+    let mut costs = usual();
+    let baseline = unsampled(&costs);
+    costs.server.extend([("buffer_misses", 9.0), ("buffer_reads", 68.0), ("cpu_us", 1500.0)]);
+    costs.waits.insert("CPU", 2.9);
+    let (found, text) = explained(&baseline, &unsampled(&costs));
+    assert_eq!(found.causes.first().map(|cause| cause.mechanism), Some(Mechanism::Misses), "{text}");
+    assert!(text.replace('\n', " ").contains("cache is too small"), "{text}");
+}
+
+#[test]
+fn counters_that_a_server_publishes_late_have_no_value_in_a_stage_that_is_too_short_or_that_they_lack() {
+    let shown = |seconds: u64, commits: f64| {
+        let mut costs = usual();
+        costs.server.extend([("commits", commits), ("rollbacks", 0.0)]);
+        let record = run(&costs, |record| {
+            let stage = &mut record.stages[0];
+            stage.measured_ns = seconds * 1_000_000_000;
+            stage.intervals.truncate(seconds as usize);
+            stage.total.transactions[0].count = stage.intervals.iter().map(|one| one.transactions[0]).sum();
+            stage.total.statements.read.count = 3 * stage.total.transactions[0].count;
+            let scope = &mut record.telemetry.as_mut().unwrap().scopes[0];
+            for series in &mut scope.series {
+                let is_late = ["commits", "rollbacks", "buffer_reads"].contains(&series.metric.as_str());
+                series.source = if is_late { "pg_stat_database.xact_commit" } else { "pg_current_wal_lsn()" }.into();
+            }
+        });
+        let scope = findings(&record).stages[0].telemetry[0].clone();
+        let reads = scope.metric("buffer_reads").map(|one| one.per_transaction.unwrap().round());
+        let reason = scope.absent.iter().find(|one| one.metric == "buffer_reads").map(|one| one.reason.clone());
+        assert!(scope.metric("log_bytes").is_some());
+        (reads, reason.unwrap_or_default())
+    };
+    assert_eq!(shown(20, 1.0), (Some(60.0), String::new()));
+    assert_eq!(shown(10, 1.0), (Some(60.0), String::new()));
+    for seconds in [1, 3, 9] {
+        let (reads, reason) = shown(seconds, 1.0);
+        let needed = "publish it up to 1.00 s late: a stage needs at least 10.0 s for it";
+        assert!(reads.is_none() && reason.contains(needed), "{seconds} s: {reads:?}, {reason}");
+    }
+    // Sessions without tables publish nothing until they end.
+    let (reads, reason) = shown(20, 0.104);
+    assert!(reads.is_none() && reason.contains("only 0.10 commits and rollbacks per transaction"), "{reason}");
+}
+
+/// Both are published together, so that their ratio is known in any stage.
+#[test]
+fn an_explanation_uses_late_counters_per_commit() {
+    let short = |pages: f64, cpu_ms: f64| {
+        let mut costs = usual();
+        costs.server.extend([("commits", 1.0), ("buffer_reads", pages), ("cpu_us", 1000.0 * cpu_ms)]);
+        costs.waits.insert("CPU", cpu_ms);
+        run(&costs, |record| {
+            let stage = &mut record.stages[0];
+            stage.measured_ns = 3_000_000_000;
+            stage.intervals.truncate(3);
+            stage.total.transactions[0].count = stage.intervals.iter().map(|one| one.transactions[0]).sum();
+            for series in &mut record.telemetry.as_mut().unwrap().scopes[0].series {
+                if ["commits", "buffer_reads", "buffer_misses"].contains(&series.metric.as_str()) {
+                    series.source = "pg_stat_database.blks_read".into();
+                }
+            }
+        })
+    };
+    let [before, after] = [(60.0, 0.9), (900.0, 3.9)].map(|(pages, cpu)| vec![findings(&short(pages, cpu)); 4]);
+    let names: Vec<String> = (1..=4).map(|number| format!("{number}.json.zst")).collect();
+    let side = |name, trials| Side { name, records: &names, trials };
+    let found = compare(side("baseline", &before[..]), side("candidate", &after[..]), 0.03);
+    let explanation = explain(&found, &before, &after).unwrap();
+    let text = explanation_text(&explanation, &found);
+    assert_eq!(explanation.causes.first().map(|one| one.mechanism), Some(Mechanism::PagesPerTransaction), "{text}");
+    assert!(text.replace('\n', " ").contains("server.buffer_reads 60.0 → 900 per commit"), "{text}");
 }
 
 #[test]
@@ -253,7 +380,7 @@ fn without_a_difference_or_a_cause_it_says_so() {
     ");
     // Slower, and everything else is as before.
     let mut costs = usual();
-    costs.waits.insert("Client:ClientRead", 2.0);
+    costs.waits.insert("state/executing", 2.0);
     insta::assert_snapshot!(explained(&baseline, &run(&costs, |_| ())).1, @"
     Throughput fell (6,666 → 3,636 tps, −45.5% [−45.8, −45.1]): a transaction takes 4.40 ms instead of
     2.40 ms. No explanation found: no setting differs, and nothing that was measured moved with it.

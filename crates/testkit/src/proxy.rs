@@ -30,6 +30,8 @@ pub enum Fault {
     Garbage(Way, u64),
     /// Every byte arrives on its own.
     Trickle,
+    /// Every chunk arrives this much later.
+    Delay(Duration),
 }
 
 /// A direction.
@@ -97,7 +99,7 @@ impl Proxy {
         let mut now = self.state.lock();
         now.fault = None;
         for connection in now.open.iter().filter_map(Weak::upgrade) {
-            if connection.hit().is_some_and(|fault| fault != Fault::Trickle) {
+            if connection.hit().is_some_and(|fault| !matches!(fault, Fault::Trickle | Fault::Delay(_))) {
                 connection.reset();
             }
         }
@@ -163,6 +165,7 @@ enum Treatment {
     Cut,
     Precede(u64),
     Trickle,
+    Delay(Duration),
 }
 
 impl ProxyState {
@@ -184,6 +187,7 @@ impl ProxyState {
             Fault::Blackhole => Treatment::Lose,
             Fault::HalfOpen(dead) if dead == way => Treatment::Lose,
             Fault::Trickle => Treatment::Trickle,
+            Fault::Delay(time) => Treatment::Delay(time),
             Fault::Truncate(cut) if cut == way && length > 1 => Treatment::Cut,
             Fault::Garbage(spoiled, seed) if spoiled == way && length > 0 && connection.is_due() => {
                 Treatment::Precede(seed)
@@ -281,6 +285,10 @@ fn pump(state: &ProxyState, connection: &Connection, way: Way) {
                 return connection.close();
             }
             Treatment::Precede(seed) => to.write_all(&garbage(seed)).and_then(|()| to.write_all(chunk)),
+            Treatment::Delay(time) => {
+                thread::sleep(time);
+                to.write_all(chunk)
+            }
             Treatment::Trickle => chunk.iter().try_for_each(|byte| to.write_all(&[*byte])),
         };
         if passed.is_err() {

@@ -13,9 +13,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::findings::comparison::{Comparison, MetricComparison, StageComparison};
+use crate::findings::metric::MetricUnit;
 use crate::findings::run::Findings;
 use crate::findings::setting::{Difference, SettingKind};
 use crate::findings::stage::StageFindings;
+use crate::findings::wait_class::{WaitClass, wait_class};
 use assay_stats::{Measure, Scale};
 
 /// Why two sides differ.
@@ -28,6 +30,9 @@ pub struct Explanation {
     pub headline: Option<Moved>,
     /// Whether it got worse.
     pub is_worse: bool,
+    /// Unit of the throughput.
+    #[serde(skip)]
+    pub(crate) rate: MetricUnit,
     /// Time of a transaction in nanoseconds: sessions ÷ throughput, or the mean service time in an open loop, whose
     /// sessions wait for work.
     pub time: Option<Moved>,
@@ -84,6 +89,18 @@ pub enum Mechanism {
     Locks,
     /// Waiting for locks inside the server.
     InternalLocks,
+    /// Waiting for a timer.
+    Sleeps,
+    /// Waiting for a replica's confirmation.
+    Replication,
+    /// Waiting for other processes of the server.
+    Processes,
+    /// Waiting in an extension of the server.
+    Extension,
+    /// Waiting for something that has no name here.
+    OtherWaits,
+    /// Checkpoints, or a log so full that pages must be written.
+    Checkpoints,
     /// More log per transaction.
     LogVolume,
     /// Waiting for the log to reach the drive.
@@ -92,6 +109,14 @@ pub enum Mechanism {
     Misses,
     /// Waiting for reads although there are not more of them.
     SlowReads,
+    /// Waiting for reads; whether there are more of them is unknown.
+    Reads,
+    /// Waiting for writes to data files.
+    Writes,
+    /// Waiting for the drive, by the kernel's count.
+    Drive,
+    /// More old row versions or free space in the tables, and more work for the same rows.
+    Bloat,
     /// More pages per transaction: another plan, a missing index, old statistics.
     PagesPerTransaction,
     /// More CPU time of the server per transaction, for the same pages.
@@ -102,6 +127,12 @@ pub enum Mechanism {
     Steal,
     /// A limit of the server's CPU time.
     Throttling,
+    /// Waiting for a CPU, as with fewer of them.
+    CpuWaits,
+    /// Time between the server and the load generator: the network, or the generator itself.
+    Outside,
+    /// Other sessions of the server.
+    OtherSessions,
     /// Waiting in a pooler.
     Pooler,
     /// Temporary files.
@@ -148,6 +179,16 @@ const FACTOR_SURE: f64 = 2.0;
 /// statement that only reads may set hint bits, and a checkpoint among many transactions is shared by all of them. A
 /// transaction that changes one row writes more.
 const BYTES_MIN: f64 = 100.0;
+/// Old row versions below this number are the usual ones of a table that is written.
+const OLD_ROWS_MIN: f64 = 1000.0;
+/// From this factor of CPU time on, waiting for a CPU comes from that.
+const QUEUEING_MIN: f64 = 1.5;
+/// A single checkpoint in a stage is the usual one.
+const CHECKPOINTS_MIN: f64 = 2.0;
+/// From this share of its limit on, in percent, servers write pages to keep the checkpoint young.
+const AGE_MIN: f64 = 70.0;
+/// Sessions of others at work that count: fewer are background processes.
+const OTHERS_MIN: f64 = 0.3;
 
 /// Why `candidate` differs from `baseline`; `None` if there is nothing in common to compare. `found`: their comparison.
 pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]) -> Option<Explanation> {
@@ -163,8 +204,9 @@ pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]
         baseline: stages(baseline, stage.sessions),
         candidate: stages(candidate, stage.candidate_sessions),
         is_worse: false,
+        is_open: found.headline != "tps",
     };
-    let is_open = found.headline != "tps";
+    let is_open = sides.is_open;
     let time = sides.per_side("time per transaction", |stage| match is_open {
         true => stage.total.service.mean_ns,
         false => Some(f64::from(stage.sessions) / stage.total.tps * 1e9),
@@ -193,8 +235,27 @@ pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]
             Judgment::Unknown => unknown.push(mechanism),
         }
     }
+    // Bloat is why pages and CPU time grew.
+    let grown = |one: &&Cause| matches!(one.mechanism, Mechanism::PagesPerTransaction | Mechanism::ServerCpu);
+    let effect = causes.iter().find(grown).map(|one| (one.added_ns, one.share));
+    if let Some((added_ns, share)) = effect {
+        for bloat in causes.iter_mut().filter(|one| one.mechanism == Mechanism::Bloat && one.share <= share) {
+            (bloat.added_ns, bloat.share) = (added_ns, share);
+        }
+    }
     let weight = |cause: &Cause| cause.share.unwrap_or(0.0);
     causes.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.mechanism.cmp(&b.mechanism)));
+    // What the drive does for a wait that has a name, and what the scheduler does for any wait, is not another cause.
+    let is_of_drive = |one: &Cause| {
+        use Mechanism::{Checkpoints, LogVolume, LogWaits, Misses, Reads, SlowReads, Writes};
+        matches!(one.mechanism, Checkpoints | LogVolume | LogWaits | Misses | Reads | SlowReads | Writes)
+    };
+    if causes.iter().any(is_of_drive) {
+        causes.retain(|one| one.mechanism != Mechanism::Drive);
+    }
+    if causes.iter().any(|one| one.mechanism != Mechanism::ContextSwitches) {
+        causes.retain(|one| one.mechanism != Mechanism::ContextSwitches);
+    }
     if !differs {
         causes.clear();
     }
@@ -208,7 +269,8 @@ pub fn explain(found: &Comparison, baseline: &[Findings], candidate: &[Findings]
     });
     let plans = if differs { plan_changes(baseline, candidate) } else { Vec::new() };
     let (sessions, is_worse) = (stage.sessions, sides.is_worse);
-    Some(Explanation { sessions, headline, is_worse, time, differs, settings, plans, causes, ruled_out, unknown })
+    let rate = stage.metric("tps").map_or(MetricUnit::PerSecond, |tps| tps.metric.unit);
+    Some(Explanation { sessions, headline, is_worse, rate, time, differs, settings, plans, causes, ruled_out, unknown })
 }
 
 /// Shape and text of each plan of a statement, over all trials of a side.
@@ -268,20 +330,33 @@ fn steps(shape: &str) -> Vec<String> {
     shape.lines().map(line).filter(|step| !step.contains(": ")).collect()
 }
 
-const MECHANISMS: [Mechanism; 16] = [
+const MECHANISMS: [Mechanism; 29] = [
     Mechanism::Locks,
     Mechanism::InternalLocks,
+    Mechanism::Sleeps,
+    Mechanism::Replication,
+    Mechanism::Processes,
+    Mechanism::Extension,
+    Mechanism::OtherWaits,
+    Mechanism::Checkpoints,
     Mechanism::LogVolume,
     Mechanism::LogWaits,
     Mechanism::Misses,
     Mechanism::SlowReads,
+    Mechanism::Reads,
+    Mechanism::Writes,
+    Mechanism::Bloat,
     Mechanism::PagesPerTransaction,
     Mechanism::ServerCpu,
     Mechanism::OtherProcesses,
     Mechanism::Steal,
     Mechanism::Throttling,
+    Mechanism::CpuWaits,
+    Mechanism::Outside,
+    Mechanism::OtherSessions,
     Mechanism::Pooler,
     Mechanism::TemporaryFiles,
+    Mechanism::Drive,
     Mechanism::ContextSwitches,
     Mechanism::GeneratorCpu,
     Mechanism::Retries,
@@ -308,28 +383,53 @@ struct Sides<'a> {
     candidate: Vec<&'a StageFindings>,
     /// Whether the candidate is worse.
     is_worse: bool,
+    /// Whether the load was given.
+    is_open: bool,
 }
 
 impl Sides<'_> {
     fn judge(&self, mechanism: Mechanism, added: Option<f64>) -> Judgment {
-        let locks =
-            |event: &str| event.starts_with("lock:") || event.starts_with("wait/lock/") || event.contains("row lock");
-        let log =
-            |event: &str| ["wal", "innodb_log", "redo", "binlog", "commitdelay"].iter().any(|it| event.contains(it));
-        let inside = |event: &str| {
-            !log(event)
-                && (event.starts_with("lwlock:") || event.starts_with("wait/synch/") || event.starts_with("bufferpin"))
-        };
-        let reads = |event: &str| event.contains("datafileread") || event.contains("innodb_data_file");
+        let rare = |name: &str, class: WaitClass| self.of_rare_waits(name, class, added, mechanism);
         match mechanism {
             Mechanism::Locks => {
-                self.of_waits("waiting for locks", locks, added, mechanism, &["server.lock_waits_per_transaction"])
+                let also = ["server.lock_waits_per_transaction"];
+                let seen = self.of_waits("waiting for locks", WaitClass::Locks, added, mechanism, &also);
+                // A list of sessions does not tell who waits for a row.
+                stronger(seen, self.of_time("server.lock_wait_us_per_transaction", added, mechanism))
             }
-            Mechanism::InternalLocks => self.of_waits("waiting for internal locks", inside, added, mechanism, &[]),
+            Mechanism::InternalLocks => {
+                self.of_waits("waiting for internal locks", WaitClass::InternalLocks, added, mechanism, &[])
+            }
+            Mechanism::Sleeps => rare("waiting for a timer", WaitClass::Sleeps),
+            Mechanism::Replication => rare("waiting for a replica", WaitClass::Replication),
+            Mechanism::Processes => rare("waiting for other processes of the server", WaitClass::Processes),
+            Mechanism::Extension => rare("waiting in an extension", WaitClass::Extension),
+            Mechanism::OtherWaits => rare("waiting for something else", WaitClass::Other),
+            Mechanism::Writes => rare("waiting for writes to data files", WaitClass::Writes),
+            Mechanism::Checkpoints => self.checkpoints(added),
+            Mechanism::Bloat => self.bloat(added),
+            Mechanism::Outside => self.outside(added),
+            Mechanism::OtherSessions => self.other_sessions(),
+            Mechanism::CpuWaits => match (self.other_processes(), self.throttling(added)) {
+                // They are why it waits.
+                (Judgment::Cause(_), _) | (_, Judgment::Cause(_)) => Judgment::Unclear,
+                _ if self.metric("server.cpu_us_per_transaction").is_some_and(|cpu| self.queueing(&cpu) != 0.0) => {
+                    Judgment::Unclear
+                }
+                _ => quiet(self.of_time("server.cpu_wait_us_per_transaction", added, mechanism)),
+            },
+            Mechanism::Drive => {
+                let of = |name: &str| quiet(self.of_time(name, added, mechanism));
+                stronger(of("machine.device_queue_us_per_transaction"), of("machine.pressure_io_us_per_transaction"))
+            }
+            Mechanism::Reads => match self.metric("server.buffer_misses_per_transaction") {
+                Some(_) => Judgment::Unclear,
+                None => rare("waiting for reads", WaitClass::Reads),
+            },
             Mechanism::LogVolume => {
                 let volume = ["server.log_bytes_per_transaction", "server.log_full_pages_per_transaction"];
                 match self.factor(&volume, mechanism) {
-                    Judgment::Cause(cause) => if_it_matters(self.timed(cause, log, added)),
+                    Judgment::Cause(cause) => if_it_matters(self.timed(cause, WaitClass::Log, added)),
                     other => other,
                 }
             }
@@ -338,24 +438,30 @@ impl Sides<'_> {
                 if let Judgment::Cause(_) = self.factor(&["server.log_bytes_per_transaction"], mechanism) {
                     return Judgment::Unclear;
                 }
-                let of =
-                    self.of_waits("waiting for the log", log, added, mechanism, &["server.log_fsyncs_per_transaction"]);
+                let of = self.of_waits(
+                    "waiting for the log",
+                    WaitClass::Log,
+                    added,
+                    mechanism,
+                    &["server.log_fsyncs_per_transaction"],
+                );
                 match (of, self.factor(&["server.log_fsyncs_per_transaction"], mechanism)) {
                     (Judgment::Unknown, fsyncs) => fsyncs,
                     (of, _) => of,
                 }
             }
             Mechanism::Misses => match self.factor(&["server.buffer_misses_per_transaction"], mechanism) {
-                // More pages in all: misses are the effect.
-                Judgment::Cause(_) if self.is_of_pages() => Judgment::Unclear,
-                Judgment::Cause(cause) => if_it_matters(self.timed(cause, reads, added)),
+                // More pages in all, and as large a share of them as before: misses are the effect.
+                Judgment::Cause(cause) if self.is_of_pages() && !self.misses_outgrow_pages(&cause) => Judgment::Unclear,
+                Judgment::Cause(cause) => self.timed_by_reads(cause, added),
                 other => other,
             },
             Mechanism::SlowReads => match self.metric("server.buffer_misses_per_transaction") {
+                None => Judgment::Unknown,
                 Some(misses) if misses.is_sure && is_beyond(&misses, FACTOR_MIN - 1.0) => Judgment::Unclear,
-                _ => self.of_waits(
+                Some(_) => self.of_waits(
                     "waiting for reads",
-                    reads,
+                    WaitClass::Reads,
                     added,
                     mechanism,
                     &["machine.device_queue_us_per_transaction"],
@@ -369,10 +475,10 @@ impl Sides<'_> {
                 }
             }
             Mechanism::ServerCpu if self.is_of_pages() => Judgment::Unclear,
-            Mechanism::ServerCpu => self.of_time("server.cpu_us_per_transaction", added, mechanism),
+            Mechanism::ServerCpu => self.server_cpu(added),
             Mechanism::OtherProcesses => self.other_processes(),
             Mechanism::Steal => self.of_time("machine.cpu_steal_us_per_transaction", added, mechanism),
-            Mechanism::Throttling => self.of_time("server.cgroup_throttled_us_per_transaction", added, mechanism),
+            Mechanism::Throttling => self.throttling(added),
             Mechanism::Pooler => self.of_time("server.pooler_wait_us_per_transaction", added, mechanism),
             Mechanism::TemporaryFiles => self.factor(&["server.temporary_bytes_per_transaction"], mechanism),
             Mechanism::ContextSwitches => self.factor(&["machine.context_switches_per_transaction"], mechanism),
@@ -387,9 +493,18 @@ impl Sides<'_> {
         pages.is_some_and(|pages| pages.is_sure && is_beyond(&pages, FACTOR_MIN - 1.0))
     }
 
-    /// A figure of the comparison.
+    /// A figure of the comparison; of counters that a server publishes too late for stages as short as these, per
+    /// commit.
     fn metric(&self, name: &str) -> Option<Moved> {
-        let one = self.comparison.metric(name)?;
+        let Some(one) = self.comparison.metric(name).filter(|one| one.baseline.is_some() && one.candidate.is_some())
+        else {
+            let metric = name.strip_prefix("server.")?.strip_suffix("_per_transaction")?;
+            return self.per_side(&format!("server.{metric}_per_commit"), |stage| {
+                let server =
+                    stage.telemetry.iter().find(|scope| crate::findings::course::scope_name(scope) == "server")?;
+                server.per_commit(metric)
+            });
+        };
         let (baseline, candidate) = (one.baseline.as_ref()?.median, one.candidate.as_ref()?.median);
         Some(self.moved(name, one, baseline, candidate))
     }
@@ -438,27 +553,155 @@ impl Sides<'_> {
         Some(Moved { name: name.to_owned(), baseline, candidate, interval, is_sure })
     }
 
-    /// Time per transaction in the wait events that `is` finds, in nanoseconds.
-    fn waits(&self, name: &str, is: impl Fn(&str) -> bool) -> Option<Moved> {
+    /// Time per transaction in wait events of these classes, in nanoseconds.
+    fn waits(&self, name: &str, of: &[WaitClass]) -> Option<Moved> {
         self.per_side(name, |stage| {
-            let waits: Vec<_> = stage.telemetry.iter().filter_map(|scope| scope.waits.as_ref()).flatten().collect();
-            let any = stage.telemetry.iter().any(|scope| scope.waits.is_some());
-            let of = waits.iter().filter(|wait| is(&wait.event.to_lowercase()));
-            let sessions = of.fold(0.0, |sum, wait| sum + wait.sessions);
-            any.then(|| sessions / stage.total.tps * 1e9)
+            let sessions = sessions_in(stage, |event| of.contains(&wait_class(event)))?;
+            Some(sessions / stage.total.tps * 1e9)
         })
+    }
+
+    /// A part of a transaction's time that most transactions do not have: not worth a word where there is none.
+    fn of_rare_waits(&self, name: &str, class: WaitClass, added: Option<f64>, mechanism: Mechanism) -> Judgment {
+        quiet(self.of_waits(name, class, added, mechanism, &[]))
+    }
+
+    fn throttling(&self, added: Option<f64>) -> Judgment {
+        self.of_time("server.cgroup_throttled_us_per_transaction", added, Mechanism::Throttling)
+    }
+
+    /// Whether misses have grown by more than the pages that transactions touch.
+    fn misses_outgrow_pages(&self, misses: &Cause) -> bool {
+        let factor = |one: &Moved| if one.baseline > 0.0 { one.candidate / one.baseline } else { f64::INFINITY };
+        let pages = self.metric("server.buffer_reads_per_transaction");
+        let (Some(misses), Some(pages)) = (misses.figures.first(), pages) else { return false };
+        let ratio = factor(misses) / factor(&pages);
+        ratio >= FACTOR_SURE || ratio <= 1.0 / FACTOR_SURE
+    }
+
+    /// What misses take: waits for reads, and the CPU time of reads that the operating system answers from its memory.
+    fn timed_by_reads(&self, cause: Cause, added: Option<f64>) -> Judgment {
+        let grown = |moved: Option<Moved>, scale: f64| moved.map(|moved| (moved.candidate - moved.baseline) * scale);
+        let waits = grown(self.waits("waiting for it", &[WaitClass::Reads]), 1.0);
+        let cpu = grown(self.metric("server.cpu_us_per_transaction"), 1e3);
+        let of = waits.into_iter().chain(cpu).reduce(|one, other| one + other);
+        if_it_matters(with_time(cause, of, added))
+    }
+
+    /// Checkpoints that one side has, and the other one has not, or a checkpoint whose age is near its limit.
+    fn checkpoints(&self, added: Option<f64>) -> Judgment {
+        let counted = |stage: &StageFindings| {
+            let server = stage.telemetry.iter().find(|scope| scope.metric("checkpoints_requested").is_some())?;
+            let per_s = |name: &str| server.metric(name).and_then(|one| one.per_s).unwrap_or(0.0);
+            let per_s = per_s("checkpoints_requested") + per_s("checkpoints_timed");
+            Some(per_s * stage.measured_ns as f64 / 1e9)
+        };
+        let aged = |stage: &StageFindings| {
+            let server = stage.telemetry.iter().find(|scope| scope.metric("checkpoint_age_limit_bytes").is_some())?;
+            Some(
+                server.metric("checkpoint_age_bytes")?.max? / server.metric("checkpoint_age_limit_bytes")?.max? * 100.0,
+            )
+        };
+        let number = self.per_side("checkpoints", counted);
+        let age = self.per_side("oldest checkpoint, % of its limit", aged);
+        let more = |one: &Moved| {
+            let (least, most) = (one.baseline.min(one.candidate), one.baseline.max(one.candidate));
+            (one.candidate > one.baseline) == self.is_worse && most >= FACTOR_SURE * least
+        };
+        let is_number =
+            number.as_ref().is_some_and(|one| more(one) && one.baseline.max(one.candidate) >= CHECKPOINTS_MIN);
+        let is_age = age.as_ref().is_some_and(|one| more(one) && one.baseline.max(one.candidate) >= AGE_MIN);
+        let figures: Vec<Moved> =
+            [number.filter(|_| is_number), age.filter(|_| is_age)].into_iter().flatten().collect();
+        if figures.is_empty() {
+            return Judgment::Unclear;
+        }
+        let pages = ["server.pages_written_per_transaction", "server.log_bytes_per_transaction"];
+        let moved = |one: &Moved| one.is_sure && is_beyond(one, FACTOR_MIN - 1.0);
+        let also = pages.iter().filter_map(|name| self.metric(name)).filter(moved);
+        let figures = figures.into_iter().chain(also).collect();
+        let waits = self.waits("waiting for it", &[WaitClass::Log, WaitClass::Writes, WaitClass::Reads]);
+        let cause = Cause { mechanism: Mechanism::Checkpoints, added_ns: None, share: None, figures };
+        Judgment::Cause(with_time(cause, waits.map(|moved| moved.candidate - moved.baseline), added))
+    }
+
+    /// Tables that are larger, or have more old row versions, where transactions touch more pages or need more CPU time
+    /// for what they did before.
+    fn bloat(&self, added: Option<f64>) -> Judgment {
+        let grows = |one: &Moved| (one.candidate > one.baseline) == self.is_worse;
+        let size = self.metric("server.data_bytes").filter(|one| grows(one) && is_beyond(one, FACTOR_MIN - 1.0));
+        let is_many =
+            |one: &Moved| (one.candidate - one.baseline).abs() >= OLD_ROWS_MIN && is_beyond(one, FACTOR_SURE - 1.0);
+        let old = self.metric("server.purge_lag").filter(|one| grows(one) && is_many(one));
+        if size.is_none() && old.is_none() {
+            return Judgment::Unclear;
+        }
+        let works = ["server.buffer_reads_per_transaction", "server.cpu_us_per_transaction"];
+        let moved = |one: &Moved| one.is_sure && is_beyond(one, FACTOR_MIN - 1.0) && grows(one);
+        let mut work = works.iter().filter_map(|name| self.metric(name)).filter(moved).peekable();
+        if work.peek().is_none() {
+            return Judgment::Unclear;
+        }
+        let figures = old.into_iter().chain(size).chain(work).collect();
+        let cause = Cause { mechanism: Mechanism::Bloat, added_ns: None, share: None, figures };
+        self.timed_by_reads(cause, added)
+    }
+
+    /// The time of a transaction in which no session of the server works or waits for it.
+    fn outside(&self, added: Option<f64>) -> Judgment {
+        if self.is_open {
+            return Judgment::Unknown;
+        }
+        let moved = self.per_side("time outside the server", |stage| {
+            let busy = sessions_in(stage, |event| wait_class(event) != WaitClass::Client)?;
+            // A session whose request has not been read yet, for want of a CPU, does not look busy; and a load
+            // generator that waits for a CPU keeps all its sessions waiting.
+            let sessions = f64::from(stage.sessions);
+            let cpu_waits = stage.telemetry.iter().filter_map(|scope| scope.metric("cpu_wait_us")?.per_s);
+            let kept = stage.generator.and_then(|it| it.waited_for_cpu).unwrap_or(0.0) * sessions;
+            let outside = sessions - busy - cpu_waits.sum::<f64>() / 1e6 - kept;
+            Some(outside.max(0.0) / stage.total.tps * 1e9)
+        });
+        let Some(moved) = moved else { return Judgment::Unknown };
+        let of = moved.candidate - moved.baseline;
+        quiet(by_share(moved, of, added, Mechanism::Outside, Vec::new()))
+    }
+
+    /// Sessions at work beyond those of the load, or statements beyond its own.
+    fn other_sessions(&self) -> Judgment {
+        let mechanism = Mechanism::OtherSessions;
+        let busy = self.per_side("sessions of others at work", |stage| {
+            Some(
+                (sessions_in(stage, |event| wait_class(event) != WaitClass::Client)? - f64::from(stage.sessions))
+                    .max(0.0),
+            )
+        });
+        let more = busy.filter(|one| {
+            let more = one.candidate - one.baseline;
+            (more > 0.0) == self.is_worse && more.abs() >= OTHERS_MIN
+        });
+        let is_retried = self.metric("retries_per_transaction").is_some_and(|one| one.baseline != one.candidate);
+        let statements = self.metric("server.statements_per_transaction").filter(|one| {
+            (one.candidate > one.baseline) == self.is_worse && one.is_sure && is_beyond(one, FACTOR_MIN - 1.0)
+        });
+        let share = more.as_ref().map(|one| (one.candidate - one.baseline).abs().min(1.0));
+        let figures: Vec<Moved> = more.into_iter().chain(statements.filter(|_| !is_retried)).collect();
+        match figures.is_empty() {
+            true => Judgment::Unclear,
+            false => Judgment::Cause(Cause { mechanism, added_ns: None, share, figures }),
+        }
     }
 
     /// A part of a transaction's time that waits.
     fn of_waits(
         &self,
         name: &str,
-        is: impl Fn(&str) -> bool,
+        class: WaitClass,
         added: Option<f64>,
         mechanism: Mechanism,
         also: &[&str],
     ) -> Judgment {
-        let Some(moved) = self.waits(name, is) else { return Judgment::Unknown };
+        let Some(moved) = self.waits(name, &[class]) else { return Judgment::Unknown };
         let has_moved = |one: &Moved| one.is_sure && is_beyond(one, FACTOR_MIN - 1.0);
         let also: Vec<Moved> = also.iter().filter_map(|name| self.metric(name)).filter(has_moved).collect();
         let of = moved.candidate - moved.baseline;
@@ -504,14 +747,27 @@ impl Sides<'_> {
     }
 
     /// With the time in wait events.
-    fn timed(&self, cause: Cause, is: impl Fn(&str) -> bool, added: Option<f64>) -> Cause {
-        let waits = self.waits("waiting for it", is).map(|moved| moved.candidate - moved.baseline);
+    fn timed(&self, cause: Cause, class: WaitClass, added: Option<f64>) -> Cause {
+        let waits = self.waits("waiting for it", &[class]).map(|moved| moved.candidate - moved.baseline);
         with_time(cause, waits, added)
     }
 
     fn timed_by_cpu(&self, cause: Cause, added: Option<f64>) -> Cause {
-        let cpu = self.metric("server.cpu_us_per_transaction").map(|cpu| (cpu.candidate - cpu.baseline) * 1e3);
-        with_time(cause, cpu, added)
+        let cpu = self.metric("server.cpu_us_per_transaction");
+        with_time(cause, cpu.map(|cpu| (cpu.candidate - cpu.baseline) * 1e3 + self.queueing(&cpu)), added)
+    }
+
+    /// More CPU time for the same work.
+    fn server_cpu(&self, added: Option<f64>) -> Judgment {
+        let Some(cpu) = self.metric("server.cpu_us_per_transaction") else { return Judgment::Unknown };
+        let of = (cpu.candidate - cpu.baseline) * 1e3 + self.queueing(&cpu);
+        by_share(cpu, of, added, Mechanism::ServerCpu, Vec::new())
+    }
+
+    /// Waiting for a CPU that comes from needing it for so much longer, in nanoseconds.
+    fn queueing(&self, cpu: &Moved) -> f64 {
+        let waits = self.metric("server.cpu_wait_us_per_transaction").filter(|_| is_beyond(cpu, QUEUEING_MIN - 1.0));
+        waits.map_or(0.0, |waits| (waits.candidate - waits.baseline) * 1e3)
     }
 
     /// CPU time of the machine that is neither the servers' nor the generator's, as a share of one CPU.
@@ -544,6 +800,33 @@ impl Sides<'_> {
                 Judgment::Cause(Cause { mechanism, added_ns: None, share: Some(more.abs().min(1.0)), figures })
             }
         }
+    }
+}
+
+/// Mean sessions of a stage in events that `is` finds; `None`: not sampled.
+fn sessions_in(stage: &StageFindings, is: impl Fn(&str) -> bool) -> Option<f64> {
+    let scopes = || stage.telemetry.iter().filter_map(|scope| scope.waits.as_ref());
+    scopes().next()?;
+    Some(scopes().flatten().filter(|wait| is(&wait.event)).fold(0.0, |sum, wait| sum + wait.sessions))
+}
+
+/// The cause of these that explains more; otherwise the first judgment, unless it is unknown.
+fn stronger(one: Judgment, other: Judgment) -> Judgment {
+    match (one, other) {
+        (Judgment::Cause(one), Judgment::Cause(other)) => {
+            let is_less = one.share.unwrap_or(0.0) < other.share.unwrap_or(0.0);
+            Judgment::Cause(if is_less { other } else { one })
+        }
+        (Judgment::Unknown, other) | (_, other @ Judgment::Cause(_)) => other,
+        (one, _) => one,
+    }
+}
+
+/// Says nothing where there is nothing to say.
+fn quiet(judgment: Judgment) -> Judgment {
+    match judgment {
+        Judgment::Cause(cause) => Judgment::Cause(cause),
+        _ => Judgment::Unclear,
     }
 }
 

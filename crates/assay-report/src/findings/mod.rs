@@ -39,6 +39,7 @@ pub(crate) mod tally;
 pub(crate) mod telemetry;
 pub(crate) mod throughput;
 pub(crate) mod verdict;
+pub(crate) mod wait_class;
 pub(crate) mod warning;
 pub(crate) mod whole_run;
 pub(crate) mod window;

@@ -10,6 +10,7 @@ use assay_record as record;
 use assay_record::{Reading, ScopeKind, Unit};
 use serde::Serialize;
 
+use crate::digits::length;
 use crate::findings::arithmetic::ratio;
 use crate::findings::shares::{MetricPoints, Points, Shares, shares};
 
@@ -22,8 +23,11 @@ pub struct ScopeFindings {
     pub target: u32,
     /// Every metric with a value in the stage, in the order of the record.
     pub metrics: Vec<TelemetryFindings>,
-    /// Counters that did not move although the load must have moved them.
+    /// Counters that did not move although the load must have moved them, or that the server publishes too late.
     pub absent: Vec<UnmovedFindings>,
+    /// Of counters that are published too late: what they grew by for each commit that was published with them.
+    #[serde(skip)]
+    late: Vec<(String, f64)>,
     /// Mean active sessions by wait event, the most frequent first; `None`: not sampled.
     pub waits: Option<Vec<WaitFindings>>,
     /// End of each sampled step, since the start of the stage, with its sessions by event: for charts.
@@ -221,6 +225,11 @@ pub struct AbsentFindings {
 }
 
 impl ScopeFindings {
+    /// A counter that is published late, per commit that was published with it.
+    pub(crate) fn per_commit(&self, metric: &str) -> Option<f64> {
+        self.late.iter().find(|(name, _)| name == metric).map(|(_, value)| *value)
+    }
+
     /// The metric of this name.
     pub fn metric(&self, name: &str) -> Option<&TelemetryFindings> {
         self.metrics.iter().find(|one| one.metric == name)
@@ -292,6 +301,7 @@ pub(crate) fn scopes(
         let tally = stage.targets.get(scope.target as usize).unwrap_or(&stage.total);
         if scope.kind == ScopeKind::Server {
             found.absent = remove_unmoved(&mut found.metrics, tally, last_ns);
+            remove_late(&mut found, tally, stage.measured_ns);
         }
         found.shares = shares(|name| found.metric(name).map(TelemetryFindings::for_shares));
         found
@@ -352,8 +362,87 @@ fn reason(one: &TelemetryFindings, number: u64, load: &str, last_ns: u64) -> Str
     let stood = format!("{} stood still during {number} {load}", one.source);
     match one.source.as_str() {
         "Com_commit" => format!("{stood}: it counts COMMIT statements, and autocommit needs none"),
+        source if is_late(source) && last_ns >= LATE_NS => {
+            format!("{stood}: sessions that use no table publish it when they end")
+        }
         _ if last_ns < LATE_NS => format!("{stood}: the server counts it late, or not at all"),
         _ => format!("{stood}: the server does not count this"),
+    }
+}
+
+/// Views of PostgreSQL to which its sessions add what they have counted once per second, and only between transactions.
+const LATE_SOURCES: [&str; 3] = ["pg_stat_database.", "pg_stat_io.", "pg_stat_wal."];
+/// By how much those are late.
+const LATE_BY_NS: u64 = 1_000_000_000;
+/// What is missing at the end of a stage may be this share of it.
+const LATE_SHARE: f64 = 0.1;
+/// A session that is late with its last part may be late by the time of a transaction more; and counting has its noise.
+const LATE_NOISE: f64 = 0.02;
+
+/// Shorter stages are too short for such counters in any case.
+const SKIPPED_OF: usize = 4;
+
+/// What late counters may lack of a stage, or have too much.
+fn late_share(measured_ns: u64) -> f64 {
+    LATE_BY_NS as f64 / measured_ns as f64 * 1.1 + LATE_NOISE
+}
+
+fn is_late(source: &str) -> bool {
+    LATE_SOURCES.iter().any(|late| source.contains(late))
+}
+
+/// Removes counters that are published too late for so short a stage, or that lack a part of what the load did:
+/// sessions that use no table publish their transactions when they end.
+fn remove_late(found: &mut ScopeFindings, tally: &record::Tally, measured_ns: u64) {
+    if !found.metrics.iter().any(|one| is_late(&one.source)) {
+        return;
+    }
+    let per_s = |name: &str| found.metric(name).and_then(|one| one.per_s);
+    let statements = &tally.statements;
+    let all = statements.read.count + statements.write.count + statements.other.count;
+    let transactions: u64 = tally.transactions.iter().map(|one| one.count + one.rolled_back).sum();
+    let each = |name: &str| found.metric(name).and_then(|one| one.per_transaction);
+    let ended = each("commits").map(|commits| commits + each("rollbacks").unwrap_or(0.0));
+    let is_short = (measured_ns as f64) * LATE_SHARE < LATE_BY_NS as f64;
+    // A transaction that executes a statement is committed or rolled back at least once.
+    let is_partial = all >= transactions && ended.is_some_and(|ended| ended < 1.0 - late_share(measured_ns));
+    if !is_short && !is_partial {
+        return ended.into_iter().for_each(|ended| complete_late(&mut found.metrics, ended, measured_ns));
+    }
+    if let Some(commits) = per_s("commits").filter(|commits| *commits > 0.0) {
+        let of_late = |one: &TelemetryFindings| Some((one.metric.clone(), one.per_s? / commits));
+        found.late = found.metrics.iter().filter(|one| is_late(&one.source)).filter_map(of_late).collect();
+    }
+    let why = match is_short {
+        true => format!(
+            "its sessions publish it up to {} late: a stage needs at least {} for it (this one: {})",
+            length(LATE_BY_NS),
+            length((LATE_BY_NS as f64 / LATE_SHARE) as u64),
+            length(measured_ns)
+        ),
+        false => format!(
+            "the server has published only {:.2} commits and rollbacks per transaction: sessions that use no table \
+             publish them when they end",
+            ended.unwrap_or(0.0)
+        ),
+    };
+    let late: Vec<TelemetryFindings> = found.metrics.extract_if(.., |one| is_late(&one.source)).collect();
+    let reason =
+        |one: TelemetryFindings| UnmovedFindings { reason: format!("{}: {why}", one.source), metric: one.metric };
+    found.absent.extend(late.into_iter().map(reason));
+}
+
+/// Adds what was not published yet at the end, or takes away what was published of the time before. It is known where
+/// the transactions of a load are committed a whole number of times: all late counters are published together. `ended`:
+/// commits and rollbacks per transaction.
+fn complete_late(metrics: &mut [TelemetryFindings], ended: f64, measured_ns: u64) {
+    let whole = ended.round().max(1.0);
+    if (ended - whole).abs() > whole * late_share(measured_ns) {
+        return;
+    }
+    for one in metrics.iter_mut().filter(|one| is_late(&one.source)) {
+        let values = [&mut one.per_s, &mut one.per_transaction, &mut one.per_transaction_low];
+        values.into_iter().chain([&mut one.per_transaction_high]).flatten().for_each(|value| *value *= whole / ended);
     }
 }
 
@@ -418,6 +507,7 @@ fn scope_findings(
         target: scope.target,
         metrics,
         absent: Vec::new(),
+        late: Vec::new(),
         waits,
         wait_points,
         shares: Shares::default(),
@@ -479,7 +569,12 @@ fn counter(
     let (mut at, mut rates) = (Vec::with_capacity(room), Vec::with_capacity(room));
     let mut before: Option<(usize, u64, u64)> = None;
     let values = samples.values_of(&series.values).zip(samples.values_of(&series.own));
-    for (place, (value, own)) in values.enumerate() {
+    // Sessions begin with everything published: without its first step, a late counter lacks as much at the beginning
+    // as at the end.
+    let is_skipped = is_late(&series.source) && samples.within.len() > SKIPPED_OF;
+    let from_ns = if is_skipped { i128::from(LATE_BY_NS / 2) } else { i128::MIN };
+    let values = values.enumerate().filter(|(place, _)| samples.within[*place].1 >= from_ns);
+    for (place, (value, own)) in values {
         let at_ns = || since_start(samples.within[place].1);
         let Some(value) = value else {
             if over_time {

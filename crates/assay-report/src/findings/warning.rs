@@ -230,7 +230,7 @@ const MISSING_MIN_NS: u64 = 1_000_000;
 pub(crate) fn damage(record: &Record) -> Option<Warning> {
     let mut missing = Vec::new();
     for (stage, intervals) in record.stages.iter().map(|stage| &stage.intervals).enumerate() {
-        let mut end_ns = 0;
+        let mut end_ns = 0u64;
         for interval in intervals {
             if interval.start_ns > end_ns.saturating_add(MISSING_MIN_NS) {
                 missing.push(MissingPart { stage, start_ns: end_ns, end_ns: interval.start_ns });

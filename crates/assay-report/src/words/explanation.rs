@@ -2,8 +2,10 @@
 
 use crate::digits::{change, figure, percent};
 use crate::findings::explanation::{Cause, Explanation, Mechanism, Moved, PlanChange, RuledOut};
+use crate::findings::metric::MetricUnit;
 use crate::findings::setting::{Difference, SettingKind};
 use crate::plain::{clean, indented};
+use crate::words::run::per_second;
 use crate::words::summary::capitalized;
 
 const VALUE_WIDTH: usize = 40;
@@ -21,15 +23,28 @@ pub(crate) fn mechanism(of: Mechanism) -> &'static str {
     match of {
         Mechanism::Locks => "waits for locks",
         Mechanism::InternalLocks => "waits for internal locks",
+        Mechanism::Sleeps => "waits for a timer",
+        Mechanism::Replication => "waits for replicas",
+        Mechanism::Processes => "waits for other processes of the server",
+        Mechanism::Extension => "waits in extensions",
+        Mechanism::OtherWaits => "other waits",
+        Mechanism::Checkpoints => "checkpoints",
         Mechanism::LogVolume => "log volume",
         Mechanism::LogWaits => "waits for the log",
         Mechanism::Misses => "buffer misses",
         Mechanism::SlowReads => "slow reads",
+        Mechanism::Reads => "waits for reads",
+        Mechanism::Writes => "waits for writes",
+        Mechanism::Drive => "waits for the drive",
+        Mechanism::Bloat => "size of the tables",
         Mechanism::PagesPerTransaction => "pages per transaction",
         Mechanism::ServerCpu => "CPU time of the server",
         Mechanism::OtherProcesses => "other processes",
         Mechanism::Steal => "CPU time taken by the hypervisor",
         Mechanism::Throttling => "CPU limit of the server",
+        Mechanism::CpuWaits => "waits for a CPU",
+        Mechanism::Outside => "time outside the server",
+        Mechanism::OtherSessions => "other sessions of the server",
         Mechanism::Pooler => "waits in the pooler",
         Mechanism::TemporaryFiles => "temporary files",
         Mechanism::ContextSwitches => "context switches",
@@ -42,10 +57,16 @@ pub(crate) fn mechanism(of: Mechanism) -> &'static str {
 pub(crate) fn paragraph(found: &Explanation) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let Some(moved) = &found.headline else { return vec!["Neither side has a throughput.".to_owned()] };
+    let own_unit = format!(" {}", per_second(found.rate));
+    let one = match found.rate {
+        MetricUnit::RowsPerSecond => "row",
+        MetricUnit::EventsPerSecond => "operation",
+        _ => "transaction",
+    };
     let (what, unit, shown): (_, _, fn(f64) -> String) = match moved.name.as_str() {
         "p99" => ("p99", "", ms),
         "capacity" => ("capacity", " tx/s", figure),
-        _ => ("throughput", " tps", figure),
+        _ => ("throughput", if found.rate == MetricUnit::PerSecond { " tps" } else { &own_unit }, figure),
     };
     let share = moved.candidate / moved.baseline - 1.0;
     let interval = moved.interval.map(|(low, high)| format!(" {}", ends(low, high))).unwrap_or_default();
@@ -64,7 +85,7 @@ pub(crate) fn paragraph(found: &Explanation) -> Vec<String> {
     let word = if share < 0.0 { "fell" } else { "rose" };
     let time = found.time.as_ref().map(|time| {
         let [before, after] = [time.baseline, time.candidate].map(ms);
-        format!(": a transaction takes {after} instead of {before}")
+        format!(": a {one} takes {after} instead of {before}")
     });
     all.push(format!("{} {word} ({from_to}){}.", capitalized(what), time.unwrap_or_default()));
     all.extend(settings(&found.settings));
@@ -135,14 +156,40 @@ fn sentence(cause: &Cause, slower: bool) -> String {
         (Mechanism::Locks, false) => "Transactions wait less for locks held by others",
         (Mechanism::InternalLocks, true) => "Transactions wait longer for locks inside the server",
         (Mechanism::InternalLocks, false) => "Transactions wait less for locks inside the server",
+        (Mechanism::Sleeps, true) => "Statements sleep longer, as in a function or trigger that waits for a timer",
+        (Mechanism::Sleeps, false) => "Statements sleep less",
+        (Mechanism::Replication, true) => "Transactions wait longer until a replica confirms them",
+        (Mechanism::Replication, false) => "Transactions wait less until a replica confirms them",
+        (Mechanism::Processes, true) => "Sessions wait longer for other processes of the server",
+        (Mechanism::Processes, false) => "Sessions wait less for other processes of the server",
+        (Mechanism::Extension, true) => "Sessions wait longer in an extension",
+        (Mechanism::Extension, false) => "Sessions wait less in an extension",
+        (Mechanism::OtherWaits, true) => "Sessions wait longer in the server",
+        (Mechanism::OtherWaits, false) => "Sessions wait less in the server",
+        (Mechanism::Checkpoints, true) => {
+            "The server makes more checkpoints, or must write pages to make room in its log"
+        }
+        (Mechanism::Checkpoints, false) => "The server makes fewer checkpoints, or has more room in its log",
         (Mechanism::LogVolume, true) => "Transactions write more log",
         (Mechanism::LogVolume, false) => "Transactions write less log",
         (Mechanism::LogWaits, true) => "Transactions wait longer until the log is written",
         (Mechanism::LogWaits, false) => "Transactions wait less until the log is written",
-        (Mechanism::Misses, true) => "More of the requested pages are not in the server's memory",
+        (Mechanism::Misses, true) => {
+            "More of the requested pages are not in the server's memory: its cache is too small for them, or not warm yet"
+        }
         (Mechanism::Misses, false) => "Fewer of the requested pages are missing in the server's memory",
         (Mechanism::SlowReads, true) => "Reads take longer, and there are not more of them",
         (Mechanism::SlowReads, false) => "Reads take less time, and there are not fewer of them",
+        (Mechanism::Reads, true) => "Sessions wait longer for reads",
+        (Mechanism::Reads, false) => "Sessions wait less for reads",
+        (Mechanism::Writes, true) => "Sessions wait longer for writes to data files",
+        (Mechanism::Writes, false) => "Sessions wait less for writes to data files",
+        (Mechanism::Drive, true) => "Transactions wait longer for the drive",
+        (Mechanism::Drive, false) => "Transactions wait less for the drive",
+        (Mechanism::Bloat, true) => {
+            "The tables are bloated: they hold more old row versions or free space, and the same rows need more work"
+        }
+        (Mechanism::Bloat, false) => "The tables hold fewer old row versions or less free space",
         (Mechanism::PagesPerTransaction, true) => {
             "Statements touch more pages, as with another plan, a missing index or old statistics"
         }
@@ -157,6 +204,14 @@ fn sentence(cause: &Cause, slower: bool) -> String {
         (Mechanism::Steal, false) => "The hypervisor takes less CPU time",
         (Mechanism::Throttling, true) => "The server is held back by its CPU limit",
         (Mechanism::Throttling, false) => "The server is held back less by its CPU limit",
+        (Mechanism::CpuWaits, true) => "The server waits longer for a CPU",
+        (Mechanism::CpuWaits, false) => "The server waits less for a CPU",
+        (Mechanism::Outside, true) => {
+            "More time passes outside the server, between an answer and the next request: on the network, or in the client"
+        }
+        (Mechanism::Outside, false) => "Less time passes outside the server, on the network or in the client",
+        (Mechanism::OtherSessions, true) => "Other sessions use the server",
+        (Mechanism::OtherSessions, false) => "Fewer other sessions use the server",
         (Mechanism::Pooler, true) => "Transactions wait longer in the pooler",
         (Mechanism::Pooler, false) => "Transactions wait less in the pooler",
         (Mechanism::TemporaryFiles, true) => "More is written to temporary files",
@@ -186,13 +241,14 @@ pub(crate) fn ruled_out(one: &RuledOut) -> String {
 
 /// `server.log_bytes 612 → 9,120 per transaction, ×14.9 [14.2, 15.6]`.
 pub(crate) fn moved_words(moved: &Moved) -> String {
-    let (name, per) = match moved.name.strip_suffix("_per_transaction") {
-        Some(name) => (name, " per transaction"),
-        None => (moved.name.as_str(), ""),
+    let (name, per) = match (moved.name.strip_suffix("_per_transaction"), moved.name.strip_suffix("_per_commit")) {
+        (Some(name), _) => (name, " per transaction"),
+        (_, Some(name)) => (name, " per commit"),
+        _ => (moved.name.as_str(), ""),
     };
     let is_time = name.starts_with("waiting") || name == "cpu" || name.starts_with("time");
     let shown = |value: f64| if is_time { ms(value) } else { figure(value) };
-    let per = if name.starts_with("waiting") { " per transaction" } else { per };
+    let per = if name.starts_with("waiting") || name.starts_with("time outside") { " per transaction" } else { per };
     let factor = match (moved.baseline > 0.0, moved.interval) {
         (true, Some((low, high))) => {
             format!(", ×{:.2} [{low:.2}, {high:.2}]", moved.candidate / moved.baseline)
