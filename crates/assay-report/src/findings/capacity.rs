@@ -421,7 +421,7 @@ impl CapacityFindings {
         }
         let looks = self.looks.iter().enumerate().filter(|(_, look)| look.at == at && look.too_few.is_none());
         match self.of {
-            Capacity::Rate { .. } => looks.last().map(|(number, _)| number),
+            Capacity::Rate { .. } => looks.map(|(number, _)| number).max(),
             // As the search judges it.
             Capacity::Sessions { .. } => {
                 let mut looks: Vec<(usize, &LookFindings)> = looks.collect();
