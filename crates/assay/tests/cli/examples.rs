@@ -92,7 +92,7 @@ fn every_example_passes_its_audit_on_every_database() {
 #[test]
 fn a_second_run_of_the_time_series_adds_later_readings() {
     let folder = Folder::new();
-    let options = "--db sqlite:it.db --days 2 --batch 3 --inserts 100";
+    let options = "--db sqlite:it.db --days 2 --inserts 100";
     folder.expect(&format!("prepare time_series {options} --no-record"), 0);
     folder.write(
         "seconds.lua",
@@ -103,7 +103,7 @@ fn a_second_run_of_the_time_series_adds_later_readings() {
          end",
     );
     for (run, found) in
-        ["60 readings at 20 instants up to 19", "120 readings at 40 instants up to 39"].iter().enumerate()
+        ["200 readings at 20 instants up to 19", "400 readings at 40 instants up to 39"].iter().enumerate()
     {
         folder.expect(&format!("run time_series {options} --transactions 20 --sessions 2 --check --no-record"), 0);
         let ran = folder.expect("run ./seconds.lua --db sqlite:it.db --transactions 1 --no-record", 0);

@@ -161,16 +161,20 @@ fn a_check_of_a_workload_without_check_is_its_audit() {
     let folder = Folder::new();
     let event = "assay.count('done') assay.count('all')";
     let script = |audit: &str| format!("function thread_init() {audit} end function event() {event} end");
-    let rule = "assay.audit{ name = 'one each', part = 'done', whole = 'all', low = LOW }";
-    folder.write("right.lua", &script(&rule.replace("LOW", "1")));
-    folder.write("wrong.lua", &script(&rule.replace("LOW", "2")));
+    let rule = "assay.audit{ name = 'one each', part = 'done', whole = 'all', BOUND }";
+    folder.write("right.lua", &script(&rule.replace("BOUND", "low = 1")));
+    folder.write("wrong.lua", &script(&rule.replace("BOUND", "high = 0.1")));
     folder.write("nothing.lua", &script(""));
     let line = |name: &str| format!("run ./{name} --check --transactions 20 --no-record");
     folder.expect(&line("right.lua"), 0);
     let failed = folder.expect(&line("wrong.lua"), 1);
-    assert!(failed.stderr.contains("the audit of wrong failed: one each"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("the audit of ./wrong.lua failed: one each"), "{}", failed.stderr);
     let refused = folder.expect(&line("nothing.lua"), 2);
-    assert!(refused.stderr.contains("workload nothing has no check() and declared no audit"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("workload ./nothing.lua has no check() and declared no audit"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
