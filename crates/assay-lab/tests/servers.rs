@@ -365,7 +365,7 @@ fn a_program_that_cannot_run_says_which_library_or_permission_is_missing() {
     );
     assert!(library.cause.contains("libaio.so.1 is missing") && library.hints[0].contains("libaio1"), "{library}");
     let other = script("#!/bin/sh\necho 'frobnicator 1.0'\n");
-    assert!(other.cause.contains("no postgres in"), "{other}");
+    assert!(other.cause.contains("is not PostgreSQL"), "{other}");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o600)).unwrap();
     let fault = refused(&Description { binaries: Some(program.clone()), ..of("postgres") });
     assert!(fault.cause.contains("is not allowed to run"), "{fault}");

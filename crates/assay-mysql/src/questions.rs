@@ -128,14 +128,6 @@ fn server_questions(is_mariadb: bool, version: &str) -> ServerQuestions {
                 refused: "the consumer events_waits_current of the performance schema is off",
             }),
         }),
-        // Most servers run without that consumer, and many without the performance schema.
-        waits_otherwise: Some(Waits {
-            sql: "SELECT CASE WHEN STATE IS NULL OR STATE = '' THEN 'CPU' ELSE CONCAT('state/', STATE) END, COUNT(*) \
-                  FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() \
-                  AND COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Slave_IO', 'Slave_SQL', \
-                  'Slave_worker', 'Connect') GROUP BY 1",
-            condition: None,
-        }),
         process: ProcessQuestion {
             programs: &["mysqld", "mariadbd"],
             own_sql: match is_mariadb {

@@ -187,8 +187,6 @@ fn a_run_that_measured_nothing_says_why() {
     error: cannot connect to 127.0.0.1:3306
       connection refused
 
-    ! the run failed: the figures cover the time until then
-
     failed after 2.1 s · started 2026-03-14T15:09:26.535Z · assay 0.1.0
     seed 18446744073709551615
     server: pinned CPUs 0-3, memory limit 4 GiB, front pgbouncer, image copy

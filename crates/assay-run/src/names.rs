@@ -54,7 +54,8 @@ pub fn check_metric(option: &str, name: &str, workload: &Workload) -> Result<(),
         };
     }
     let own = name.strip_suffix("_per_transaction").unwrap_or(name);
-    if known.iter().any(|known| known == name) || is_written(&format!("\"{own}\"")) || is_written(&format!("'{own}'")) {
+    let is_own = !own.is_empty() && ["\"", "'"].iter().any(|quote| is_written(&format!("{quote}{own}{quote}")));
+    if known.iter().any(|known| known == name) || is_own {
         return Ok(());
     }
     match nearest(name, known.iter().map(String::as_str)) {

@@ -334,7 +334,8 @@ fn without_userinfo(text: &str) -> String {
 
 /// `user:secret@host` → `user:***@host`, alone or as a value: a URL without its scheme.
 fn without_login(word: &str) -> String {
-    let value = word.find('=').map_or(0, |at| at + 1);
+    // `--tag=a=user:secret@host`: the last one before the login.
+    let value = word.split(':').next().and_then(|before| before.rfind('=')).map_or(0, |at| at + 1);
     let (option, rest) = word.split_at(value);
     let is_user = |user: &str| !user.is_empty() && user.chars().all(|c| c.is_alphanumeric() || "._-+%".contains(c));
     let is_host = |host: &str| host.starts_with(|c: char| c.is_alphanumeric() || "[/?".contains(c));
@@ -433,6 +434,8 @@ mod tests {
     fn connection_strings_within_other_texts_lose_their_passwords() {
         for (written, shown) in [
             ("primary_conninfo=host=h password=s3cret user=u", "primary_conninfo=host=h password=*** user=u"),
+            ("--tag=a=me:s3cret@h", "--tag=a=me:***@h"),
+            ("prod:postgres://app@host", "prod:postgres://app@host"),
             (
                 "primary_conninfo = 'host=h password=''s3 cret'' user=u'",
                 "primary_conninfo = 'host=h password=''***'' user=u'",

@@ -18,8 +18,6 @@ pub struct ServerQuestions {
     pub extensions_sql: &'static str,
     /// What active sessions wait for: rows of a name and a number of sessions. Asked more often than the others.
     pub waits: Option<Waits>,
-    /// Asked instead where the server does not answer `waits`.
-    pub waits_otherwise: Option<Waits>,
     /// Questions that identify the server's process if it is local, one value each.
     pub process: ProcessQuestion,
     /// Counters of the server that are off by default, with the question that reads them.

@@ -155,7 +155,7 @@ impl ServerBeside {
         // Questions about statements come last, when all others have been asked.
         questions.sort_by_key(|question| !question.own_ids_sql.is_empty());
         self.work.looks += u64::from(plan.waits.is_some());
-        self.waits = waits(&mut client, explain, [plan.waits, plan.waits_otherwise], readings);
+        self.waits = waits(&mut client, explain, plan.waits, readings);
         self.publish = match plan.publish_sql {
             "" => None,
             sql => {
@@ -323,27 +323,24 @@ fn refused(client: &mut Client, condition: Option<Condition>, readings: &mut Rea
     (answer.as_deref() != Some("YES")).then_some(condition.refused)
 }
 
-/// How to observe waits, if the server permits it: the first of these that it answers.
-fn waits(client: &mut Client, explain: &str, ways: [Option<Waits>; 2], readings: &mut Readings) -> Option<Chosen> {
-    let mut reasons = Vec::new();
-    for waits in ways.into_iter().flatten() {
-        if let Some(refused) = refused(client, waits.condition, readings) {
-            reasons.push(refused.to_owned());
-            continue;
+/// How to observe waits, if the server permits it.
+fn waits(client: &mut Client, explain: &str, waits: Option<Waits>, readings: &mut Readings) -> Option<Chosen> {
+    let waits = waits?;
+    if let Some(refused) = refused(client, waits.condition, readings) {
+        readings.lack("waits", refused);
+        return None;
+    }
+    let question = Question::new(waits.sql.to_owned(), Shape::Named, Vec::new());
+    match choose(client, explain, question, WAITS, readings) {
+        Ok(chosen) => {
+            readings.samples_waits();
+            Some(chosen)
         }
-        let question = Question::new(waits.sql.to_owned(), Shape::Named, Vec::new());
-        match choose(client, explain, question, WAITS, readings) {
-            Ok(chosen) => {
-                readings.samples_waits();
-                return Some(chosen);
-            }
-            Err(reason) => reasons.push(reason),
+        Err(reason) => {
+            readings.lack("waits", &reason);
+            None
         }
     }
-    if let Some(reason) = reasons.first() {
-        readings.lack("waits", reason);
-    }
-    None
 }
 
 /// The answer, and how long it took.

@@ -125,7 +125,7 @@ fn a_type_declared_inside_event_is_an_error_and_not_a_transaction_that_does_noth
     let run = conversation(
         "function event()\n  assay.transaction('pay', function() print('paid') end)\nend",
         &setup(),
-        Driver::default(),
+        Driver { decision: Decision::Skip, ..Driver::default() },
     );
     assert!(run.contains("test.lua:2: assay.transaction(\"pay\", …) only declares a type"), "{run}");
 }

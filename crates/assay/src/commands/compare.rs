@@ -23,7 +23,7 @@ pub fn run(options: &CompareOptions) -> Result<Exit, Trouble> {
         trials::check_comparable(baseline.iter().chain(&candidate))?;
         vec![render::group("baseline", trials::pairs(baseline)), render::group("candidate", trials::pairs(candidate))]
     } else {
-        let all = read(&options.records)?;
+        let all = trials::runs_among(read(&options.records)?);
         trials::check_comparable(all.iter())?;
         assay_report::groups(trials::pairs(all))
     };

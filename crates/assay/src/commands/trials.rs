@@ -82,6 +82,20 @@ pub(super) fn check_sides(baseline: &[Trial], candidate: &[Trial]) -> Result<(),
         .hint("give each side the records of its own trials; for the trials of one setting: assay compare RECORD…"))
 }
 
+/// The runs, if there are several: a folder of records may have their loads and checks, too, which are left out aloud.
+pub(super) fn runs_among(trials: Vec<Trial>) -> Vec<Trial> {
+    let is_run = |trial: &Trial| trial.findings.task == Task::Run;
+    let (runs, others): (Vec<Trial>, Vec<Trial>) = trials.into_iter().partition(is_run);
+    if runs.len() < 2 {
+        return runs.into_iter().chain(others).collect();
+    }
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|trial| trial.file.as_str()).collect();
+        terminal::warn(&format!("left out, because they are not runs: {}", names.join(", ")));
+    }
+    runs
+}
+
 /// An error if these cannot be compared: runs with something else, or a record that lacks what the others have.
 pub(super) fn check_comparable<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Result<(), Trouble> {
     let is_run = |trial: &&Trial| trial.findings.task == Task::Run;

@@ -368,7 +368,7 @@ fn a_run_starts_a_server_of_its_own() {
     let ran = run("--set max_thread=1", 4);
     assert!(ran.stderr.contains("Unknown setting max_thread"), "{}", ran.shown());
     let ran = run("--set max_threads", 2);
-    assert!(ran.stderr.contains("is not a name with a value"), "{}", ran.shown());
+    assert!(ran.stderr.contains("error: --set max_threads: expected NAME=VALUE"), "{}", ran.shown());
 }
 
 #[test]

@@ -417,6 +417,10 @@ fn what_cannot_be_compared_is_refused_with_the_record_that_is_the_reason() {
             assert!(complaint.contains(words), "{complaint}");
         }
     }
+    // Of a folder of records, the runs are compared.
+    records(&folder, "other", &[1000], |_| ());
+    let compared = folder.expect("compare run-1.json.zst load-1.json.zst other-1.json.zst", 0);
+    assert!(compared.stderr.contains("left out, because they are not runs: load-1.json.zst"), "{}", compared.shown());
     let rows = folder.expect("compare load-1.json.zst", 0).stdout;
     assert!(rows.contains("rows/s") && !rows.contains("tps"), "{rows}");
 }

@@ -137,7 +137,7 @@ fn refuses_what_is_wrong(library: &Path) {
     for (parameters, told) in [
         ("threads=many", "threads"),
         ("memory_limit=lots", "memory"),
-        ("cache=1", "the parameters are threads, memory_limit, temp_directory, access_mode, library"),
+        ("cache=1", "the parameters are threads, memory_limit, temp_directory, access_mode, "),
     ] {
         let line = format!("sql 'SELECT 1' --no-record --db duckdb:f.duckdb?{parameters}");
         let shown = folder.command(&line).env(variables[0].0, variables[0].1).output().unwrap();

@@ -209,7 +209,7 @@ fn a_run_goes_through_a_front_and_stays_on_the_cpus_of_the_generator() {
     folder.write("one_table.lua", ONE_TABLE);
     let line = "run ./one_table.lua --server postgres --front pgbouncer --front-set default_pool_size=3 --cpus 0 --transactions 10";
     let prepared = expect(&folder, &format!("{line} --no-record"), 2);
-    assert!(prepared.stderr.contains("hint: add `--prepared off`"), "{}", prepared.shown());
+    assert!(prepared.stderr.contains("or add `--prepared off`"), "{}", prepared.shown());
     expect(&folder, &format!("{line} --prepared off --prepare --record front.json"), 0);
     let record = std::fs::read_to_string(folder.path().join("front.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();

@@ -3,7 +3,6 @@
 //! Each test has its own database on a server of this process; tests that stop or reconfigure a server start their own.
 //! Tests wait for output or a state, never for a fixed time.
 
-mod causes;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other whole-command tests: each uses what it needs")]
 mod common;

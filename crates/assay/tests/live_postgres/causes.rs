@@ -219,7 +219,7 @@ fn evidence(planted: &Planted, server: &Server, length: &str) -> (Vec<String>, S
         function event() con:query(string.format({:?}, sysbench.rand.uniform(1, 20000))) end
         function thread_init() drv = sysbench.sql.driver(); con = drv:connect() end
     ",
-            planted.statement.replace("% 1000", "%% 1000")
+            planted.statement.replace("% 1", "%% 1")
         ),
     );
     let is_pooler = planted.name == "a pooler";

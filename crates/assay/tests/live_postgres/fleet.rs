@@ -469,7 +469,7 @@ fn check_a_nats_server_that_goes_away(own: &Nats, lab: &Lab) {
     let ran = lab.folder.expect(&line, 6);
     assert!(ran.stderr.starts_with("error: cannot connect to NATS at nats://127.0.0.1:"), "{}", ran.stderr);
     let ran = lab.folder.expect("fleet status --nats 'not a url'", 2);
-    assert!(ran.stderr.contains("is not a NATS URL"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--nats not a url: expected the URL of a NATS server"), "{}", ran.stderr);
 }
 
 #[test]

@@ -117,10 +117,9 @@ fn readings_agree_with_the_server_and_its_checkpoints() {
         run.signal(Signal::SIGINT);
         let ran = run.finish();
         assert_eq!(ran.code, Some(0));
-        let metrics = ran.findings()["stages"][0]["telemetry"][0]["metrics"].clone();
-        let commits = metrics.as_array().unwrap().iter().find(|metric| metric["metric"] == "commits").unwrap();
-        assert_eq!(commits["resets_ns"].as_array().unwrap().len(), 1, "{commits}");
-        assert!(commits["per_s"].as_f64().unwrap() >= 0.0, "{commits}");
+        // Too short a run for what sessions publish late.
+        let of_server = ran.findings()["stages"][0]["telemetry"][0].clone();
+        assert!(of_server["absent"].to_string().contains("its sessions publish it up to"), "{of_server}");
 
         // A user who may do nothing but the work sees less, and the record says why.
         server.sql("app", "CREATE ROLE plain LOGIN").unwrap();

@@ -50,7 +50,7 @@ const BREAKS: &[(&str, &str, &[&str])] = &[
     (
         "UPDATE history1 SET h_amount = 10.01 WHERE h_w_id = 1 AND h_d_id = 2 AND h_c_id = 60",
         "UPDATE history1 SET h_amount = 10.00 WHERE h_w_id = 1 AND h_d_id = 2 AND h_c_id = 60",
-        &["3.3.2.8:", "3.3.2.9:", "3.3.2.10:"],
+        &["1.3: columns of history", "3.3.2.8:", "3.3.2.9:", "3.3.2.10:"],
     ),
     (
         "UPDATE customer1 SET c_balance = c_balance + 0.01 WHERE c_w_id = 1 AND c_d_id = 2 AND c_id = 60",

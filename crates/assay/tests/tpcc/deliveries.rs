@@ -111,7 +111,11 @@ fn a_journal_that_cannot_be_written_costs_the_run_nothing_else() {
     assert!(place.folder.names().contains(&"kept.json.zst".to_owned()));
 
     let ran = place.expect("run", &format!("{line} --journal nowhere/d.csv"), 5);
-    assert!(ran.stderr.contains("error: cannot write the journal nowhere/d.csv: No such file"), "{}", ran.shown());
+    assert!(
+        ran.stderr.contains("error: cannot write the journal nowhere/d.csv: there is no folder nowhere"),
+        "{}",
+        ran.shown()
+    );
     assert_eq!(ran.stdout, "", "nothing was run");
     // A run without a measured part writes no file, and neither does a workload without a journal.
     place.expect("run", "--journal d.csv --warehouses 9 --deferred-delivery", 2);

@@ -752,7 +752,8 @@ fn numbers_of_the_load_that_are_exchanged_are_noticed_without_making_the_rows_ag
     place.expect("prepare", &format!("{SMALL} --seed 3"), 0);
     let exchange = |table: &str, column: &str, others: &str| {
         format!(
-            "UPDATE {table}1 SET {column} = (SELECT SUM(o.{column}) FROM {table}1 o WHERE {others}) - {column} WHERE {others}"
+            "UPDATE {table}1 SET {column} = ROUND((SELECT SUM(o.{column}) FROM {table}1 o WHERE {others}) - {column}, 4)
+             WHERE {others}"
         )
     };
     for (table, column, others) in [

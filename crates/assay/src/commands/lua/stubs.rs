@@ -97,7 +97,7 @@ mod tests {
             .collect();
         assert!(undescribed.is_empty(), "not in docs/lua-api.md: {undescribed:?}");
         let text = text();
-        assert!(text.contains("--- `assay.claim(name)`: The next number, starting from 0, of a counter"), "{text}");
+        assert!(text.contains("--- `assay.claim(name)`: The next number of a counter"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("function ")).count(), functions.len());
     }
 }
