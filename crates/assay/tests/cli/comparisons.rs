@@ -396,7 +396,7 @@ fn a_trial_that_fails_ends_the_duel_with_its_code() {
 fn what_cannot_be_compared_is_refused_with_the_record_that_is_the_reason() {
     let folder = Folder::new();
     let task = |task: &'static str| move |record: &mut Record| record.manifest.task = task.into();
-    records(&folder, "run", &[1000], |_| ());
+    records(&folder, "run", &[1000, 1010], |_| ());
     records(&folder, "load", &[1000], task("prepare"));
     records(&folder, "check", &[1000], task("check"));
     records(&folder, "cut", &[1000], |record| {
@@ -418,8 +418,7 @@ fn what_cannot_be_compared_is_refused_with_the_record_that_is_the_reason() {
         }
     }
     // Of a folder of records, the runs are compared.
-    records(&folder, "other", &[1000], |_| ());
-    let compared = folder.expect("compare run-1.json.zst load-1.json.zst other-1.json.zst", 0);
+    let compared = folder.expect("compare run-1.json.zst load-1.json.zst run-2.json.zst", 0);
     assert!(compared.stderr.contains("left out, because they are not runs: load-1.json.zst"), "{}", compared.shown());
     let rows = folder.expect("compare load-1.json.zst", 0).stdout;
     assert!(rows.contains("rows/s") && !rows.contains("tps"), "{rows}");

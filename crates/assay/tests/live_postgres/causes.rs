@@ -233,7 +233,7 @@ fn evidence(planted: &Planted, server: &Server, length: &str) -> (Vec<String>, S
                 server.restart().unwrap();
             }
             match &proxy {
-                Some(proxy) if side == "after" => proxy.inflict(Fault::Delay(Duration::from_millis(2))),
+                Some(proxy) if side == "after" => proxy.inflict(Fault::Delay(Duration::from_millis(40))),
                 Some(proxy) => proxy.heal(),
                 None => {}
             }
