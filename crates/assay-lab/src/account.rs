@@ -55,9 +55,14 @@ impl Account {
         Ok(Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() })
     }
 
-    /// A command that runs as this user, in a folder that everybody can enter.
+    /// A command that runs as this user, in a folder that everybody can enter, without passwords in its environment.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(assay_secret::is_secret) {
+                command.env_remove(name);
+            }
+        }
         if geteuid().is_root() {
             // The standard library drops supplementary groups together with the user.
             command.uid(self.uid).gid(self.gid);

@@ -161,9 +161,9 @@ fn a_check_of_a_workload_without_check_is_its_audit() {
     let folder = Folder::new();
     let event = "assay.count('done') assay.count('all')";
     let script = |audit: &str| format!("function thread_init() {audit} end function event() {event} end");
-    let rule = "assay.audit{ name = 'one each', part = 'done', whole = 'all', high = HIGH }";
-    folder.write("right.lua", &script(&rule.replace("HIGH", "1")));
-    folder.write("wrong.lua", &script(&rule.replace("HIGH", "0")));
+    let rule = "assay.audit{ name = 'one each', part = 'done', whole = 'all', BOUND }";
+    folder.write("right.lua", &script(&rule.replace("BOUND", "low = 1")));
+    folder.write("wrong.lua", &script(&rule.replace("BOUND", "high = 0.1")));
     folder.write("nothing.lua", &script(""));
     let line = |name: &str| format!("run ./{name} --check --transactions 20 --no-record");
     folder.expect(&line("right.lua"), 0);
