@@ -40,7 +40,7 @@ const SETUP: &str = "
     CREATE TABLE v AS SELECT i AS id, i % 100 AS k, 0 AS n, repeat('x', 100) AS pad FROM generate_series(1, 2000) i;
     CREATE TABLE w AS SELECT i AS id, 0 AS n FROM generate_series(1, 20000) i;
     CREATE INDEX w_id ON w (id);
-    CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM pg_sleep(0.01); RETURN NEW; END$$;
+    CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END$$;
     GRANT ALL ON ALL TABLES IN SCHEMA public TO app;
     VACUUM ANALYZE;
     CHECKPOINT;
@@ -143,7 +143,6 @@ const PLANTED: [Planted; 13] = [
             "CREATE TRIGGER nap BEFORE UPDATE ON w FOR EACH ROW EXECUTE PROCEDURE nap()",
         ],
         expected: &["sleeps"],
-        is_large: true,
         ..NOTHING
     },
     Planted {
@@ -151,10 +150,9 @@ const PLANTED: [Planted; 13] = [
         statement: "SELECT count(pad) FROM v WHERE k = %d % 100",
         before: ["VACUUM FULL v", "DO $$BEGIN FOR i IN 1..60 LOOP UPDATE v SET n = n + 1;END LOOP;END$$"],
         expected: &["bloat"],
-        is_large: true,
         ..NOTHING
     },
-    Planted { name: DELAY, expected: &["outside"], is_large: true, ..NOTHING },
+    Planted { name: DELAY, expected: &["outside"], ..NOTHING },
     // Its servers are started by the runs.
     Planted {
         name: "a pooler",
