@@ -47,7 +47,7 @@ enum Named {
     Known,
     /// It may be put together by a script.
     Perhaps,
-    /// There is no such metric, but one like it.
+    /// No metric has this name, but one has a similar name.
     Like(String),
 }
 

@@ -421,7 +421,7 @@ impl Trial<'_> {
                     }
                 };
                 let done = child(background, "the load in the background", its_log, &until, heard);
-                // An interrupted run is no failure if we have interrupted it.
+                // A run that we interrupted has not failed.
                 if ended.load(Ordering::Relaxed) { Ok(()) } else { done }
             });
             while begun.get().is_none() && !beside.is_finished() && !interrupt::control().is_stopped() {

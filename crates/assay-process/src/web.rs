@@ -207,7 +207,7 @@ struct Head {
 }
 
 impl Head {
-    /// `None`: it says twice for whom it is. Who does not say so at all is no browser.
+    /// `None`: it says twice for whom it is. A client that sends no such header is not a browser.
     fn of(request: &Request<Incoming>) -> Option<Head> {
         let named: Vec<_> = request.headers().get_all(HOST).iter().collect();
         if named.len() > 1 {

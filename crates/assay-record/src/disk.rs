@@ -23,7 +23,7 @@ pub const WRITTEN_BYTES_MAX: u64 = 4 << 20;
 pub const LISTED_BYTES_MAX: u64 = 256 << 20;
 /// Bytes of values that any record may become. Reports of them need some three times as much again.
 const VALUES_MIN: u64 = 64 << 20;
-/// More of them for larger files: so many times their size. A long run's record becomes less than three times.
+/// For larger files, this many times their size. A long run's record becomes less than three times.
 const VALUES_FACTOR: u64 = 5;
 
 const NAME_LENGTH_MAX: usize = 80;

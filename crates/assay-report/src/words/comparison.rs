@@ -345,7 +345,7 @@ fn task_words(tasks: &[String]) -> &'static str {
     }
 }
 
-/// Why there is no verdict if a side lacks what it is about.
+/// Why there is no verdict: a side lacks the metric.
 fn not_measured(found: &Comparison, metric: Option<&MetricComparison>, baseline: &str, candidate: &str) -> String {
     let name = metric.map_or_else(|| clean(&found.headline, NAME_WIDTH), |metric| metric_name(&metric.metric));
     let who = match metric.map(|metric| (metric.baseline.is_some(), metric.candidate.is_some())) {
